@@ -1,0 +1,158 @@
+'use strict';
+
+// Which part of the service may import which. A level imports only lower ones and its own folder, so each part can be
+// read, tested and changed without those above it. test/checks/layering.test.ts proves that each rule bites.
+
+const levels = [
+  { name: 'the ground', path: '^src/(errors|contract|config)[.]ts$' },
+  { name: 'platform', path: '^src/platform/' },
+  { name: 'domain', path: '^src/(keys|catalog|developers|limits)/' },
+  { name: 'api', path: '^src/api/' },
+  { name: 'http', path: '^src/(http/|app[.]ts$)' },
+  { name: 'programs', path: '^src/(commands/|(service|cli)[.]ts$)' },
+];
+
+// One domain may use another only by a line here.
+const domainExceptions = [
+  { from: 'keys', to: 'limits', why: 'A caller is a key with its developer and its plan, read in one query.' },
+];
+const domains = ['keys', 'catalog', 'developers', 'limits'];
+
+const entryPoint = '^src/cli[.]ts$';
+const packageNamed = (names) => `(^|/node_modules/|^node_modules/)(@types/)?(${names})(/|$)`;
+const koa = packageNamed('koa|@koa/[^/]+|koa__[^/]+');
+const httpModules = '^(node:)?https?2?$';
+
+const upward = levels.slice(0, -1).map((level, index) => ({
+  name: `upward-from-${level.name.replaceAll(' ', '-')}`,
+  severity: 'error',
+  comment: 'A level knows nothing of the levels above it.',
+  from: { path: level.path },
+  to: { path: levels.slice(index + 1).map(({ path }) => path) },
+}));
+
+const betweenDomains = domains.map((domain) => {
+  const allowed = domainExceptions.filter(({ from }) => from === domain).map(({ to }) => to);
+  const others = domains.filter((other) => other !== domain && !allowed.includes(other));
+  return {
+    name: `domain-${domain}-alone`,
+    severity: 'error',
+    comment: 'The domains are separate subjects; what joins them is in src/api. See domainExceptions.',
+    from: { path: `^src/${domain}/` },
+    to: { path: `^src/(${others.join('|')})/` },
+  };
+});
+
+module.exports = {
+  forbidden: [
+    ...upward,
+    ...betweenDomains,
+    {
+      name: 'ground-apart',
+      severity: 'error',
+      comment: 'errors, contract and config know nothing of one another.',
+      from: { path: levels[0].path },
+      to: { path: levels[0].path },
+    },
+    {
+      name: 'http-below-app',
+      severity: 'error',
+      comment: 'src/app.ts puts the parts in src/http together; a part does not know the whole.',
+      from: { path: '^src/http/' },
+      to: { path: '^src/app[.]ts$' },
+    },
+    {
+      name: 'program-is-entry-point',
+      severity: 'error',
+      comment:
+        'cli.ts runs when it is imported, so nothing imports it.',
+      from: {},
+      to: { path: entryPoint },
+    },
+    {
+      name: 'a-level-for-each-file',
+      severity: 'error',
+      comment: 'A file outside the levels escapes their rules: give it a place in one, or add its place above.',
+      from: { path: '^src/', pathNot: levels.map(({ path }) => path) },
+      to: {},
+    },
+    {
+      name: 'a-level-for-each-import',
+      severity: 'error',
+      comment: 'As before, for a file that imports nothing itself.',
+      from: {},
+      to: { path: '^src/', pathNot: levels.map(({ path }) => path) },
+    },
+    {
+      name: 'no-cycle',
+      severity: 'error',
+      comment: 'Files that import each other cannot be understood, or moved, one by one.',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'http-only-above-api',
+      severity: 'error',
+      comment: 'The domain takes and gives data: it serves the command line and tests as well as HTTP.',
+      from: { path: '^src/(errors|contract|config|platform|keys|catalog|developers|limits)(/|[.]ts$)' },
+      to: { path: [koa, httpModules, packageNamed('openapi-backend')] },
+    },
+    {
+      name: 'api-without-koa',
+      severity: 'error',
+      comment: 'An operation is (dependencies, request) in, value out; it never sees ctx.',
+      from: { path: '^src/api/' },
+      to: { path: koa },
+    },
+    {
+      name: 'generated-through-contract',
+      severity: 'error',
+      comment: 'src/contract.ts gives the generated types the names that the rest uses.',
+      from: { path: '^src/', pathNot: '^src/contract[.]ts$' },
+      to: { path: '^generated/' },
+    },
+    {
+      name: 'src-alone',
+      severity: 'error',
+      comment: 'What is shipped does not need the tests, nor the scripts under db/ (their data it reads as files).',
+      from: { path: '^src/' },
+      to: { path: '^(test|db)/' },
+    },
+    {
+      name: 'no-dev-package',
+      severity: 'error',
+      comment: 'A package that src imports is in "dependencies": an installation without the others must run.',
+      from: { path: '^src/' },
+      to: {
+        dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'],
+        dependencyTypesNot: ['type-only'],
+        pathNot: '^node_modules/@types/',
+      },
+    },
+    {
+      name: 'no-unresolvable',
+      severity: 'error',
+      comment: 'The imported file or package does not exist.',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'no-orphan',
+      severity: 'error',
+      comment: 'cli.ts does not lead to this file.',
+      from: { path: entryPoint },
+      to: { path: '^src/', pathNot: entryPoint, reachable: false },
+    },
+  ],
+  options: {
+    doNotFollow: { path: ['node_modules', '^generated/'] },
+    // Imports of types alone count: a level that names another's types depends on it.
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+      mainFields: ['module', 'main', 'types'],
+    },
+  },
+};

@@ -1,0 +1,103 @@
+# What a person or a build machine does with this checkout. For GNU make 3.81 and later; paths are relative, so a
+# checkout may lie anywhere, also where folder names have spaces.
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+MAKEFLAGS += --no-print-directory
+
+BIN := node_modules/.bin
+INSTALLED := node_modules/.installed
+BUILT := .build/.built
+CHECKS := check-format check-lint check-types check-layers check-dead-code
+
+# In the syntax of any Node.js, since the version is what it asks.
+NODE_FITS := var v = process.versions.node.split(".").map(Number); \
+  process.exit((v[0] === 20 && v[1] >= 19) || (v[0] === 22 && v[1] >= 12) || v[0] > 22 ? 0 : 1)
+# What an installation is made from.
+STATE := $$(node -p '[process.versions.modules, process.platform, process.arch].join(" ")') \
+  $$(cksum < package.json) $$(cksum < package-lock.json)
+NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://nodejs.org and run make again.
+
+# Folders are listed too: a folder's time changes when a file in it is removed.
+SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
+
+.PHONY: help run key test check $(CHECKS) contract generate format install build clean FORCE
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue and a demo key
+	@exec node .build/cli.js serve --migrate --demo
+
+key: $(BUILT) ## Make one more demo key
+	@exec node .build/cli.js keys create --demo
+
+test: $(BUILT) check ## Every check, then every test
+	@echo '== tests'
+	@exec $(BIN)/mocha --forbid-only 'test/**/*.test.ts'
+
+check: $(INSTALLED) ## All checks of the sources, also those after a failed one
+	@$(MAKE) --keep-going $(CHECKS)
+
+check-format: $(INSTALLED) ## Prettier
+	@echo '== format'
+	@$(BIN)/prettier --check --log-level warn --cache --cache-location .cache/prettier .
+
+# Without ESLint's cache: it keeps a file's result although a type in another file has changed.
+check-lint: $(INSTALLED) ## ESLint, with type information
+	@echo '== lint'
+	@$(BIN)/eslint --config .config/eslint.config.js --max-warnings 0 .
+
+check-types: $(INSTALLED) ## TypeScript, over the service, its tests and its scripts
+	@echo '== types'
+	@$(BIN)/tsc -p test/tsconfig.json
+
+check-layers: $(INSTALLED) ## dependency-cruiser: which part may import which
+	@echo '== layers'
+	@$(BIN)/depcruise --config .config/dependency-cruiser.cjs --output-type err-long src
+
+check-dead-code: $(INSTALLED) ## Knip: unused files, exports and packages
+	@echo '== dead code'
+	@$(BIN)/knip --config .config/knip.jsonc --no-progress
+
+contract: $(INSTALLED) ## Hold any deployment, given as BASE_URL and API_KEY, against the contract
+	@test -n "$$BASE_URL" && test -n "$$API_KEY" || { \
+	  echo 'Say which deployment and with which key: make contract BASE_URL=https://host API_KEY=svc_...' >&2; exit 2; }
+	@exec node --import tsx test/contract/run.ts
+
+generate: $(INSTALLED) ## Write generated/ from openapi.yaml and db/schema.sql from the migrations
+	@$(BIN)/openapi-typescript openapi.yaml -o generated/openapi.d.ts
+	@node --import tsx db/dump-schema.ts
+
+format: $(INSTALLED) ## Write every file the way Prettier wants it
+	@$(BIN)/prettier --write --log-level warn .
+
+install: $(INSTALLED) ## Install the packages of the lock file, if they are not there yet
+
+build: $(BUILT) ## Compile src into .build
+
+clean: ## Remove what make has made; the data in .data stays
+	rm -rf .build .cache node_modules
+
+# Always looked at, but only written at the end of an installation. What it says decides, not its time: which Node.js
+# and which packages are installed. NODE_ENV=production or the user's own npmrc would leave packages out, so both kinds
+# are asked for by name; npm needs a cache of its own where the user has no home to write to.
+$(INSTALLED): FORCE
+	@command -v node >/dev/null || { echo 'Node.js is missing: $(NODE_WANTED)' >&2; exit 1; }
+	@node -e '$(NODE_FITS)' || { echo "Node.js $$(node --version) does not fit: $(NODE_WANTED)" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo 'npm, which comes with Node.js, is missing: $(NODE_WANTED)' >&2; exit 1; }
+	@test "$(STATE)" = "$$(cat $@ 2>/dev/null)" || { \
+	  echo '== install'; \
+	  rm -f $@; \
+	  test -w "$${HOME:-/nowhere}" || export npm_config_cache="$${npm_config_cache:-$$PWD/.cache/npm}"; \
+	  exec npm ci --include=dev --include=optional --no-fund --no-audit --loglevel=error; }
+	@test "$(STATE)" = "$$(cat $@ 2>/dev/null)" || echo "$(STATE)" > $@
+
+# From nothing each time, which takes seconds: a removed source must not live on in .build. The stamp has the time of the
+# start, so that what is saved during the compilation is compiled next time.
+$(BUILT): $(SOURCES) tsconfig.json $(INSTALLED)
+	@echo '== build'
+	@rm -rf .build && mkdir .build && touch .build/.started
+	@$(BIN)/tsc -p tsconfig.json
+	@chmod 755 .build/cli.js
+	@mv .build/.started $@

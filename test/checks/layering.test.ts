@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** A service in small that keeps every rule. */
+const SOUND: Record<string, string> = {
+  'package.json':
+    '{ "type": "module", "dependencies": { "koa": "3", "knex": "3" }, "devDependencies": { "mocha": "12" } }',
+  'tsconfig.json': '{ "compilerOptions": { "module": "NodeNext", "moduleResolution": "NodeNext" } }',
+  'node_modules/koa/package.json': '{ "name": "koa", "main": "index.js" }',
+  'node_modules/koa/index.js': '',
+  'node_modules/knex/package.json': '{ "name": "knex", "main": "index.js" }',
+  'node_modules/knex/index.js': '',
+  'node_modules/mocha/package.json': '{ "name": "mocha", "main": "index.js" }',
+  'node_modules/mocha/index.js': '',
+  'generated/openapi.d.ts': 'export interface operations {}',
+  'src/errors.ts': 'export const error = 1;',
+  'src/contract.ts': "export type { operations } from '../generated/openapi.js';",
+  'src/config.ts': "import 'node:path';",
+  'src/platform/database.ts': "import 'knex'; import '../config.js';",
+  'src/catalog/titles.ts': "import '../platform/database.js'; import './feed.js';",
+  'src/catalog/feed.ts': "import '../errors.js';",
+  'src/developers/developers.ts': "import 'knex';",
+  'src/limits/plans.ts': "import 'knex';",
+  'src/keys/keys.ts': "import '../limits/plans.js';",
+  'src/api/index.ts': "import '../contract.js'; import './getTitle.js';",
+  'src/api/getTitle.ts': "import '../catalog/titles.js'; import '../keys/keys.js';",
+  'src/http/listen.ts': "import 'node:http';",
+  'src/app.ts': "import 'koa'; import './api/index.js'; import './http/listen.js';",
+  'src/commands/serve.ts': "import '../service.js';",
+  'src/commands/developers.ts': "import '../developers/developers.js';",
+  'src/service.ts': "import './app.js';",
+  'src/cli.ts': "import './commands/developers.js'; import './commands/serve.js';",
+};
+
+/** Files that the breaches below import. */
+const BESIDE: Record<string, string> = {
+  'src/utils.ts': '',
+  'src/commands/forgotten.ts': '',
+  'test/support.ts': '',
+  'db/dump-schema.ts': '',
+};
+
+/** A breach of each rule: the file, the line added to it, and what the rule must say the line leads to. */
+const BREACHES: readonly (readonly [rule: string, file: string, line: string, to: string])[] = [
+  ['upward-from-the-ground', 'src/errors.ts', "import '../src/platform/database.js';", 'src/platform/database.ts'],
+  [
+    'upward-from-platform',
+    'src/platform/database.ts',
+    "import type {} from '../catalog/feed.js';",
+    'src/catalog/feed.ts',
+  ],
+  ['upward-from-domain', 'src/limits/plans.ts', "import '../api/getTitle.js';", 'src/api/getTitle.ts'],
+  ['upward-from-api', 'src/api/getTitle.ts', "export const load = () => import('../app.js');", 'src/app.ts'],
+  ['upward-from-http', 'src/http/listen.ts', "export * from '../commands/serve.js';", 'src/commands/serve.ts'],
+  ['ground-apart', 'src/contract.ts', "import './errors.js';", 'src/errors.ts'],
+  ['domain-catalog-alone', 'src/catalog/titles.ts', "import '../keys/keys.js';", 'src/keys/keys.ts'],
+  ['domain-keys-alone', 'src/keys/keys.ts', "import '../catalog/titles.js';", 'src/catalog/titles.ts'],
+  ['domain-developers-alone', 'src/developers/developers.ts', "import '../limits/plans.js';", 'src/limits/plans.ts'],
+  ['domain-limits-alone', 'src/limits/plans.ts', "import '../keys/keys.js';", 'src/keys/keys.ts'],
+  ['http-below-app', 'src/http/listen.ts', "import '../app.js';", 'src/app.ts'],
+  ['program-is-entry-point', 'src/commands/serve.ts', "import '../cli.js';", 'src/cli.ts'],
+  ['a-level-for-each-import', 'src/service.ts', "import './utils.js';", 'src/utils.ts'],
+  ['a-level-for-each-file', 'src/utils.ts', "import './errors.js';", 'src/errors.ts'],
+  ['no-cycle', 'src/catalog/feed.ts', "import './titles.js';", 'src/catalog/titles.ts'],
+  ['http-only-above-api', 'src/catalog/feed.ts', "import type Koa from 'koa';", 'node_modules/koa/index.js'],
+  ['http-only-above-api', 'src/keys/keys.ts', "import type { Server } from 'node:http';", 'http'],
+  ['api-without-koa', 'src/api/index.ts', "import type Router from '@koa/router';", '@koa/router'],
+  ['generated-through-contract', 'src/app.ts', "import '../generated/openapi.js';", 'generated/openapi.d.ts'],
+  ['src-alone', 'src/commands/serve.ts', "import '../../test/support.js';", 'test/support.ts'],
+  ['src-alone', 'src/commands/serve.ts', "import '../../db/dump-schema.js';", 'db/dump-schema.ts'],
+  ['no-dev-package', 'src/app.ts', "import 'mocha';", 'node_modules/mocha/index.js'],
+  ['no-unresolvable', 'src/app.ts', "import './missing.js';", './missing.js'],
+  ['no-orphan', 'src/commands/forgotten.ts', '', 'src/commands/forgotten.ts'],
+];
+
+interface Violation {
+  readonly rule: { readonly name: string };
+  readonly from: string;
+  readonly to: string;
+}
+
+interface Cruise {
+  readonly totalCruised: number;
+  readonly violations: readonly Violation[];
+  readonly ruleSetUsed: { readonly forbidden: readonly { readonly name: string }[] };
+}
+
+/** The rules, as `make check-layers` applies them, over the src of a folder. */
+async function cruise(folder: string): Promise<Cruise> {
+  const config = join(root, '.config/dependency-cruiser.cjs');
+  const program = join(root, 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs');
+  const stdout = await new Promise<string>((resolve, reject) => {
+    const args = [program, '--config', config, '--output-type', 'json', 'src'];
+    execFile(process.execPath, args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      // Violations make it exit with their number, after the report.
+      if (error !== null && !stdout.startsWith('{')) reject(new Error(stderr, { cause: error }));
+      else resolve(stdout);
+    });
+  });
+  return (JSON.parse(stdout) as { summary: Cruise }).summary;
+}
+
+describe('the layering rules', () => {
+  let folder: string;
+
+  async function lay(files: Record<string, string>): Promise<void> {
+    for (const [path, text] of Object.entries(files)) {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), text);
+    }
+  }
+
+  beforeEach(async () => {
+    folder = await realpath(await mkdtemp(join(tmpdir(), 'layering-')));
+  });
+
+  afterEach(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('are kept by the service', async () => {
+    const { violations, totalCruised } = await cruise(root);
+    assert.deepEqual(violations.map(asLine), []);
+    assert.ok(totalCruised > 20, `only ${totalCruised} files were looked at`);
+  });
+
+  it('are kept by a small sound tree', async () => {
+    await lay(SOUND);
+    assert.deepEqual((await cruise(folder)).violations.map(asLine), []);
+  });
+
+  it('each find what breaks it', async () => {
+    const files: Record<string, string> = { ...SOUND, ...BESIDE };
+    for (const [, file, line] of BREACHES) files[file] = `${files[file] ?? ''}\n${line}`;
+    await lay(files);
+    const { violations, ruleSetUsed } = await cruise(folder);
+    const found = new Set(violations.map(asLine));
+    const missed = BREACHES.map(([name, from, , to]) => asLine({ rule: { name }, from, to })).filter(
+      (b) => !found.has(b),
+    );
+    assert.deepEqual(missed, []);
+    const tried = new Set(BREACHES.map(([rule]) => rule));
+    const untried = ruleSetUsed.forbidden.map(({ name }) => name).filter((name) => !tried.has(name));
+    assert.deepEqual(untried, [], 'rules without a breach in this test');
+  });
+});
+
+function asLine({ rule, from, to }: Violation): string {
+  return `${rule.name}: ${from} → ${to}`;
+}

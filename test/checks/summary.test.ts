@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const mocha = `"${process.execPath}" "${root}node_modules/mocha/bin/mocha.js" --color --reporter "${root}test/support/reporter.cjs"`;
+
+const SPECS = {
+  'good.cjs': "it('one', () => console.log('  7 passing\\n  3 failing')); it('two', () => {}); it.skip('three');",
+  'bad.cjs': "it('one', () => {}); it('two', () => { throw new Error('two'); });",
+  'hook.cjs': "before(() => { throw new Error('hook'); }); it('one', () => {});",
+  'leave.cjs': "it('one', () => {}); it('two', () => process.exit(0));",
+  'nested.cjs': `it('one', () => { require('node:child_process').execSync(${JSON.stringify(`${mocha} good.cjs`)}); });`,
+};
+
+/** What `make test` does, and the last line and exit status that must come of it. */
+const RUNS: readonly (readonly [what: string, recipe: readonly string[], last: string, status: 'zero' | 'other'])[] = [
+  ['tests pass', [`${mocha} good.cjs`], '2 passed, 0 failed, 1 skipped', 'zero'],
+  ['a test fails', [`${mocha} bad.cjs`], '1 passed, 1 failed', 'other'],
+  ['a hook fails', [`${mocha} hook.cjs`], '0 passed, 1 failed', 'other'],
+  ['a failure is swallowed', [`${mocha} bad.cjs || true`], '1 passed, 1 failed', 'other'],
+  ['mocha runs twice', [`${mocha} good.cjs`, `${mocha} bad.cjs`], '3 passed, 1 failed, 1 skipped', 'other'],
+  ['a test runs mocha', [`${mocha} nested.cjs`], '1 passed, 0 failed', 'zero'],
+  ['a check fails', ['false', `${mocha} good.cjs`], '0 passed, 1 failed', 'other'],
+  ['make fails after mocha', [`${mocha} good.cjs`, 'exit 3'], '2 passed, 1 failed, 1 skipped', 'other'],
+  ['a test ends the process', [`${mocha} leave.cjs`], '0 passed, 1 failed', 'other'],
+  ['nothing is run', ['true'], '0 passed, 1 failed', 'other'],
+];
+
+describe('the last line of .ci/run', () => {
+  let folder: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'summary of-'));
+    await mkdir(join(folder, '.ci'));
+    await copyFile(join(root, '.ci/run'), join(folder, '.ci/run'));
+    await chmod(join(folder, '.ci/run'), 0o755);
+    for (const [name, text] of Object.entries(SPECS)) await writeFile(join(folder, name), text);
+  });
+
+  after(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  for (const [what, recipe, last, status] of RUNS) {
+    it(`when ${what}: ${last}`, async () => {
+      await writeFile(join(folder, 'Makefile'), `test:\n${recipe.map((line) => `\t@${line}\n`).join('')}`);
+      // Without what the make around this test hands to the makes below it.
+      const { MAKEFLAGS: _flags, MAKELEVEL: _level, MFLAGS: _old, ...env } = process.env;
+      const run = spawnSync(join(folder, '.ci/run'), { cwd: tmpdir(), env, encoding: 'utf8' });
+      assert.deepEqual(
+        { last: run.stdout.trimEnd().split('\n').at(-1), status: run.status === 0 ? 'zero' : 'other' },
+        { last, status },
+        `${run.stdout}${run.stderr}`,
+      );
+    });
+  }
+});
