@@ -1,0 +1,121 @@
+-- The catalogue: titles, people and curated collections, and the feed of changes to titles.
+
+create table public.titles (
+  svc_id text collate "C" primary key
+    constraint titles_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]{1,64}$'),
+  media_type text collate "C" not null
+    constraint titles_media_type_known check (media_type in ('movie', 'series')),
+  title text not null
+    constraint titles_title_length check (char_length(title) between 1 and 1000),
+  has_bundles boolean not null default false,
+  available_in_library boolean not null default false,
+  -- Both are set by titles_stamp(); what a writer supplies is ignored.
+  created_at timestamptz not null,
+  updated_at timestamptz not null
+    -- The position in the feed. Unique, so "after this position" can neither repeat an entry nor lose one.
+    constraint titles_updated_at_unique unique
+);
+
+create table public.people (
+  svc_id text collate "C" primary key
+    constraint people_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]{1,64}$'),
+  name text not null
+    constraint people_name_length check (char_length(name) between 1 and 1000)
+);
+
+create table public.collections (
+  svc_id text collate "C" primary key
+    constraint collections_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]{1,64}$'),
+  name text not null
+    constraint collections_name_length check (char_length(name) between 1 and 1000)
+);
+
+-- The one lock. Neither timestamps nor sequences follow commit order, so a poller that orders by them misses rows that
+-- commit late. All writers of the catalogue therefore take one lock and keep it until they have committed. The trigger
+-- is BEFORE and FOR EACH STATEMENT: the lock comes before any row lock, so writers cannot deadlock over the two.
+-- 'feed' in ASCII, and 1: two integers, so that it cannot meet an application's lock on a single bigint.
+create function public.catalog_lock_writers() returns void language sql volatile as $$
+  select pg_advisory_xact_lock(x'66656564'::integer, 1)
+$$;
+
+create function public.catalog_take_writer_lock() returns trigger language plpgsql as $$
+begin
+  perform public.catalog_lock_writers();
+  return null;
+end
+$$;
+
+create trigger a_take_writer_lock before insert or update on public.titles
+  for each statement execute function public.catalog_take_writer_lock();
+create trigger a_take_writer_lock before insert or update or delete or truncate on public.people
+  for each statement execute function public.catalog_take_writer_lock();
+create trigger a_take_writer_lock before insert or update or delete or truncate on public.collections
+  for each statement execute function public.catalog_take_writer_lock();
+
+-- The one clock: the last stamp given, in microseconds since 1970. A sequence, because its value survives a rollback:
+-- a stamp that was given is never given again.
+create sequence public.titles_last_stamp as bigint minvalue 0 start 0;
+
+create function public.titles_stamp() returns trigger language plpgsql as $$
+declare
+  stamp bigint;
+  clock bigint;
+begin
+  if tg_op = 'UPDATE' then
+    if new.svc_id <> old.svc_id then
+      raise exception 'svc_id of a title cannot change (% to %)', old.svc_id, new.svc_id
+        using errcode = 'integrity_constraint_violation',
+              hint = 'Mirrors know a title by its svc_id. Insert a new title instead.';
+    end if;
+    new.created_at := old.created_at;
+    new.updated_at := old.updated_at;
+    if new is not distinct from old then
+      return null; -- a row that an update leaves the same is not a change
+    end if;
+  end if;
+  -- greatest(clock, last + 1 µs): unique and strictly increasing also when the clock stands still or steps back.
+  stamp := nextval('public.titles_last_stamp');
+  clock := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+  if clock > stamp then
+    stamp := setval('public.titles_last_stamp', clock);
+  end if;
+  -- Whole microseconds stay below 2^53 until the year 2255, so the product is exact.
+  new.updated_at := timestamptz 'epoch' + stamp * interval '1 microsecond';
+  if tg_op = 'INSERT' then
+    new.created_at := new.updated_at;
+  end if;
+  return new;
+end
+$$;
+
+create trigger stamp before insert or update on public.titles
+  for each row execute function public.titles_stamp();
+
+create function public.titles_refuse_removal() returns trigger language plpgsql as $$
+begin
+  raise exception 'titles cannot be removed: the feed of changes has no way to announce it'
+    using errcode = 'feature_not_supported',
+          hint = 'Set available_in_library to false instead.';
+end
+$$;
+
+create trigger refuse_removal before delete or truncate on public.titles
+  for each statement execute function public.titles_refuse_removal();
+
+-- For the feed's readers: the clock, if every commit yet to come is stamped later than it, otherwise null. In this order,
+-- the clock first and the lock second: a writer that takes the lock in between stamps later than the clock that was read.
+create function public.catalog_quiet_clock() returns timestamptz language plpgsql volatile as $$
+declare
+  clock timestamptz := clock_timestamp();
+begin
+  if exists (
+    select from pg_locks
+    where locktype = 'advisory'
+      and database = (select oid from pg_database where datname = current_database())
+      and classid = x'66656564'::integer::oid and objid = 1 and objsubid = 2
+  ) then
+    return null;
+  end if;
+  return clock;
+end
+$$;

@@ -1,0 +1,297 @@
+-- Made from the migrations by "make generate"; not to be edited.
+
+create sequence titles_last_stamp as bigint start 0 minvalue 0;
+
+create table api_keys (
+  id integer generated always as identity not null,
+  prefix text collate "C" not null,
+  hash bytea not null,
+  developer_id integer not null,
+  plan_id text collate "C" not null,
+  label text,
+  created_at timestamp with time zone default now() not null,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint api_keys_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id),
+  constraint api_keys_hash_length CHECK ((octet_length(hash) = 32)),
+  constraint api_keys_hash_unique UNIQUE (hash),
+  constraint api_keys_label_length CHECK (((char_length(label) >= 1) AND (char_length(label) <= 200))),
+  constraint api_keys_pkey PRIMARY KEY (id),
+  constraint api_keys_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES plans(id),
+  constraint api_keys_prefix_format CHECK ((prefix ~ '^svc_[0-9A-Za-z]{8}$'::text)),
+  constraint api_keys_prefix_unique UNIQUE (prefix)
+);
+
+create table catalog_counts (
+  singleton boolean default true not null,
+  titles bigint default 0 not null,
+  movies bigint default 0 not null,
+  series bigint default 0 not null,
+  available_in_library bigint default 0 not null,
+  people bigint default 0 not null,
+  collections bigint default 0 not null,
+  constraint catalog_counts_pkey PRIMARY KEY (singleton),
+  constraint catalog_counts_singleton CHECK (singleton)
+) with (fillfactor=10);
+
+create table collections (
+  svc_id text collate "C" not null,
+  name text not null,
+  constraint collections_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 1000))),
+  constraint collections_pkey PRIMARY KEY (svc_id),
+  constraint collections_svc_id_format CHECK ((svc_id ~ '^[A-Za-z0-9_-]{1,64}$'::text))
+);
+
+create table developers (
+  id integer generated always as identity not null,
+  project_name text not null,
+  attribution_required boolean default false not null,
+  suspended_at timestamp with time zone,
+  created_at timestamp with time zone default now() not null,
+  constraint developers_pkey PRIMARY KEY (id),
+  constraint developers_project_name_length CHECK (((char_length(project_name) >= 1) AND (char_length(project_name) <= 200)))
+);
+
+create table people (
+  svc_id text collate "C" not null,
+  name text not null,
+  constraint people_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 1000))),
+  constraint people_pkey PRIMARY KEY (svc_id),
+  constraint people_svc_id_format CHECK ((svc_id ~ '^[A-Za-z0-9_-]{1,64}$'::text))
+);
+
+create table plans (
+  id text collate "C" not null,
+  name text not null,
+  requests_per_minute integer not null,
+  requests_per_day integer not null,
+  commercial_use boolean not null,
+  created_at timestamp with time zone default now() not null,
+  constraint plans_id_format CHECK ((id ~ '^[a-z][a-z0-9_-]{0,31}$'::text)),
+  constraint plans_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
+  constraint plans_pkey PRIMARY KEY (id),
+  constraint plans_requests_per_day_positive CHECK ((requests_per_day >= 1)),
+  constraint plans_requests_per_minute_positive CHECK ((requests_per_minute >= 1))
+);
+
+create table titles (
+  svc_id text collate "C" not null,
+  media_type text collate "C" not null,
+  title text not null,
+  has_bundles boolean default false not null,
+  available_in_library boolean default false not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint titles_media_type_known CHECK ((media_type = ANY (ARRAY['movie'::text, 'series'::text]))),
+  constraint titles_pkey PRIMARY KEY (svc_id),
+  constraint titles_svc_id_format CHECK ((svc_id ~ '^[A-Za-z0-9_-]{1,64}$'::text)),
+  constraint titles_title_length CHECK (((char_length(title) >= 1) AND (char_length(title) <= 1000))),
+  constraint titles_updated_at_unique UNIQUE (updated_at)
+);
+
+CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
+
+CREATE OR REPLACE FUNCTION public.api_keys_keep_revoked()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'key % is revoked, and a revoked key stays revoked', old.prefix
+    using errcode = 'integrity_constraint_violation',
+          hint = 'Create a new key for the developer instead.';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_count_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  n bigint := (select count(*) from old_rows);
+begin
+  if n > 0 then
+    execute format('update public.catalog_counts set %1$I = %1$I - $1', tg_table_name) using n;
+  end if;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_count_inserted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  n bigint := (select count(*) from new_rows);
+begin
+  if n > 0 then
+    execute format('update public.catalog_counts set %1$I = %1$I + $1', tg_table_name) using n;
+  end if;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_count_truncated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  execute format('update public.catalog_counts set %1$I = 0', tg_table_name);
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_lock_writers()
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  select pg_advisory_xact_lock(x'66656564'::integer, 1)
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_quiet_clock()
+ RETURNS timestamp with time zone
+ LANGUAGE plpgsql
+AS $function$
+declare
+  clock timestamptz := clock_timestamp();
+begin
+  if exists (
+    select from pg_locks
+    where locktype = 'advisory'
+      and database = (select oid from pg_database where datname = current_database())
+      and classid = x'66656564'::integer::oid and objid = 1 and objsubid = 2
+  ) then
+    return null;
+  end if;
+  return clock;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_take_writer_lock()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform public.catalog_lock_writers();
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_count_inserted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update public.catalog_counts c set
+    titles = c.titles + n.titles,
+    movies = c.movies + n.movies,
+    series = c.series + n.series,
+    available_in_library = c.available_in_library + n.available
+  from (
+    select count(*) as titles,
+           count(*) filter (where media_type = 'movie') as movies,
+           count(*) filter (where media_type = 'series') as series,
+           count(*) filter (where available_in_library) as available
+    from new_rows
+  ) n
+  where n.titles > 0;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_count_updated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update public.catalog_counts c set
+    movies = c.movies + d.movies,
+    series = c.series + d.series,
+    available_in_library = c.available_in_library + d.available
+  from (
+    select coalesce(sum(sign) filter (where media_type = 'movie'), 0) as movies,
+           coalesce(sum(sign) filter (where media_type = 'series'), 0) as series,
+           coalesce(sum(sign) filter (where available_in_library), 0) as available
+    from (
+      select 1 as sign, media_type, available_in_library from new_rows
+      union all
+      select -1, media_type, available_in_library from old_rows
+    ) signed
+  ) d
+  where (d.movies, d.series, d.available) <> (0, 0, 0);
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_refuse_removal()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'titles cannot be removed: the feed of changes has no way to announce it'
+    using errcode = 'feature_not_supported',
+          hint = 'Set available_in_library to false instead.';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_stamp()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  stamp bigint;
+  clock bigint;
+begin
+  if tg_op = 'UPDATE' then
+    if new.svc_id <> old.svc_id then
+      raise exception 'svc_id of a title cannot change (% to %)', old.svc_id, new.svc_id
+        using errcode = 'integrity_constraint_violation',
+              hint = 'Mirrors know a title by its svc_id. Insert a new title instead.';
+    end if;
+    new.created_at := old.created_at;
+    new.updated_at := old.updated_at;
+    if new is not distinct from old then
+      return null; -- a row that an update leaves the same is not a change
+    end if;
+  end if;
+  -- greatest(clock, last + 1 µs): unique and strictly increasing also when the clock stands still or steps back.
+  stamp := nextval('public.titles_last_stamp');
+  clock := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+  if clock > stamp then
+    stamp := setval('public.titles_last_stamp', clock);
+  end if;
+  -- Whole microseconds stay below 2^53 until the year 2255, so the product is exact.
+  new.updated_at := timestamptz 'epoch' + stamp * interval '1 microsecond';
+  if tg_op = 'INSERT' then
+    new.created_at := new.updated_at;
+  end if;
+  return new;
+end
+$function$;
+
+CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH ROW WHEN (((old.revoked_at IS NOT NULL) AND ((new.revoked_at IS DISTINCT FROM old.revoked_at) OR (new.hash <> old.hash)))) EXECUTE FUNCTION api_keys_keep_revoked();
+
+CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
+
+CREATE TRIGGER count_deleted AFTER DELETE ON public.collections REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_deleted();
+
+CREATE TRIGGER count_inserted AFTER INSERT ON public.collections REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_inserted();
+
+CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_truncated();
+
+CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.people FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
+
+CREATE TRIGGER count_deleted AFTER DELETE ON public.people REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_deleted();
+
+CREATE TRIGGER count_inserted AFTER INSERT ON public.people REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_inserted();
+
+CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.people FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_truncated();
+
+CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR UPDATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
+
+CREATE TRIGGER count_inserted AFTER INSERT ON public.titles REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION titles_count_inserted();
+
+CREATE TRIGGER count_updated AFTER UPDATE ON public.titles REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION titles_count_updated();
+
+CREATE TRIGGER refuse_removal BEFORE DELETE OR TRUNCATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION titles_refuse_removal();
+
+CREATE TRIGGER stamp BEFORE INSERT OR UPDATE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_stamp();
