@@ -1,0 +1,10 @@
+import { getChangesPage } from '../catalog/changes.js';
+import { parseSince } from '../catalog/since.js';
+import { toSeconds } from '../catalog/timestamps.js';
+import type { Handler } from './handler.js';
+
+/** A page of the feed of changes. */
+export const getChanges: Handler<'getChanges'> = async ({ db, now }, { search }) => {
+  const page = await getChangesPage(db, parseSince(search.getAll('since')), now());
+  return { data: [...page.entries], meta: { has_more: page.hasMore, next_since: toSeconds(page.nextSince) } };
+};

@@ -1,0 +1,18 @@
+import type { Handler } from './handler.js';
+
+/** What the service knows of the calling key: never the key itself. */
+export const getMe: Handler<'getMe'> = (_dependencies, { caller }) =>
+  Promise.resolve({
+    data: {
+      project_name: caller.projectName,
+      key_prefix: caller.keyPrefix,
+      plan: {
+        id: caller.plan.id,
+        name: caller.plan.name,
+        requests_per_minute: caller.plan.requestsPerMinute,
+        requests_per_day: caller.plan.requestsPerDay,
+        commercial_use: caller.plan.commercialUse,
+      },
+      attribution_required: caller.attributionRequired,
+    },
+  });

@@ -1,0 +1,123 @@
+import { parse } from 'yaml';
+import Koa from 'koa';
+import type { Knex } from 'knex';
+import type { Document } from 'openapi-backend';
+import type { Logger } from 'pino';
+import type { Micros } from './catalog/timestamps.js';
+import { Problem } from './errors.js';
+import { authenticate } from './http/authenticate.js';
+import { respondConditionally } from './http/conditional.js';
+import { ignoreContent } from './http/content.js';
+import { Deadline } from './http/deadline.js';
+import { operationalMethodNotAllowed, operationalRoutes } from './http/operational.js';
+import { createDispatch } from './http/operations.js';
+import { respondWithProblem, toProblem } from './http/problem-response.js';
+import { rateLimitExceeded, rateLimitFields } from './http/rate-limit-fields.js';
+import { chooseRequestId } from './http/request-id.js';
+import { logWhenDone } from './http/request-log.js';
+import { callerOf, type RequestContext } from './http/state.js';
+import type { LastUsed } from './keys/last-used.js';
+import type { PlanLimiter } from './limits/plan-limiter.js';
+
+/** What the application is made of. */
+export interface AppParts {
+  /** The text of `openapi.yaml`. */
+  readonly contract: string;
+  readonly db: Knex;
+  readonly limiter: PlanLimiter;
+  readonly lastUsed: LastUsed;
+  readonly log: Logger;
+  /** The clock of this process, in microseconds since 1970. */
+  readonly now: () => Micros;
+  /** Whether the service is shutting down: it still answers, but a balancer should send it nothing more. */
+  readonly isStopping: () => boolean;
+}
+
+/** Everything under here needs a key, whether it exists or not. */
+const API_ROOT = /^\/api\/v1(?:\/|$)/;
+
+/** Bound on everything that one request waits for, in milliseconds: an outage is answered within a second. */
+const REQUEST_DEADLINE_MS = 900;
+
+/** Builds the Koa application: a request's whole way, top to bottom. */
+export async function createApp(parts: AppParts): Promise<Koa> {
+  const { db, limiter, lastUsed, log, now } = parts;
+  const contract = parse(parts.contract) as Document;
+  const dispatch = await createDispatch(contract, { db, now });
+  const operational = operationalRoutes({
+    contract: { yaml: parts.contract, json: JSON.stringify(contract) },
+    readyTimeoutMs: REQUEST_DEADLINE_MS,
+    checkReady: async () => {
+      if (parts.isStopping()) throw new Error('the service is shutting down');
+      await db.raw('select 1').options({ name: 'ready' });
+    },
+  });
+  const app = new Koa();
+
+  // Every request gets an id, a line in the log, and an answer that is in the contract.
+  app.use(async (ctx: RequestContext, next) => {
+    ctx.state.requestId = chooseRequestId(ctx.req.headers['x-request-id']);
+    ctx.state.search = new URLSearchParams(ctx.querystring);
+    ctx.state.deadline = new Deadline(REQUEST_DEADLINE_MS);
+    ctx.set('X-Request-Id', ctx.state.requestId);
+    logWhenDone(log, ctx);
+    try {
+      await next();
+    } catch (error) {
+      const problem = toProblem(error);
+      ctx.state.error = problem.cause;
+      respondWithProblem(ctx, problem);
+    }
+  });
+
+  app.use(async (ctx, next) => {
+    ignoreContent(ctx.req);
+    await next();
+  });
+
+  // Outside the API: what needs no key.
+  app.use(operational.routes());
+  app.use(operational.allowedMethods({ throw: true, methodNotAllowed: operationalMethodNotAllowed }));
+  app.use(async (ctx, next) => {
+    if (!API_ROOT.test(ctx.path)) {
+      throw new Problem('not_found', 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.');
+    }
+    ctx.set('Vary', 'Authorization, X-API-Key');
+    await next();
+  });
+
+  // The API: who is calling, what the plan still allows, and then the operation.
+  app.use(async (ctx: RequestContext, next) => {
+    const { deadline, search } = ctx.state;
+    ctx.state.caller = await deadline.wait(authenticate(db, ctx.req, search));
+    lastUsed.touch(ctx.state.caller.keyId, new Date(Number(now() / 1000n)));
+    await next();
+  });
+
+  app.use(async (ctx: RequestContext, next) => {
+    const { developerId, plan } = callerOf(ctx);
+    const decision = await limiter.consume(developerId, plan);
+    ctx.set(rateLimitFields(decision));
+    if (decision.violated.length > 0) throw rateLimitExceeded(decision);
+    await next();
+  });
+
+  app.use(async (ctx: RequestContext) => {
+    const { deadline, search } = ctx.state;
+    const answer = await deadline.wait(
+      dispatch({
+        method: ctx.method,
+        path: ctx.path,
+        querystring: ctx.querystring,
+        search,
+        caller: callerOf(ctx),
+        onRouted: (operationId) => {
+          ctx.state.operationId = operationId;
+        },
+      }),
+    );
+    respondConditionally(ctx, answer);
+  });
+
+  return app;
+}

@@ -1,0 +1,66 @@
+import type { Knex } from 'knex';
+import { newestStamp, readFeed, readQuietClock, type FeedEntry } from './feed.js';
+import { requireWithinWindow, WINDOW } from './since.js';
+import { fromRfc3339, MICROS_PER_SECOND, type Micros } from './timestamps.js';
+
+const DAY: Micros = 86_400n * MICROS_PER_SECOND;
+
+/** An empty page's position older than this is moved up, so that a quiet catalogue does not let it age out of the window. */
+const AGEING: Micros = WINDOW / 2n;
+
+/**
+ * How far behind the clock a position is moved up to. Stamps come from the database's clock; a day's distance keeps the
+ * position before all later stamps even when that clock is set back, or differs from ours, by hours.
+ */
+const CLOCK_MARGIN: Micros = DAY;
+
+/** One page of changes, and where to go on. */
+export interface ChangesPage {
+  readonly entries: readonly FeedEntry[];
+  readonly hasMore: boolean;
+  /** The position to ask for next. Never lies past what later commits can stamp. */
+  readonly nextSince: Micros;
+}
+
+/**
+ * Answers a follower: what changed after a position, oldest first, at most a page.
+ *
+ * @param now - this process's clock
+ * @throws Problem since_out_of_window, invalid_since
+ */
+export async function getChangesPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
+  // Only a position ahead of the clock needs to be held against the feed; the usual request is spared the query.
+  const newest = since > now ? ((await newestStamp(db)) ?? 0n) : 0n;
+  requireWithinWindow(since, now, newest);
+
+  if (since > now && since > newest) return pageAhead(db, newest, now);
+  return since < now - AGEING ? agedPage(db, since, now) : freshPage(db, since);
+}
+
+/**
+ * Answers a client whose clock runs ahead of ours: an empty page. Going on from its `since` would skip what is written
+ * until then, so it goes on from the newest entry instead, or from a quiet moment where that one has aged.
+ */
+async function pageAhead(db: Knex, newest: Micros, now: Micros): Promise<ChangesPage> {
+  const page = newest < now - AGEING ? await agedPage(db, newest, now) : undefined;
+  const resume = page?.entries.length === 0 ? page.nextSince : newest;
+  // In an empty catalogue with a writer at work there is nothing to go by; no writer has been at work for weeks.
+  const acceptable = now - WINDOW + DAY;
+  return { entries: [], hasMore: false, nextSince: resume > acceptable ? resume : acceptable };
+}
+
+async function freshPage(db: Knex, since: Micros): Promise<ChangesPage> {
+  const { entries, hasMore } = await readFeed(db, since);
+  const last = entries.at(-1);
+  return { entries, hasMore, nextSince: last ? fromRfc3339(last.updated_at) : since };
+}
+
+/** Like a fresh page, but an empty one moves its position up to a point that no later commit can precede. */
+async function agedPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
+  // In this order: the clock, then that no writer is at work, and only then the page.
+  const quiet = await readQuietClock(db);
+  const page = await freshPage(db, since);
+  if (page.entries.length > 0 || quiet === undefined) return page;
+  const safe = (quiet < now ? quiet : now) - CLOCK_MARGIN;
+  return { ...page, nextSince: safe > since ? safe : since };
+}

@@ -1,0 +1,78 @@
+import type { Knex } from 'knex';
+
+/** Headline counts of the catalogue. */
+export interface Counts {
+  readonly titles: number;
+  readonly movies: number;
+  readonly series: number;
+  /** Titles deliverable in the library. */
+  readonly available_in_library: number;
+  readonly people: number;
+  readonly collections: number;
+}
+
+/** A counter that does not say what a recount says. */
+export interface CountMismatch {
+  readonly counter: keyof Counts;
+  readonly kept: number;
+  readonly counted: number;
+}
+
+const COUNTERS = ['titles', 'movies', 'series', 'available_in_library', 'people', 'collections'] as const;
+
+/** Reads the kept counts: one row, whatever the size of the catalogue. */
+export async function readCounts(db: Knex): Promise<Counts> {
+  const counts = await db('catalog_counts')
+    .select<Counts[]>(...COUNTERS)
+    .limit(1, { skipBinding: true })
+    .options({ name: 'read-counts' })
+    .first();
+  if (counts === undefined) throw new Error('catalog_counts has lost its row: run "catalog stats verify --repair"');
+  return counts;
+}
+
+/**
+ * Counts everything again and compares, in one snapshot, so writers may go on meanwhile.
+ *
+ * @returns the kept counts and the counters that differ from a recount; none when all is well
+ */
+export async function verifyCounts(db: Knex): Promise<{ counts: Counts; mismatches: readonly CountMismatch[] }> {
+  return db.transaction((snapshot) => compare(snapshot), { isolationLevel: 'repeatable read', readOnly: true });
+}
+
+/**
+ * Sets the kept counts to a recount, while writers of the catalogue wait.
+ *
+ * @returns the counters that were wrong
+ */
+export async function repairCounts(db: Knex): Promise<readonly CountMismatch[]> {
+  return db.transaction(async (transaction) => {
+    await transaction.raw('select catalog_lock_writers()');
+    await transaction('catalog_counts').insert({ singleton: true }).onConflict('singleton').ignore();
+    const { mismatches } = await compare(transaction);
+    if (mismatches.length > 0) {
+      await transaction('catalog_counts').update(
+        Object.fromEntries(mismatches.map(({ counter, counted }) => [counter, counted])),
+      );
+    }
+    return mismatches;
+  });
+}
+
+async function compare(db: Knex): Promise<{ counts: Counts; mismatches: CountMismatch[] }> {
+  const counts = await readCounts(db);
+  const { rows } = (await db.raw(`
+    select t.*, (select count(*) from people) as people, (select count(*) from collections) as collections
+      from (select count(*) as titles,
+                   count(*) filter (where media_type = 'movie') as movies,
+                   count(*) filter (where media_type = 'series') as series,
+                   count(*) filter (where available_in_library) as available_in_library
+              from titles) t`)) as { rows: [Counts] };
+  const [recount] = rows;
+  const mismatches = COUNTERS.filter((counter) => counts[counter] !== recount[counter]).map((counter) => ({
+    counter,
+    kept: counts[counter],
+    counted: recount[counter],
+  }));
+  return { counts, mismatches };
+}

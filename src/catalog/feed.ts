@@ -1,0 +1,61 @@
+import type { Knex } from 'knex';
+import { fromRfc3339, toRfc3339, type Micros } from './timestamps.js';
+
+/** An entry of the feed: a title as it is now, at the position of its last change. */
+export interface FeedEntry {
+  readonly svc_id: string;
+  readonly media_type: 'movie' | 'series';
+  readonly title: string;
+  /** RFC 3339, UTC, microseconds. Unique in the feed, and its order. */
+  readonly updated_at: string;
+  readonly has_bundles: boolean;
+}
+
+/** The most entries in one page. */
+export const PAGE_SIZE = 200;
+
+/**
+ * Reads one page of the feed: what changed after a position, oldest first.
+ *
+ * Complete without a lock, because writers commit in the order of their stamps (see the migration that makes the feed):
+ * nothing can appear later at or before a stamp that was read.
+ */
+export async function readFeed(db: Knex, since: Micros): Promise<{ entries: readonly FeedEntry[]; hasMore: boolean }> {
+  // updated_at is selected as it is: an expression under that name would take its place in ORDER BY and cost the index.
+  // The limit is part of the text, so that the plan made for any `since` knows it.
+  const rows = await db('titles')
+    .select<FeedEntry[]>('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
+    .where('updated_at', '>', toRfc3339(since))
+    .orderBy('updated_at')
+    .limit(PAGE_SIZE + 1, { skipBinding: true })
+    .options({ name: 'read-feed' });
+  return { entries: rows.slice(0, PAGE_SIZE), hasMore: rows.length > PAGE_SIZE };
+}
+
+/** @returns the newest stamp that is committed; undefined in an empty catalogue. No later commit stamps at or before it. */
+export async function newestStamp(db: Knex): Promise<Micros | undefined> {
+  const row = await db('titles')
+    .select<{ updated_at: string }[]>('updated_at')
+    .orderBy('updated_at', 'desc')
+    .limit(1, { skipBinding: true })
+    .options({ name: 'newest-stamp' })
+    .first();
+  return row && fromRfc3339(row.updated_at);
+}
+
+/**
+ * Reads the database's clock, then looks whether a writer of the catalogue is at work. When none is, every commit yet to
+ * come is stamped by a clock read later than this one.
+ *
+ * A page that is to prove that nothing lies before this moment must be read after this call, in a statement of its own: a
+ * statement sees what was committed when it began.
+ *
+ * @returns the clock; undefined while a writer is at work
+ */
+export async function readQuietClock(db: Knex): Promise<Micros | undefined> {
+  const { rows } = (await db
+    .raw('select catalog_quiet_clock() as now')
+    .options({ name: 'read-quiet-clock' })) as { rows: [{ now: string | null }] };
+  const [{ now }] = rows;
+  return now === null ? undefined : fromRfc3339(now);
+}

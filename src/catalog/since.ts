@@ -1,0 +1,91 @@
+import { Problem } from '../errors.js';
+import { MICROS_PER_SECOND, toSeconds, type Micros } from './timestamps.js';
+
+/** How far back the feed answers. */
+export const WINDOW: Micros = 30n * 86_400n * MICROS_PER_SECOND;
+
+/** How far ahead of ours a client's clock may be. */
+const CLOCK_SKEW: Micros = 60n * MICROS_PER_SECOND;
+
+/** A JSON number (RFC 8259, section 6): also what SDKs write for large or small ones, `1.7637e9`. */
+const JSON_NUMBER = /^(?<sign>-?)(?<whole>0|[1-9]\d*)(?:\.(?<fraction>\d+))?(?:[eE](?<exponent>[+-]?\d+))?$/;
+
+/** Longer than any number that could be meant; keeps a hostile one from costing anything. */
+const MAX_LENGTH = 64;
+
+const DECIMALS = 6;
+
+/** Seconds of this size lie past the year 5000: a clock that counts in a smaller unit. */
+const SURELY_NOT_SECONDS: Micros = 100_000_000_000n * MICROS_PER_SECOND;
+
+/**
+ * Reads the parameter `since` as it came, as text: a float in between would round the microseconds.
+ *
+ * @param values - every value that the request gave it, decoded; a request should give one
+ * @returns microseconds since 1970, exact
+ * @throws Problem missing_since, invalid_since
+ */
+export function parseSince(values: readonly string[]): Micros {
+  const [text] = values;
+  if (text === undefined) {
+    throw new Problem(
+      'missing_since',
+      'The query parameter since is required: Unix time in seconds. To begin, send the time of your last full copy; then send meta.next_since of each answer.',
+    );
+  }
+  if (values.length > 1) throw invalidSince('since is given more than once. Send it once.');
+  if (text === '') throw invalidSince('since is empty. Send Unix time in seconds, such as 1795218005 or 1795218005.123456.');
+  const number = text.length <= MAX_LENGTH ? JSON_NUMBER.exec(text)?.groups : undefined;
+  if (number === undefined) {
+    throw invalidSince(
+      'since is not a number. Send Unix time in seconds, such as 1795218005 or 1795218005.123456; an ISO date is not understood.',
+    );
+  }
+  const { sign = '', whole = '', fraction = '', exponent = '0' } = number;
+  const digits = (whole + fraction).replace(/^0+/, '');
+  if (digits === '') return 0n;
+  if (sign !== '') throw invalidSince('since is negative. Send Unix time in seconds, such as 1795218005.');
+  // The value is digits × 10^power microseconds.
+  const power = Number(exponent) - fraction.length + DECIMALS;
+  if (power >= 0) {
+    if (digits.length + power > MAX_LENGTH) throw farAhead(SURELY_NOT_SECONDS);
+    return BigInt(digits) * 10n ** BigInt(power);
+  }
+  const kept = digits.slice(0, power);
+  if (/[1-9]/.test(digits.slice(power))) {
+    throw invalidSince('since has more than six decimals. Microseconds are the finest step of the feed.');
+  }
+  return kept === '' ? 0n : BigInt(kept);
+}
+
+/**
+ * Holds `since` against the window of the feed.
+ *
+ * @param now - this process's clock
+ * @param newest - the newest stamp in the feed. Stamps never step back but clocks do, so the feed may run ahead of the
+ *   clock; a client must be able to send back what it was given.
+ * @throws Problem since_out_of_window with `oldest_since`, invalid_since
+ */
+export function requireWithinWindow(since: Micros, now: Micros, newest: Micros): void {
+  const oldest = now - WINDOW;
+  if (since < oldest) {
+    throw new Problem(
+      'since_out_of_window',
+      'since is more than 30 days in the past. Changes that old can no longer be asked for: make a fresh full copy, then follow from the time at which you began it. oldest_since is the oldest value accepted at this moment.',
+      { members: { oldest_since: toSeconds(oldest) } },
+    );
+  }
+  if (since > now + CLOCK_SKEW && since > newest) throw farAhead(since);
+}
+
+function farAhead(since: Micros): Problem {
+  return invalidSince(
+    since >= SURELY_NOT_SECONDS
+      ? 'since lies far in the future: it looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.'
+      : 'since lies in the future by more than 60 seconds. Send Unix time in seconds, and check your clock.',
+  );
+}
+
+function invalidSince(detail: string): Problem {
+  return new Problem('invalid_since', detail);
+}

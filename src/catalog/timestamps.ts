@@ -1,0 +1,38 @@
+/**
+ * A point in time as whole microseconds since 1970-01-01T00:00:00Z: the precision of PostgreSQL's `timestamptz` and of
+ * the feed. A bigint, so that no arithmetic rounds.
+ */
+export type Micros = bigint;
+
+export const MICROS_PER_SECOND = 1_000_000n;
+
+/** The time now, in the millisecond precision that the system clock has. */
+export function systemClock(): Micros {
+  return BigInt(Date.now()) * 1000n;
+}
+
+/**
+ * Writes a point in time as RFC 3339 in UTC with six decimals, `2026-11-20T23:40:05.123456Z`. PostgreSQL reads this form
+ * exactly, so it also serves as a query's parameter.
+ */
+export function toRfc3339(micros: Micros): string {
+  const fraction = ((micros % MICROS_PER_SECOND) + MICROS_PER_SECOND) % MICROS_PER_SECOND;
+  const seconds = (micros - fraction) / MICROS_PER_SECOND;
+  const date = new Date(Number(seconds) * 1000).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length);
+  return `${date}.${String(fraction).padStart(6, '0')}Z`;
+}
+
+/** Reads what {@link toRfc3339} writes. */
+export function fromRfc3339(text: string): Micros {
+  const [seconds = '', fraction = ''] = text.slice(0, -1).split('.');
+  return BigInt(Date.parse(`${seconds}Z`)) * 1000n + BigInt(fraction);
+}
+
+/**
+ * Writes a point in time as the seconds of a JSON number. Exact to the microsecond until the year 2242: the quotient is
+ * correctly rounded, and below 2^33 s neighbouring doubles are less than a microsecond apart, so the shortest decimal
+ * that names the double is the one with these six places.
+ */
+export function toSeconds(micros: Micros): number {
+  return Number(micros) / 1e6;
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env node
+import { Command, CommanderError } from 'commander';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { connectForCommand, type CommandContext } from './commands/context.js';
+import { registerDevelopers } from './commands/developers.js';
+import { registerImport } from './commands/import.js';
+import { registerKeys } from './commands/keys.js';
+import { registerMigrate } from './commands/migrate.js';
+import { registerPlans } from './commands/plans.js';
+import { registerServe } from './commands/serve.js';
+import { registerStats } from './commands/stats.js';
+import { ConfigError, readConfig } from './config.js';
+import { OperatorError } from './errors.js';
+import { isDatabaseUnavailable } from './platform/database.js';
+
+/** Exit codes: what was asked for could not be done; it was not asked for in a way that makes sense. */
+const EXIT_FAILED = 1;
+const EXIT_MISUSE = 2;
+
+const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
+
+const stopping = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    // Asked a second time, it ends at once.
+    if (stopping.signal.aborted) process.exit(EXIT_FAILED);
+    stopping.abort();
+  });
+}
+
+const base: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'> = {
+  packageRoot: PACKAGE_ROOT,
+  pid: process.pid,
+  config: () => readConfig(process.env),
+};
+
+const context: CommandContext = {
+  ...base,
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  signal: stopping.signal,
+  withDatabase: async (use) => {
+    const database = await connectForCommand(base, { migrate: false });
+    try {
+      return await use(database.db);
+    } finally {
+      await database.close();
+    }
+  },
+};
+
+const program = new Command('catalog')
+  .description('Operates the Catalog Lookup Service.')
+  .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free')
+  .showHelpAfterError('(--help shows how it is used)')
+  .exitOverride();
+
+for (const register of [
+  registerServe,
+  registerMigrate,
+  registerImport,
+  registerPlans,
+  registerDevelopers,
+  registerKeys,
+  registerStats,
+]) {
+  register(program, context);
+}
+
+try {
+  await program.parseAsync(process.argv);
+} catch (error) {
+  process.exitCode = report(error);
+}
+
+/** Says what went wrong on stderr. @returns the exit code */
+function report(error: unknown): number {
+  // Commander has said it already, or it was only asked for help.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
+  process.stderr.write(`catalog: ${explain(error)}\n`);
+  return EXIT_FAILED;
+}
+
+function explain(error: unknown): string {
+  if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
+  if (isDatabaseUnavailable(error)) {
+    return `the database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
+  }
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,48 @@
+import type { Command } from 'commander';
+import type { Knex } from 'knex';
+import type { Readable, Writable } from 'node:stream';
+import type { Config } from '../config.js';
+import { connectDatabase, type ConnectedDatabase } from '../platform/connect.js';
+
+/** What a command may use of the process that runs it. */
+export interface CommandContext {
+  readonly stdin: Readable;
+  readonly stdout: Writable & { readonly isTTY?: boolean };
+  readonly stderr: Writable & { readonly isTTY?: boolean };
+  readonly packageRoot: string;
+  readonly pid: number;
+  /** Aborted when the process is asked to end (SIGINT, SIGTERM). */
+  readonly signal: AbortSignal;
+  /** The settings. @throws OperatorError when some are wrong */
+  readonly config: () => Config;
+  /** Runs something on the service's database, started and migrated as needed, and lets go of it afterwards. */
+  readonly withDatabase: <T>(use: (db: Knex) => Promise<T>) => Promise<T>;
+}
+
+/** Adds a command to the program. */
+export type RegisterCommand = (program: Command, context: CommandContext) => void;
+
+/** Connections of one command. */
+const POOL_SIZE = 5;
+
+/** Bound on reaching the database, in milliseconds. Statements have none: an import may take its time. */
+const ACQUIRE_TIMEOUT_MS = 10_000;
+
+/** Opens the service's database for a command. The caller closes it. */
+export function connectForCommand(
+  context: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>,
+  { migrate }: { migrate: boolean },
+): Promise<ConnectedDatabase> {
+  const { databaseUrl, dataDir } = context.config();
+  return connectDatabase({
+    databaseUrl,
+    dataDir,
+    packageRoot: context.packageRoot,
+    pid: context.pid,
+    applicationName: 'catalog command',
+    poolSize: POOL_SIZE,
+    acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,
+    statementTimeoutMs: 0,
+    migrate,
+  });
+}

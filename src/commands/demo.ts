@@ -1,0 +1,38 @@
+import { createReadStream } from 'node:fs';
+import type { Knex } from 'knex';
+import { readCounts } from '../catalog/counts.js';
+import { importCatalogue } from '../catalog/import/index.js';
+import { createDeveloper, listDevelopers } from '../developers/developers.js';
+import { createKey, type KeyRecord } from '../keys/keys.js';
+
+const DEMO_PROJECT = 'Demo project';
+const DEMO_PLAN = 'free';
+
+/**
+ * Puts the demo catalogue into a database that has none yet, and a demo developer into one that has no developers. A
+ * database in use is left alone.
+ *
+ * @returns the key of the demo developer if it was made now
+ */
+export async function prepareDemo(db: Knex, packageRoot: string): Promise<string | undefined> {
+  const counts = await readCounts(db);
+  if (counts.titles + counts.people + counts.collections === 0) {
+    for (const kind of ['titles', 'people', 'collections'] as const) {
+      await importCatalogue(db, createReadStream(`${packageRoot}/db/demo/${kind}.csv`), {
+        kind,
+        format: 'csv',
+        strict: true,
+      });
+    }
+  }
+  if ((await listDevelopers(db)).length > 0) return undefined;
+  return (await createDemoKey(db)).key;
+}
+
+/** Makes a key for the demo developer, and the developer too if there is none. */
+export async function createDemoKey(db: Knex): Promise<KeyRecord & { readonly key: string }> {
+  const developer =
+    (await listDevelopers(db)).find(({ projectName }) => projectName === DEMO_PROJECT) ??
+    (await createDeveloper(db, { projectName: DEMO_PROJECT, attributionRequired: false }));
+  return createKey(db, { developerId: developer.id, planId: DEMO_PLAN, label: 'demo' });
+}

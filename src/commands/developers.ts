@@ -1,0 +1,84 @@
+import {
+  createDeveloper,
+  listDevelopers,
+  reinstateDeveloper,
+  suspendDeveloper,
+  type Developer,
+} from '../developers/developers.js';
+import { positiveInteger, text } from './arguments.js';
+import type { RegisterCommand } from './context.js';
+import { printJson, printLine, printTable, shortTime } from './output.js';
+
+/** `catalog developers create|list|suspend|reinstate` */
+export const registerDevelopers: RegisterCommand = (program, { stdout, withDatabase }) => {
+  const developers = program.command('developers').description('those who registered for access');
+
+  developers
+    .command('create')
+    .description('register a developer')
+    .requiredOption('--project-name <name>', 'what the developer builds; shown by /api/v1/me', text(200))
+    .option('--attribution-required', 'the project must name the catalogue as its source', false)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog developers create --project-name "Film club"')
+    .action(async (options: { projectName: string; attributionRequired: boolean; json?: boolean }) => {
+      const developer = await withDatabase((db) => createDeveloper(db, options));
+      if (options.json) printJson(stdout, { developer: toJson(developer) });
+      else {
+        printLine(stdout, `Created developer ${String(developer.id)}. Next: a key for it:`);
+        printLine(stdout, `  catalog keys create --developer ${String(developer.id)} --plan free`);
+      }
+    });
+
+  developers
+    .command('list')
+    .description('list all developers')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog developers list')
+    .action(async ({ json }: { json?: boolean }) => {
+      const rows = await withDatabase(listDevelopers);
+      if (json) printJson(stdout, { developers: rows.map(toJson) });
+      else {
+        printTable(stdout, rows, {
+          id: ({ id }) => id,
+          'project name': ({ projectName }) => projectName,
+          'attribution required': ({ attributionRequired }) => attributionRequired,
+          created: ({ createdAt }) => shortTime(createdAt),
+          suspended: ({ suspendedAt }) => shortTime(suspendedAt),
+        });
+      }
+    });
+
+  developers
+    .command('suspend')
+    .description("refuse all of a developer's keys from the next request on")
+    .argument('<id>', 'id of the developer', positiveInteger)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog developers suspend 1')
+    .action(async (id: number, { json }: { json?: boolean }) => {
+      const developer = await withDatabase((db) => suspendDeveloper(db, id));
+      if (json) printJson(stdout, { developer: toJson(developer) });
+      else printLine(stdout, `Suspended developer ${String(id)}. To undo: catalog developers reinstate ${String(id)}`);
+    });
+
+  developers
+    .command('reinstate')
+    .description("let a suspended developer's keys work again, save those that were revoked")
+    .argument('<id>', 'id of the developer', positiveInteger)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog developers reinstate 1')
+    .action(async (id: number, { json }: { json?: boolean }) => {
+      const developer = await withDatabase((db) => reinstateDeveloper(db, id));
+      if (json) printJson(stdout, { developer: toJson(developer) });
+      else printLine(stdout, `Reinstated developer ${String(id)}.`);
+    });
+};
+
+function toJson(developer: Developer): unknown {
+  return {
+    id: developer.id,
+    project_name: developer.projectName,
+    attribution_required: developer.attributionRequired,
+    created_at: developer.createdAt,
+    suspended_at: developer.suspendedAt,
+  };
+}

@@ -1,0 +1,90 @@
+import type { Command } from 'commander';
+import { createKey, listKeys, revokeKey, type KeyRecord } from '../keys/keys.js';
+import { planId, positiveInteger, text } from './arguments.js';
+import type { RegisterCommand } from './context.js';
+import { createDemoKey } from './demo.js';
+import { printJson, printLine, printTable, shortTime } from './output.js';
+
+interface CreateOptions {
+  developer?: number;
+  plan?: string;
+  label?: string;
+  demo?: boolean;
+  json?: boolean;
+}
+
+/** `catalog keys create|list|revoke` */
+export const registerKeys: RegisterCommand = (program, { stdout, withDatabase }) => {
+  const keys = program.command('keys').description('API keys');
+
+  keys
+    .command('create')
+    .description('create a key and print it: this once, it is not stored')
+    .option('--developer <id>', 'whose key it is', positiveInteger)
+    .option('--plan <plan>', 'the plan that sets its limits', planId)
+    .option('--label <text>', 'to tell keys apart, such as the environment it is for', text(200))
+    .option('--demo', 'a key for the demo developer instead of --developer and --plan')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free --label production')
+    .action(async ({ developer, plan, label, demo, json }: CreateOptions, command: Command) => {
+      if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
+      if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
+      const { key, ...record } = await withDatabase((db) =>
+        developer === undefined || plan === undefined
+          ? createDemoKey(db)
+          : createKey(db, { developerId: developer, planId: plan, label }),
+      );
+      if (json) printJson(stdout, { key, ...toJson(record) });
+      else {
+        printLine(stdout, `Created ${record.prefix} on plan ${record.planId}. The key is shown this once; keep it safe:`);
+        printLine(stdout, `  ${key}`);
+      }
+    });
+
+  keys
+    .command('list')
+    .description('list keys by their prefix')
+    .option('--developer <id>', 'only those of one developer', positiveInteger)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog keys list --developer 1')
+    .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {
+      const rows = await withDatabase((db) => listKeys(db, developer));
+      if (json) printJson(stdout, { keys: rows.map(toJson) });
+      else {
+        printTable(stdout, rows, {
+          prefix: ({ prefix }) => prefix,
+          developer: ({ developerId }) => developerId,
+          plan: ({ planId: plan }) => plan,
+          label: ({ label }) => label,
+          created: ({ createdAt }) => shortTime(createdAt),
+          'last used': ({ lastUsedAt }) => shortTime(lastUsedAt),
+          revoked: ({ revokedAt }) => shortTime(revokedAt),
+        });
+      }
+    });
+
+  keys
+    .command('revoke')
+    .description('refuse a key for good, from the next request on')
+    .argument('<prefix>', 'what "catalog keys list" shows, svc_ and 8 characters; a whole key will do too')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog keys revoke svc_1a2B3c4D')
+    .action(async (prefix: string, { json }: { json?: boolean }) => {
+      // Whoever has only the leaked key at hand must not be held up; and the rest of it must not be repeated.
+      const record = await withDatabase((db) => revokeKey(db, prefix.trim().slice(0, 'svc_'.length + 8)));
+      if (json) printJson(stdout, toJson(record));
+      else printLine(stdout, `Revoked ${record.prefix}. It is refused from the next request on, for good.`);
+    });
+};
+
+function toJson(record: KeyRecord): Record<string, unknown> {
+  return {
+    key_prefix: record.prefix,
+    developer_id: record.developerId,
+    plan_id: record.planId,
+    label: record.label,
+    created_at: record.createdAt,
+    last_used_at: record.lastUsedAt,
+    revoked_at: record.revokedAt,
+  };
+}

@@ -1,0 +1,19 @@
+import { connectForCommand, type RegisterCommand } from './context.js';
+import { printJson, printLine } from './output.js';
+
+/** `catalog migrate` */
+export const registerMigrate: RegisterCommand = (program, context) => {
+  program
+    .command('migrate')
+    .description("bring the database's schema up to date")
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  DATABASE_URL=postgres://catalog@db/catalog catalog migrate')
+    .action(async ({ json }: { json?: boolean }) => {
+      const database = await connectForCommand(context, { migrate: true });
+      await database.close();
+      const { applied } = database;
+      if (json) printJson(context.stdout, { applied });
+      else if (applied.length === 0) printLine(context.stdout, 'The schema is up to date.');
+      else printLine(context.stdout, `Applied ${applied.join(', ')}. The schema is up to date.`);
+    });
+};

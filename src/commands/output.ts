@@ -1,0 +1,43 @@
+import Table from 'cli-table3';
+import type { Writable } from 'node:stream';
+
+/** A table's column: its heading, and what stands in it. */
+export type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | boolean | null>>;
+
+/** Writes one JSON document and nothing else. */
+export function printJson(stdout: Writable, document: unknown): void {
+  stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+}
+
+/** Writes one line. */
+export function printLine(stdout: Writable, line: string): void {
+  stdout.write(`${line}\n`);
+}
+
+/** Writes rows as a table without frames, which pastes and greps well. */
+export function printTable<Row>(stdout: Writable, rows: readonly Row[], columns: Columns<Row>): void {
+  const none = { 'padding-left': 0, 'padding-right': 2, head: [], border: [] };
+  const table = new Table({
+    head: Object.keys(columns),
+    style: none,
+    chars: Object.fromEntries(
+      ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right']
+        .concat(['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'])
+        .map((part) => [part, '']),
+    ),
+  });
+  for (const row of rows) table.push(Object.values(columns).map((column) => cell(column(row))));
+  for (const line of table.toString().split('\n')) printLine(stdout, line.trimEnd());
+}
+
+function cell(value: string | number | boolean | null): string {
+  if (value === null) return '-';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  // Names come from outside: one must not be able to steer the terminal.
+  return String(value).replace(/\p{Cc}/gu, '\uFFFD');
+}
+
+/** Cuts a timestamp to the second, for people. */
+export function shortTime(timestamp: string | null): string | null {
+  return timestamp && timestamp.replace(/\.\d+Z$/, 'Z');
+}

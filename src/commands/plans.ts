@@ -1,0 +1,73 @@
+import { listPlans, setPlan, type Plan } from '../limits/plans.js';
+import { planId, positiveInteger, text } from './arguments.js';
+import type { RegisterCommand } from './context.js';
+import { printJson, printLine, printTable, type Columns } from './output.js';
+
+interface SetOptions {
+  name?: string;
+  perMinute?: number;
+  perDay?: number;
+  commercialUse?: boolean;
+  json?: boolean;
+}
+
+const COLUMNS: Columns<Plan> = {
+  id: (plan) => plan.id,
+  name: (plan) => plan.name,
+  'per minute': (plan) => plan.requestsPerMinute,
+  'per day': (plan) => plan.requestsPerDay,
+  'commercial use': (plan) => plan.commercialUse,
+};
+
+/** `catalog plans list|set` */
+export const registerPlans: RegisterCommand = (program, { stdout, withDatabase }) => {
+  const plans = program.command('plans').description('the plans that keys are tied to');
+
+  plans
+    .command('list')
+    .description('list all plans')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog plans list')
+    .action(async ({ json }: { json?: boolean }) => {
+      const rows = await withDatabase(listPlans);
+      if (json) printJson(stdout, { plans: rows.map(toJson) });
+      else printTable(stdout, rows, COLUMNS);
+    });
+
+  plans
+    .command('set')
+    .description('change a plan, or add one; what is left out stays as it is. Holds from the next request on')
+    .argument('<plan>', 'id of the plan', planId)
+    .option('--name <name>', 'name for people', text(100))
+    .option('--per-minute <requests>', 'requests allowed in 60 seconds', positiveInteger)
+    .option('--per-day <requests>', 'requests allowed in 86,400 seconds', positiveInteger)
+    .option('--commercial-use', 'allow commercial use')
+    .option('--no-commercial-use', 'do not allow commercial use')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog plans set pro --per-minute 900')
+    .action(async (id: string, { name, perMinute, perDay, commercialUse, json }: SetOptions) => {
+      const { plan, created } = await withDatabase((db) =>
+        setPlan(db, id, {
+          ...(name !== undefined && { name }),
+          ...(perMinute !== undefined && { requestsPerMinute: perMinute }),
+          ...(perDay !== undefined && { requestsPerDay: perDay }),
+          ...(commercialUse !== undefined && { commercialUse }),
+        }),
+      );
+      if (json) printJson(stdout, { plan: toJson(plan), created });
+      else {
+        printLine(stdout, created ? `Added plan ${id}:` : `Plan ${id} is now:`);
+        printTable(stdout, [plan], COLUMNS);
+      }
+    });
+};
+
+function toJson(plan: Plan): unknown {
+  return {
+    id: plan.id,
+    name: plan.name,
+    requests_per_minute: plan.requestsPerMinute,
+    requests_per_day: plan.requestsPerDay,
+    commercial_use: plan.commercialUse,
+  };
+}

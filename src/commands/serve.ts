@@ -1,0 +1,82 @@
+import type { Writable } from 'node:stream';
+import { SETTINGS } from '../config.js';
+import { serve } from '../service.js';
+import { createLog } from '../platform/log.js';
+import type { RegisterCommand } from './context.js';
+import { prepareDemo } from './demo.js';
+import { printLine } from './output.js';
+
+interface ServeFlags {
+  migrate?: boolean;
+  demo?: boolean;
+}
+
+/** How far back the demonstrated /changes call asks, in seconds. */
+const DEMO_SINCE_AGO = 3_600;
+
+/** `catalog serve` */
+export const registerServe: RegisterCommand = (program, context) => {
+  program
+    .command('serve')
+    .description('run the HTTP server until SIGINT or SIGTERM')
+    .option('--migrate', "bring the schema of DATABASE_URL's database up to date first")
+    .option('--demo', 'fill an empty catalogue with the demo data, and create a demo developer and key')
+    .addHelpText('after', `\nSettings, from the environment:\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`)
+    .action(async ({ migrate = false, demo = false }: ServeFlags) => {
+      const { stdout, signal, packageRoot, pid } = context;
+      const config = context.config();
+      let demoKey: string | undefined;
+      const service = await serve({
+        config,
+        log: createLog(config.logLevel, stdout),
+        packageRoot,
+        pid,
+        migrate,
+        prepare: async ({ db }) => {
+          if (demo) demoKey = await prepareDemo(db, packageRoot);
+        },
+      });
+      if (demo) welcome(stdout, service.url, demoKey);
+      await aborted(signal);
+      await service.stop();
+    });
+};
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else {
+      signal.addEventListener('abort', () => {
+        resolve();
+      });
+    }
+  });
+}
+
+function settingsHelp(): string {
+  return SETTINGS.map(({ name, description, default: fallback }) => `  ${name.padEnd(19)} ${description} (${fallback})`).join(
+    '\n',
+  );
+}
+
+/** The first steps, for someone who has just started the service for the first time, or again. */
+function welcome(stdout: Writable, url: string, key: string | undefined): void {
+  if (key === undefined) {
+    printLine(stdout, `\nCatalog Lookup Service on ${url}\nThe demo key was shown on the first start. For a new one: make key\n`);
+    return;
+  }
+  const since = String(Math.floor(Date.now() / 1000) - DEMO_SINCE_AGO);
+  const call = (path: string): string => `  curl -H 'Authorization: Bearer ${key}' '${url}/api/v1${path}'`;
+  printLine(
+    stdout,
+    [
+      `\nCatalog Lookup Service on ${url}`,
+      `\nYour demo key, shown this once (for a new one: make key):\n  ${key}`,
+      '\nTry it:',
+      call('/stats'),
+      call(`/changes?since=${since}`),
+      call('/titles/blade-runner-1982'),
+      '',
+    ].join('\n'),
+  );
+}

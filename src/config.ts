@@ -1,0 +1,111 @@
+/** A setting of the service: an environment variable. */
+interface Setting {
+  readonly name: string;
+  readonly description: string;
+  /** What holds when it is not set, in words. */
+  readonly default: string;
+}
+
+/** Every setting there is. The README documents each. */
+export const SETTINGS = [
+  { name: 'HOST', default: '127.0.0.1', description: 'address to listen on; 0.0.0.0 for every IPv4 interface' },
+  { name: 'PORT', default: '8080', description: 'port to listen on; 0 for any free one' },
+  {
+    name: 'DATABASE_URL',
+    default: 'the embedded PostgreSQL',
+    description: 'PostgreSQL to use, postgres://user:password@host:port/database',
+  },
+  { name: 'DATABASE_POOL_SIZE', default: '10', description: 'most database connections of one server process' },
+  { name: 'DATA_DIR', default: '.data in the checkout', description: 'folder of the embedded PostgreSQL' },
+  { name: 'LOG_LEVEL', default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' },
+] as const satisfies readonly Setting[];
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** The settings, validated. */
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  /** Undefined for the embedded PostgreSQL. May hold a password: never printed. */
+  readonly databaseUrl: string | undefined;
+  readonly databasePoolSize: number;
+  /** Undefined for the place that the embedded PostgreSQL chooses. */
+  readonly dataDir: string | undefined;
+  readonly logLevel: LogLevel;
+}
+
+/** Settings that cannot be used, all of them in one message. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the settings from environment variables. An empty one counts as not set.
+ *
+ * @throws ConfigError that names every setting that is wrong, not only the first
+ */
+export function readConfig(environment: Environment): Config {
+  const problems: string[] = [];
+
+  function setting<T>(name: (typeof SETTINGS)[number]['name'], fallback: T, read: (text: string) => T | Complaint): T {
+    const text = environment[name]?.trim();
+    if (text === undefined || text === '') return fallback;
+    const value = read(text);
+    if (!(value instanceof Complaint)) return value;
+    problems.push(`  ${name} ${value.text}`);
+    return fallback;
+  }
+
+  const config: Config = {
+    host: setting('HOST', '127.0.0.1', hostName),
+    port: setting('PORT', 8080, wholeNumber(0, 65_535)),
+    databaseUrl: setting<string | undefined>('DATABASE_URL', undefined, postgresUrl),
+    databasePoolSize: setting('DATABASE_POOL_SIZE', 10, wholeNumber(2, 1000)),
+    dataDir: setting<string | undefined>('DATA_DIR', undefined, String),
+    logLevel: setting('LOG_LEVEL', 'info', logLevel),
+  };
+  if (problems.length > 0) {
+    throw new ConfigError(['These settings cannot be used:', ...problems].join('\n'));
+  }
+  return Object.freeze(config);
+}
+
+/** What is wrong with a value. It follows the setting's name, and repeats the value only where that is no secret. */
+class Complaint {
+  constructor(readonly text: string) {}
+}
+
+function hostName(text: string): string | Complaint {
+  return /^[A-Za-z0-9.:_-]+$/.test(text)
+    ? text
+    : new Complaint(`must be an address or a host name such as 127.0.0.1, not ${JSON.stringify(text)}`);
+}
+
+function wholeNumber(least: number, most: number): (text: string) => number | Complaint {
+  return (text) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
+    return value >= least && value <= most
+      ? value
+      : new Complaint(
+          `must be a whole number from ${String(least)} to ${String(most)}, not ${JSON.stringify(text)}`,
+        );
+  };
+}
+
+function postgresUrl(text: string): string | Complaint {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url && /^postgres(?:ql)?:$/.test(url.protocol)
+    ? text
+    : new Complaint('must be a URL such as postgres://user:password@host:5432/database');
+}
+
+function logLevel(text: string): LogLevel | Complaint {
+  return (
+    LOG_LEVELS.find((level) => level === text) ??
+    new Complaint(`must be one of ${LOG_LEVELS.join(', ')}, not ${JSON.stringify(text)}`)
+  );
+}

@@ -1,0 +1,19 @@
+import type { operations } from '../generated/openapi.js';
+
+/** An operation of the contract, by its operationId. */
+export type OperationId = keyof operations;
+
+/** The body of an operation's answer when all went well. */
+export type Answer<Id extends OperationId> = operations[Id]['responses'][200]['content']['application/json'];
+
+/** The path parameters of an operation, validated. */
+export type PathParameters<Id extends OperationId> = Parameters<Id, 'path'>;
+
+/** The query parameters of an operation, validated. */
+export type QueryParameters<Id extends OperationId> = Parameters<Id, 'query'>;
+
+type Parameters<Id extends OperationId, In extends 'path' | 'query'> = operations[Id]['parameters'] extends {
+  [Place in In]: infer P;
+}
+  ? P
+  : Readonly<Record<string, never>>;

@@ -1,0 +1,78 @@
+/** One row of the table of errors: the HTTP status that a code is sent with, and its fixed title. */
+interface ErrorDefinition {
+  readonly status: number;
+  readonly title: string;
+}
+
+/**
+ * Every error that a client can see. Codes are part of the contract: they are never renamed and never reused, and a
+ * retired one stays listed here with a remark.
+ */
+// prettier-ignore
+export const ERROR_CODES = {
+  malformed_request:       { status: 400, title: 'Request malformed' },
+  invalid_parameter:       { status: 400, title: 'Parameter invalid' },
+  missing_since:           { status: 400, title: 'Parameter since missing' },
+  invalid_since:           { status: 400, title: 'Parameter since invalid' },
+  since_out_of_window:     { status: 400, title: 'Parameter since too old' },
+  missing_api_key:         { status: 401, title: 'API key missing' },
+  invalid_api_key:         { status: 401, title: 'API key invalid' },
+  not_found:               { status: 404, title: 'No such path' },
+  title_not_found:         { status: 404, title: 'No such title' },
+  method_not_allowed:      { status: 405, title: 'Method not allowed' },
+  request_timeout:         { status: 408, title: 'Request timed out' },
+  content_too_large:       { status: 413, title: 'Content too large' },
+  rate_limit_exceeded:     { status: 429, title: 'Rate limit exceeded' },
+  header_fields_too_large: { status: 431, title: 'Header fields too large' },
+  internal_error:          { status: 500, title: 'Internal error' },
+  service_unavailable:     { status: 503, title: 'Service unavailable' },
+} as const satisfies Record<string, ErrorDefinition>;
+
+/** A stable, documented error code. */
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** What a problem carries beside its code and its detail. */
+interface ProblemExtras {
+  /** Extra members of the problem document (RFC 9457, section 3.2), such as `oldest_since`. */
+  readonly members?: Readonly<Record<string, unknown>>;
+  /** Response headers that belong to this problem, such as `Retry-After`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The problem type, a URI; `about:blank` where the code says it all. */
+  readonly type?: string;
+  /** The error behind it, for the log only. */
+  readonly cause?: unknown;
+}
+
+/**
+ * An error that a client may see. It carries its own status and what may be shown; anything else that is thrown becomes
+ * a fixed `internal_error`. The detail is public: it never repeats what the client sent, which might hold a key.
+ */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly status: number;
+  readonly title: string;
+  readonly type: string;
+  readonly members: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    readonly code: ErrorCode,
+    readonly detail: string,
+    extras: ProblemExtras = {},
+  ) {
+    super(`${code}: ${detail}`, { cause: extras.cause });
+    this.status = ERROR_CODES[code].status;
+    this.title = ERROR_CODES[code].title;
+    this.type = extras.type ?? 'about:blank';
+    this.members = extras.members ?? {};
+    this.headers = extras.headers ?? {};
+  }
+}
+
+/**
+ * A mistake of the person who operates the service: a bad setting, a wrong argument, a file that cannot be read. Its
+ * message is printed as it is, without a stack.
+ */
+export class OperatorError extends Error {
+  override readonly name = 'OperatorError';
+}

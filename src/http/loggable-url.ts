@@ -1,0 +1,20 @@
+import { redactApiKeys } from '../keys/api-key.js';
+
+/** The query parameters whose values are written to the log. Of all others only the contract's silence is known. */
+const LOGGED_PARAMETERS = ['since'];
+
+const MAX_LENGTH = 200;
+
+/**
+ * A request's target as it may be logged: the path and the parameters that cannot hold a secret. `api_key` is left out
+ * in any spelling, and whatever looks like a key elsewhere is cut to its prefix.
+ */
+export function loggableUrl(path: string, search: URLSearchParams): string {
+  const logged = new URLSearchParams([...search].filter(([name]) => LOGGED_PARAMETERS.includes(name))).toString();
+  return redactApiKeys(decodeLeniently(path) + (logged && `?${logged}`)).slice(0, MAX_LENGTH);
+}
+
+/** Decodes ASCII, so that a key cannot hide behind percent-encoding; unlike decodeURIComponent it takes any text. */
+function decodeLeniently(path: string): string {
+  return path.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+}

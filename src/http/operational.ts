@@ -1,0 +1,56 @@
+import Router from '@koa/router';
+import etag from 'etag';
+import { Problem } from '../errors.js';
+import { Deadline, serviceUnavailable } from './deadline.js';
+
+/** What an operator's probes and a developer's tools ask for, outside the API and without a key. */
+export interface OperationalSources {
+  /** The contract in both notations. */
+  readonly contract: { readonly yaml: string; readonly json: string };
+  /** Resolves when the service can answer requests. @throws when it cannot */
+  readonly checkReady: () => Promise<unknown>;
+  /** Bound on that check, in milliseconds. */
+  readonly readyTimeoutMs: number;
+}
+
+/** Routes `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`. */
+export function operationalRoutes({ contract, checkReady, readyTimeoutMs }: OperationalSources): Router {
+  const router = new Router();
+
+  router.get('/livez', (ctx) => {
+    ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
+    ctx.body = JSON.stringify({ status: 'alive' });
+  });
+
+  router.get('/readyz', async (ctx) => {
+    try {
+      await new Deadline(readyTimeoutMs).wait(checkReady());
+    } catch (error) {
+      throw serviceUnavailable(error);
+    }
+    ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
+    ctx.body = JSON.stringify({ status: 'ready' });
+  });
+
+  for (const [path, mediaType, text] of [
+    ['/openapi.yaml', 'application/yaml', contract.yaml],
+    ['/openapi.json', 'application/json', contract.json],
+  ] as const) {
+    const tag = etag(text);
+    router.get(path, (ctx) => {
+      ctx.status = 200;
+      ctx.set({ 'Cache-Control': 'no-cache', ETag: tag, 'Content-Type': mediaType });
+      if (ctx.fresh) ctx.status = 304;
+      else ctx.body = text;
+    });
+  }
+
+  return router;
+}
+
+/** The answer to another method on one of these paths. */
+export function operationalMethodNotAllowed(): Problem {
+  return new Problem('method_not_allowed', 'This path answers only to GET and HEAD.', {
+    headers: { Allow: 'GET, HEAD' },
+  });
+}

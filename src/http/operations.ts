@@ -1,0 +1,156 @@
+import addFormats from 'ajv-formats';
+import { OpenAPIBackend, type Context as Exchange, type Document } from 'openapi-backend';
+import type { Dependencies, Handler } from '../api/handler.js';
+import { handlers } from '../api/index.js';
+import { parseSince } from '../catalog/since.js';
+import type { Answer, OperationId } from '../contract.js';
+import { Problem } from '../errors.js';
+import type { Caller } from '../keys/callers.js';
+
+/** An authenticated request, before anyone knows which operation it is for. */
+export interface UnroutedRequest {
+  readonly method: string;
+  /** As it came: percent-encoded, without the query. */
+  readonly path: string;
+  /** The query as it came: percent-encoded. */
+  readonly querystring: string;
+  readonly search: URLSearchParams;
+  readonly caller: Caller;
+  /** Called as soon as the operation is known, also when its answer will be a problem. */
+  readonly onRouted: (operationId: string) => void;
+}
+
+/**
+ * Routes a request by the contract, validates it, and calls the operation's handler.
+ *
+ * @throws Problem not_found, method_not_allowed, invalid_parameter, and those of the operation
+ */
+export type Dispatch = (request: UnroutedRequest) => Promise<Answer<OperationId>>;
+
+/** Parameters that explain what is wrong with them better than their schema can. Each throws a Problem of its own. */
+const SELF_EXPLAINED: Readonly<Record<string, (values: readonly string[]) => unknown>> = { since: parseSince };
+
+/** The methods that a path of the contract may have; HEAD comes with GET (RFC 9110, section 9.3.2). */
+const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE'] as const;
+
+/**
+ * Prepares dispatch by a contract.
+ *
+ * @throws when the contract is not valid OpenAPI, or has no such operation as there is a handler for
+ */
+export async function createDispatch(contract: Document, dependencies: Dependencies): Promise<Dispatch> {
+  const backend = new OpenAPIBackend({
+    definition: contract,
+    strict: true,
+    coerceTypes: true,
+    ignoreTrailingSlashes: false,
+    // Unknown query parameters are left out before validation would refuse them: a tolerant reader ignores them.
+    ajvOpts: { strict: false, removeAdditional: true },
+    customizeAjv: (ajv) => addFormats.default(ajv),
+    handlers: {
+      postRoutingHandler: ({ operation }: Partial<Exchange>, { onRouted }: UnroutedRequest) => {
+        if (operation?.operationId !== undefined) onRouted(operation.operationId);
+      },
+      notFound: () => {
+        throw new Problem('not_found', 'There is no such path. The contract at /openapi.yaml lists those there are.');
+      },
+      methodNotAllowed: ({ request }: Exchange) => {
+        throw methodNotAllowed(backend, request.path);
+      },
+      validationFail: ({ validation }: Exchange, { search }: UnroutedRequest) => {
+        throw invalidParameter(validation.errors?.[0], search);
+      },
+      ...operationHandlers(dependencies),
+    },
+    // Requests are authenticated before they get here. This only makes sure that none comes round that.
+    securityHandlers: Object.fromEntries(
+      Object.keys(contract.components?.securitySchemes ?? {}).map((scheme) => [
+        scheme,
+        (_exchange: Exchange, { caller }: UnroutedRequest) => caller.keyPrefix !== '',
+      ]),
+    ),
+  });
+  await backend.init();
+  rememberOperations(backend);
+
+  return (request) => {
+    requireDecodable(request);
+    return backend.handleRequest(
+      {
+        method: request.method === 'HEAD' ? 'GET' : request.method,
+        path: request.path,
+        query: queryObject(request.search),
+        headers: {},
+      },
+      request,
+    ) as Promise<Answer<OperationId>>;
+  };
+}
+
+function operationHandlers(dependencies: Dependencies): Record<string, (...args: never[]) => unknown> {
+  return Object.fromEntries(
+    Object.entries(handlers).map(([operationId, handler]) => [
+      operationId,
+      ({ request: { params, query } }: Exchange, { search, caller }: UnroutedRequest) =>
+        // The contract's validation has just made the parameters what the handler's type says they are.
+        (handler as Handler<OperationId>)(dependencies, {
+          path: params as never,
+          query: query as never,
+          search,
+          caller,
+        }),
+    ]),
+  );
+}
+
+/** The router makes its list of operations anew several times a request. It never changes: made once, it is kept. */
+function rememberOperations({ router }: OpenAPIBackend): void {
+  const operations = router.getOperations();
+  const byId = new Map(operations.map((operation) => [operation.operationId, operation]));
+  router.getOperations = () => operations;
+  router.getOperation = (operationId) => byId.get(operationId);
+}
+
+/** Malformed percent-encoding, which decodeURIComponent answers with a URIError, is the client's mistake. */
+function requireDecodable({ path, querystring }: UnroutedRequest): void {
+  for (const [part, text] of [['path', path], ['query', querystring]] as const) {
+    try {
+      decodeURIComponent(text);
+    } catch {
+      throw new Problem(
+        'invalid_parameter',
+        `The ${part} is not valid percent-encoded UTF-8. Write a literal percent sign as %25.`,
+      );
+    }
+  }
+}
+
+/** A parameter given once becomes a string, one given more often an array, which no parameter's schema accepts. */
+function queryObject(search: URLSearchParams): Record<string, string | string[]> {
+  return Object.fromEntries(
+    [...new Set(search.keys())].map((name) => {
+      const values = search.getAll(name);
+      return [name, values.length === 1 ? (values[0] ?? '') : values];
+    }),
+  );
+}
+
+function methodNotAllowed({ router }: OpenAPIBackend, path: string): Problem {
+  const allowed = METHODS.filter((method) => router.matchOperation({ method, path, headers: {} }) !== undefined).flatMap(
+    (method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]),
+  );
+  return new Problem('method_not_allowed', `This path answers only to ${allowed.join(' and ')}.`, {
+    headers: { Allow: allowed.join(', ') },
+  });
+}
+
+/** @param error - the first thing that ajv found; its instancePath is `/query` or `/path` and the parameter's name */
+function invalidParameter(
+  error: { instancePath?: string; message?: string; params?: unknown } | undefined,
+  search: URLSearchParams,
+): Problem {
+  const missing = (error?.params as { missingProperty?: string } | undefined)?.missingProperty;
+  const name = missing ?? error?.instancePath?.split('/').at(2) ?? '';
+  SELF_EXPLAINED[name]?.(search.getAll(name));
+  return new Problem('invalid_parameter', `The parameter ${name} ${error?.message ?? 'is not valid'}.`);
+}

@@ -1,0 +1,39 @@
+import { Problem } from '../errors.js';
+import { isDatabaseUnavailable } from '../platform/database.js';
+import { serviceUnavailable } from './deadline.js';
+import type { RequestContext } from './state.js';
+
+/** Decides what the client is told about anything that was thrown. What is not a Problem is a bug, and not its business. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (isDatabaseUnavailable(error)) return serviceUnavailable(error);
+  return new Problem(
+    'internal_error',
+    'The service made a mistake. It is logged with the request_id, which helps when you report it.',
+    { cause: error },
+  );
+}
+
+/** The problem document (RFC 9457) of a problem, as JSON. */
+export function problemDocument(problem: Problem, requestId: string): string {
+  return JSON.stringify({
+    type: problem.type,
+    title: problem.title,
+    status: problem.status,
+    detail: problem.detail,
+    code: problem.code,
+    request_id: requestId,
+    ...problem.members,
+  });
+}
+
+/** The media type of a problem document: RFC 9457 gives it no parameters. */
+export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
+
+/** Answers with a problem. Headers set so far stay, save those that describe another body. */
+export function respondWithProblem(ctx: RequestContext, problem: Problem): void {
+  ctx.status = problem.status;
+  ctx.remove('ETag');
+  ctx.set({ 'Cache-Control': 'no-store', ...problem.headers, 'Content-Type': PROBLEM_MEDIA_TYPE });
+  ctx.body = problemDocument(problem, ctx.state.requestId);
+}

@@ -1,0 +1,31 @@
+import { Problem } from '../errors.js';
+import type { LimitDecision } from '../limits/plan-limiter.js';
+
+/** The problem type of draft-ietf-httpapi-ratelimit-headers-11, section 4.1 ("quota-exceeded"). */
+const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+
+/**
+ * Writes a decision as the fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11. The
+ * draft still moves; its syntax is written here and nowhere else.
+ */
+export function rateLimitFields({ quotas }: LimitDecision): Record<'RateLimit-Policy' | 'RateLimit', string> {
+  return {
+    'RateLimit-Policy': quotas
+      .map(({ name, limit, windowSeconds }) => `"${name}";q=${String(limit)};w=${String(windowSeconds)}`)
+      .join(', '),
+    RateLimit: quotas
+      .map(({ name, remaining, resetSeconds }) => `"${name}";r=${String(remaining)};t=${String(resetSeconds)}`)
+      .join(', '),
+  };
+}
+
+/** The refusal of a request over its quota. A client that waits `Retry-After` is served. */
+export function rateLimitExceeded({ violated }: LimitDecision): Problem {
+  const seconds = Math.max(...violated.map(({ resetSeconds }) => resetSeconds));
+  const names = violated.map(({ name }) => name);
+  return new Problem(
+    'rate_limit_exceeded',
+    `The plan's requests per ${names.join(' and per ')} are used up. Wait ${String(seconds)} s, as Retry-After says, and try again.`,
+    { type: QUOTA_EXCEEDED, members: { 'violated-policies': names }, headers: { 'Retry-After': String(seconds) } },
+  );
+}

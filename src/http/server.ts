@@ -1,0 +1,135 @@
+import { createServer, STATUS_CODES, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { OperatorError, Problem } from '../errors.js';
+import { problemDocument, PROBLEM_MEDIA_TYPE } from './problem-response.js';
+import { chooseRequestId } from './request-id.js';
+
+/** Bounds on what one connection may cost. */
+export interface ServerLimits {
+  /** Until all header fields have arrived, in milliseconds. */
+  readonly headersTimeoutMs: number;
+  /** Until the whole request has arrived, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  /** An idle connection is kept this long for the next request, in milliseconds. */
+  readonly keepAliveTimeoutMs: number;
+  /** A connection on which nothing moves while a response is due is cut after this long, in milliseconds. */
+  readonly stalledTimeoutMs: number;
+  /** The most bytes of request line and header fields together. */
+  readonly maxHeaderBytes: number;
+  /** How often the first two are checked, in milliseconds. */
+  readonly checkIntervalMs: number;
+}
+
+/** Keep-alive outlasts the 60 s of common load balancers, so that they never reuse a connection we are closing. */
+export const DEFAULT_SERVER_LIMITS: ServerLimits = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 15_000,
+  keepAliveTimeoutMs: 65_000,
+  stalledTimeoutMs: 30_000,
+  maxHeaderBytes: 16 * 1024,
+  checkIntervalMs: 1_000,
+};
+
+/** Makes an HTTP server that cuts off slow, oversized and malformed requests with the right status. */
+export function createHttpServer(listener: RequestListener, limits: ServerLimits = DEFAULT_SERVER_LIMITS): Server {
+  const server = createServer(
+    {
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      connectionsCheckingInterval: limits.checkIntervalMs,
+      maxHeaderSize: limits.maxHeaderBytes,
+    },
+    listener,
+  );
+  server.setTimeout(limits.stalledTimeoutMs);
+  // Content is never wanted, so no client is told to go on and send it.
+  server.on('checkContinue', listener);
+  server.on('clientError', rejectConnection);
+  return server;
+}
+
+/**
+ * Starts to listen.
+ *
+ * @returns the port, which was chosen by the system where 0 was asked for
+ * @throws OperatorError when the address cannot be had
+ */
+export async function listen(server: Server, host: string, port: number): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(new OperatorError(`Cannot listen on HOST ${host}, PORT ${String(port)}: ${explain(error)}`));
+    });
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : port;
+}
+
+/**
+ * Stops listening, lets the requests in flight finish, and closes all connections.
+ *
+ * @param graceMs - after this long, in milliseconds, connections are cut
+ */
+export async function close(server: Server, graceMs: number): Promise<void> {
+  const cut = setTimeout(() => {
+    server.closeAllConnections();
+  }, graceMs);
+  await new Promise<void>((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+  clearTimeout(cut);
+}
+
+function explain(error: NodeJS.ErrnoException): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return 'the port is in use. Stop what uses it, or set PORT to another one.';
+    case 'EACCES':
+      return 'this user may not use the port. Set PORT to 1024 or more.';
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return 'this machine does not have the address. Set HOST to one that it has.';
+    default:
+      return error.message;
+  }
+}
+
+/** Answers what never became a request, in the form of all other errors, and closes the connection. */
+function rejectConnection(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: { headersSent: boolean } }) {
+  // Node's own guard: once a response is under way on this connection, a second one would only garble it.
+  if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent === true) {
+    socket.destroy();
+    return;
+  }
+  const problem = connectionProblem(error.code);
+  const requestId = chooseRequestId(undefined);
+  const body = problemDocument(problem, requestId);
+  socket.end(
+    [
+      `HTTP/1.1 ${String(problem.status)} ${STATUS_CODES[problem.status] ?? ''}`,
+      `Content-Type: ${PROBLEM_MEDIA_TYPE}`,
+      `Content-Length: ${String(Buffer.byteLength(body))}`,
+      'Cache-Control: no-store',
+      `X-Request-Id: ${requestId}`,
+      'Connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+    () => socket.destroy(),
+  );
+}
+
+function connectionProblem(code: string | undefined): Problem {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new Problem('header_fields_too_large', 'Request line and header fields together may take 16 KiB.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Problem('request_timeout', 'The request did not arrive in time. Send it again on a new connection.');
+    default:
+      return new Problem('malformed_request', 'This is not a well-formed HTTP/1.1 request.');
+  }
+}

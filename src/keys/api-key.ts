@@ -1,0 +1,65 @@
+import { createHash, randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const ID_LENGTH = 8;
+const SECRET_LENGTH = 32;
+/** 62^6 exceeds 2^32, so six characters hold any CRC-32. */
+const CHECKSUM_LENGTH = 6;
+
+const KEY_FORMAT = /^(?<prefix>svc_[0-9A-Za-z]{8})_[0-9A-Za-z]{32}(?<checksum>[0-9A-Za-z]{6})$/;
+
+/** The same format anywhere in a text, checksum or not: for keeping keys out of what is written down. */
+const KEY_ANYWHERE = /(svc_[0-9A-Za-z]{8})_[0-9A-Za-z]+/g;
+
+/** A key as it is made: the only moment at which it exists in full on our side. */
+export interface NewApiKey {
+  /** The whole key, `svc_<id>_<secret><checksum>`. Shown once, never stored. */
+  readonly key: string;
+  /** `svc_<id>`: public, names the key in lists, logs and `/me`. */
+  readonly prefix: string;
+  /** SHA-256 of the whole key, 32 bytes: what is stored. */
+  readonly hash: Buffer;
+}
+
+/** Makes a key of 190 random bits from the system's CSPRNG. */
+export function generateApiKey(): NewApiKey {
+  const prefix = `svc_${randomBase62(ID_LENGTH)}`;
+  const body = `${prefix}_${randomBase62(SECRET_LENGTH)}`;
+  const key = body + checksum(body);
+  return { key, prefix, hash: hashApiKey(key) };
+}
+
+/**
+ * Tells whether a text has the form of a key and its checksum is right. Costs no I/O: what fails here was mistyped, cut
+ * off, or is no key of ours.
+ */
+export function isWellFormedApiKey(text: string): boolean {
+  const match = KEY_FORMAT.exec(text);
+  return match?.groups?.['checksum'] === checksum(text.slice(0, -CHECKSUM_LENGTH));
+}
+
+/** SHA-256 of the whole key, 32 bytes. */
+export function hashApiKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest();
+}
+
+/** Replaces whatever in a text looks like a key by its public prefix. */
+export function redactApiKeys(text: string): string {
+  return text.replace(KEY_ANYWHERE, '$1_[redacted]');
+}
+
+/** randomInt draws without modulo bias. */
+function randomBase62(length: number): string {
+  return Array.from({ length }, () => BASE62.charAt(randomInt(BASE62.length))).join('');
+}
+
+function checksum(body: string): string {
+  let rest = crc32(body);
+  let digits = '';
+  for (let i = 0; i < CHECKSUM_LENGTH; i += 1) {
+    digits = BASE62.charAt(rest % BASE62.length) + digits;
+    rest = Math.floor(rest / BASE62.length);
+  }
+  return digits;
+}

@@ -1,0 +1,42 @@
+import type { Knex } from 'knex';
+
+/**
+ * Remembers when keys were last used, and writes it down in batches: a request costs a map entry, not a write.
+ *
+ * The map holds at most one entry a key that exists, since only callers that were found get here.
+ */
+export class LastUsed {
+  #times = new Map<number, Date>();
+
+  /** Notes that a key was used at this time. */
+  touch(keyId: number, at: Date): void {
+    this.#times.set(keyId, at);
+  }
+
+  /**
+   * Writes what has come together since the last time, in one statement. What could not be written is kept for the next
+   * time.
+   *
+   * @returns how many keys were written
+   * @throws the database's error
+   */
+  async flush(db: Knex): Promise<number> {
+    if (this.#times.size === 0) return 0;
+    const batch = this.#times;
+    this.#times = new Map();
+    try {
+      await db.raw(
+        `update api_keys set last_used_at = greatest(last_used_at, used.at)
+           from unnest(?::integer[], ?::timestamptz[]) as used (id, at)
+          where api_keys.id = used.id`,
+        [[...batch.keys()], [...batch.values()]],
+      );
+      return batch.size;
+    } catch (error) {
+      for (const [keyId, at] of batch) {
+        if (!this.#times.has(keyId)) this.#times.set(keyId, at);
+      }
+      throw error;
+    }
+  }
+}

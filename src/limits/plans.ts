@@ -1,0 +1,63 @@
+import type { Knex } from 'knex';
+import { OperatorError } from '../errors.js';
+
+/** What a key may do. Plans are data: the operator edits them. */
+export interface Plan {
+  /** `^[a-z][a-z0-9_-]{0,31}$` */
+  readonly id: string;
+  readonly name: string;
+  readonly requestsPerMinute: number;
+  readonly requestsPerDay: number;
+  readonly commercialUse: boolean;
+}
+
+/** The columns of a plan under the names of {@link Plan}, for queries that join it. */
+export const PLAN_COLUMNS = {
+  id: 'plans.id',
+  name: 'plans.name',
+  requestsPerMinute: 'plans.requests_per_minute',
+  requestsPerDay: 'plans.requests_per_day',
+  commercialUse: 'plans.commercial_use',
+} as const;
+
+/** @returns every plan, smallest first */
+export async function listPlans(db: Knex): Promise<readonly Plan[]> {
+  return db('plans').select<Plan[]>(PLAN_COLUMNS).orderBy(['requests_per_minute', 'id']);
+}
+
+/**
+ * Changes a plan, or adds one. What is left out stays as it is.
+ *
+ * @returns the plan as it is now
+ * @throws OperatorError when a new plan lacks a value
+ */
+export async function setPlan(
+  db: Knex,
+  id: string,
+  changes: Partial<Omit<Plan, 'id'>>,
+): Promise<{ plan: Plan; created: boolean }> {
+  return db.transaction(async (transaction) => {
+    const existing = await transaction('plans').select<Plan[]>(PLAN_COLUMNS).where({ id }).forUpdate().first();
+    const plan = { ...existing, ...changes, id };
+    if (!isComplete(plan)) {
+      throw new OperatorError(
+        `There is no plan "${id}" yet: to add it, give --name, --per-minute, --per-day and --commercial-use or --no-commercial-use.`,
+      );
+    }
+    const row = {
+      id,
+      name: plan.name,
+      requests_per_minute: plan.requestsPerMinute,
+      requests_per_day: plan.requestsPerDay,
+      commercial_use: plan.commercialUse,
+    };
+    await transaction('plans').insert(row).onConflict('id').merge();
+    return { plan, created: existing === undefined };
+  });
+}
+
+function isComplete(plan: Partial<Plan> & { id: string }): plan is Plan {
+  return [plan.name, plan.requestsPerMinute, plan.requestsPerDay, plan.commercialUse].every(
+    (value) => value !== undefined,
+  );
+}

@@ -1,0 +1,73 @@
+import type { Knex } from 'knex';
+import { OperatorError } from '../errors.js';
+import { openDatabase, type DatabaseOptions } from './database.js';
+import { acquireEmbeddedPostgres } from './embedded-postgres/index.js';
+import { migrate, pendingMigrations } from './migrations.js';
+
+/** Which database, and how to use it. */
+export interface ConnectOptions extends Omit<DatabaseOptions, 'address'> {
+  /** Undefined for the embedded PostgreSQL. */
+  readonly databaseUrl: string | undefined;
+  /** Where the embedded PostgreSQL keeps its data; undefined for the default place. */
+  readonly dataDir: string | undefined;
+  /** The folder of this package's package.json. */
+  readonly packageRoot: string;
+  /** Number of this process, shown in `pg_stat_activity`. */
+  readonly pid: number;
+  /**
+   * Whether to bring the schema up to date. The embedded database always is; for one named by DATABASE_URL it is the
+   * operator's step, since replicas of several versions may share it.
+   */
+  readonly migrate: boolean;
+  /** Told what the embedded PostgreSQL does. */
+  readonly onEvent?: (event: string, detail: Record<string, unknown>) => void;
+}
+
+/** A database in use, with its schema up to date. */
+export interface ConnectedDatabase {
+  readonly db: Knex;
+  /** Migrations that were applied now. */
+  readonly applied: readonly string[];
+  /** Closes the connections, and stops the embedded PostgreSQL if nobody else uses it. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the database of the service, starting the embedded one if no other is named.
+ *
+ * @throws OperatorError when it cannot be reached or started, or lacks migrations
+ */
+export async function connectDatabase(options: ConnectOptions): Promise<ConnectedDatabase> {
+  const { databaseUrl, onEvent } = options;
+  const embedded =
+    databaseUrl === undefined
+      ? await acquireEmbeddedPostgres({
+          dataDir: options.dataDir,
+          packageRoot: options.packageRoot,
+          pid: options.pid,
+          ...(onEvent && { onEvent }),
+        })
+      : undefined;
+  const db = openDatabase({ ...options, address: embedded ?? databaseUrl ?? '' });
+  const close = async (): Promise<void> => {
+    await db.destroy();
+    await embedded?.release();
+  };
+  try {
+    const applied = embedded || options.migrate ? await migrate(db) : await requireMigrated(db);
+    return { db, applied, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function requireMigrated(db: Knex): Promise<readonly string[]> {
+  const pending = await pendingMigrations(db);
+  if (pending.length > 0) {
+    throw new OperatorError(
+      `The database named by DATABASE_URL lacks ${pending.join(', ')}. Run "catalog migrate" to bring it up to date.`,
+    );
+  }
+  return [];
+}

@@ -1,0 +1,124 @@
+import knex, { type Knex } from 'knex';
+import pg from 'pg';
+
+/** An address that may change while the pool is open: asked for again once it is not current any more. */
+export interface MovingAddress<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
+  connection(): Promise<Address>;
+  isCurrent(address: Address): boolean;
+}
+
+/** Where PostgreSQL is: a connection URL, or an address that may change. */
+export type DatabaseAddress<Address extends Knex.PgConnectionConfig> = string | MovingAddress<Address>;
+
+/** How a pool of connections waits. Every wait has a bound. */
+export interface DatabaseOptions<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
+  readonly address: DatabaseAddress<Address>;
+  /** Shown in `pg_stat_activity`. */
+  readonly applicationName: string;
+  /** The most connections held at once. */
+  readonly poolSize: number;
+  /** Bound on getting a connection out of the pool, in milliseconds. */
+  readonly acquireTimeoutMs: number;
+  /** Bound on one statement, in milliseconds; 0 for none (bulk work of the command line). */
+  readonly statementTimeoutMs: number;
+}
+
+/**
+ * Opens a pool of connections. Nothing is connected until the first query.
+ *
+ * A `timestamptz` arrives as RFC 3339 in UTC with its microseconds, `2026-11-20T23:40:05.123456Z` (a JavaScript Date would
+ * drop them); `int8` arrives as a number, since no count here comes near 2^53.
+ */
+export function openDatabase<Address extends Knex.PgConnectionConfig>(options: DatabaseOptions<Address>): Knex {
+  const settings: Knex.PgConnectionConfig = {
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.acquireTimeoutMs,
+    keepAlive: true,
+    types: { getTypeParser },
+    // The server's bound frees the server; the client's also holds when the server is frozen and answers nothing.
+    ...(options.statementTimeoutMs > 0 && {
+      statement_timeout: options.statementTimeoutMs,
+      query_timeout: options.statementTimeoutMs + 100,
+    }),
+  };
+  const { address } = options;
+  return knex({
+    client: 'pg',
+    connection:
+      typeof address === 'string'
+        ? { connectionString: address, ...settings }
+        : async () => {
+            const current = await address.connection();
+            return { ...current, ...settings, expirationChecker: () => !address.isCurrent(current) };
+          },
+    acquireConnectionTimeout: options.acquireTimeoutMs,
+    pool: {
+      min: 0,
+      max: options.poolSize,
+      createTimeoutMillis: options.acquireTimeoutMs,
+      afterCreate: (connection: pg.Client, done: (error: Error | null, connection: pg.Client) => void) => {
+        connection.query("set timezone to 'UTC'; set datestyle to 'ISO'", (error: Error | null) => {
+          done(error, connection);
+        });
+      },
+    },
+    // An error's text must not carry the values of the query.
+    compileSqlOnError: false,
+    // Knex would write to the console; what it has to say arrives as errors.
+    log: { warn: ignore, error: ignore, deprecate: ignore, debug: ignore },
+  });
+}
+
+function ignore(): void {
+  // Deliberately silent.
+}
+
+function getTypeParser(oid: number, format?: string): (value: string) => unknown {
+  switch (oid) {
+    case pg.types.builtins.TIMESTAMPTZ:
+      return toRfc3339;
+    case pg.types.builtins.INT8:
+      return Number;
+    default:
+      return pg.types.getTypeParser(oid, format as 'text') as (value: string) => unknown;
+  }
+}
+
+/** Reads what PostgreSQL writes in a session that speaks UTC and ISO, `2026-11-20 23:40:05.12+00`. */
+function toRfc3339(text: string): string {
+  const [date = '', time = ''] = text.replace(/\+00$/, '').split(' ');
+  const [seconds = '', fraction = ''] = time.split('.');
+  return `${date}T${seconds}.${fraction.padEnd(6, '0')}Z`;
+}
+
+/** Connection exceptions, insufficient resources, and a server that starts or stops (PostgreSQL, appendix A). */
+const UNAVAILABLE_SQLSTATE = /^(?:08|53|57P0[1-5]|57014|3D000|28|25006)/;
+
+/** What the driver, the pool and the operating system report when PostgreSQL cannot be reached in time. */
+const UNAVAILABLE_MESSAGE =
+  /^Connection terminated|^Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout|Client was closed/;
+const UNAVAILABLE_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ENOENT',
+]);
+
+/**
+ * Tells an outage (the database is not there, or not in time) from a bug (it answered, and refused the query).
+ *
+ * @param error - whatever a query threw
+ * @returns true when the same query may well succeed a little later
+ */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof AggregateError) return error.errors.some(isDatabaseUnavailable);
+  if (error.name === 'KnexTimeoutError' || error.name === 'TimeoutError') return true;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return UNAVAILABLE_CODES.has(code) || UNAVAILABLE_SQLSTATE.test(code) || UNAVAILABLE_MESSAGE.test(error.message);
+}

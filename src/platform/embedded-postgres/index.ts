@@ -1,0 +1,89 @@
+/**
+ * The PostgreSQL that comes with the service, for when no DATABASE_URL is set.
+ *
+ * Several processes (a server, commands) use one cluster in one data directory, started and stopped in any order. Whoever
+ * needs it first starts it; it is no child of theirs and outlives them. Each user holds a lease, a connection that ends
+ * with its process however that ends, and whoever gives back the last one stops the server. When the last user was killed
+ * the server keeps running, until the next one takes it over and leaves.
+ *
+ * A data directory holds `postgresql` (the cluster), `postgresql.log`, `password` (of the one role, for its owner alone),
+ * `port` (the last one used, taken again when it is free) and, for moments, `lock`. It cannot be shared by several machines
+ * or containers.
+ */
+import { findNativePackage, prepareBinaries, type Binaries } from './binaries.js';
+import { Cluster } from './cluster.js';
+import { runningAsRoot } from './command.js';
+import { chooseDataDirectory, SYSTEM_DIRECTORY } from './data-directory.js';
+import type { EventListener } from './events.js';
+import { DATABASE } from './lease-client.js';
+import { takeLease } from './lease.js';
+
+/** How to reach the service's database. */
+export interface ConnectionAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+}
+
+export interface EmbeddedPostgres {
+  /** Absolute path of the data directory. */
+  readonly dataDir: string;
+  /** The address now. It changes when the server was restarted, by whomever, and its port had been taken. */
+  connection(): Promise<ConnectionAddress>;
+  /** Whether an address is still the right one, as far as this process has seen. Cheap enough to ask all the time. */
+  isCurrent(address: ConnectionAddress): boolean;
+  /**
+   * Leaves the server, and stops it when nobody else uses it. Close all other connections first. Never rejects, and takes
+   * a bounded time; what went wrong is told as an event.
+   */
+  release(): Promise<void>;
+}
+
+export interface EmbeddedPostgresOptions {
+  /** The DATA_DIR setting; undefined for the default place. */
+  readonly dataDir: string | undefined;
+  /** The folder of this package's package.json. */
+  readonly packageRoot: string;
+  /** This process's number, shown with its lease in `pg_stat_activity`. */
+  readonly pid?: number;
+  readonly onEvent?: EventListener;
+  /** Where root puts what must not depend on a checkout that PostgreSQL's user cannot enter. */
+  readonly systemDirectory?: string;
+}
+
+/**
+ * Starts the embedded PostgreSQL, or joins the one that another process has started, and keeps it running until released.
+ *
+ * @throws OperatorError that says what to do: an unsupported platform, a data directory that cannot be used, no space, a
+ * cluster of another major version, a server that does not start
+ */
+export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { systemDirectory = SYSTEM_DIRECTORY, onEvent = () => undefined } = options;
+  const isRoot = runningAsRoot();
+  const directory = await chooseDataDirectory({
+    packageRoot: options.packageRoot,
+    configured: options.dataDir,
+    isRoot,
+    systemDirectory,
+  });
+  let binaries: Promise<Binaries> | undefined;
+  const cluster = new Cluster(directory, () => {
+    binaries ??= findNativePackage()
+      .then((source) => prepareBinaries(source, directory.account, isRoot ? systemDirectory : directory.path))
+      .catch((error: unknown) => {
+        // What was in the way may be gone when it is tried again.
+        binaries = undefined;
+        throw error;
+      });
+    return binaries;
+  });
+  const lease = await takeLease(cluster, String(options.pid ?? ''), onEvent);
+  return {
+    dataDir: directory.path,
+    connection: async () => ({ ...(await cluster.address()), database: DATABASE }),
+    isCurrent: (address) => address.port === lease.port,
+    release: () => lease.release(),
+  };
+}

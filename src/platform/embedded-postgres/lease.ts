@@ -1,0 +1,104 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Cluster } from './cluster.js';
+import type { EventListener } from './events.js';
+import { close, countOthers, createDatabase, openClient } from './lease-client.js';
+import { withMutex } from './mutex.js';
+
+/** One process's claim on the running server. */
+export interface Lease {
+  /** The port that the lease's connection last found the server at. */
+  readonly port: number;
+  /** Gives the claim up, and stops the server when nobody else uses it. Never rejects; may be called again. */
+  release(): Promise<void>;
+}
+
+/** Between attempts to bring a lost server back, in milliseconds. */
+const BACKOFF_MS = { first: 100, factor: 2, max: 5_000 } as const;
+
+/**
+ * Takes part in using a cluster's server, and starts it when nobody has yet.
+ *
+ * A lease is a connection, so it ends with its process however that ends. While it is held the server is kept running:
+ * one that was killed or stopped is brought back in the background.
+ *
+ * @param holder - whose lease it is, shown in `pg_stat_activity`
+ * @throws OperatorError when the server cannot be started or does not let us in
+ */
+export async function takeLease(cluster: Cluster, holder: string, onEvent: EventListener): Promise<Lease> {
+  const { dataDirectory } = cluster;
+  const cancellation = new AbortController();
+  let client: pg.Client | undefined;
+  let port = 0;
+  let recovery: Promise<void> | undefined;
+  let departure: Promise<void> | undefined;
+
+  async function connect(): Promise<void> {
+    await withMutex(dataDirectory, async () => {
+      const opened = await openClient(cluster, holder, onEvent);
+      client = opened;
+      port = opened.port;
+      opened.once('end', () => {
+        if (client === opened) client = undefined;
+        if (cancellation.signal.aborted) return;
+        onEvent('postgres_lost', { dataDirectory });
+        recovery ??= recover().finally(() => (recovery = undefined));
+      });
+      await createDatabase(opened);
+    });
+  }
+
+  async function recover(): Promise<void> {
+    for (let wait: number = BACKOFF_MS.first; !cancellation.signal.aborted;) {
+      try {
+        await connect();
+        onEvent('postgres_back', { dataDirectory, port });
+        return;
+      } catch (error) {
+        onEvent('postgres_recovery_failed', { dataDirectory, error: messageOf(error), retryInMs: wait });
+        await delay(wait, undefined, { signal: cancellation.signal }).catch(() => undefined);
+        wait = Math.min(wait * BACKOFF_MS.factor, BACKOFF_MS.max);
+      }
+    }
+  }
+
+  async function leave(): Promise<void> {
+    cancellation.abort();
+    await recovery;
+    try {
+      await withMutex(dataDirectory, async () => {
+        // None when the server is gone, and then there is nothing to stop.
+        if (!client) return;
+        const others = await countOthers(client);
+        await close(client);
+        if (others > 0) {
+          onEvent('postgres_left_running', { dataDirectory, others });
+          return;
+        }
+        await cluster.stop();
+        onEvent('postgres_stopped', { dataDirectory });
+      });
+    } catch (error) {
+      onEvent('postgres_stop_failed', { dataDirectory, error: messageOf(error) });
+      if (client) await close(client);
+    }
+  }
+
+  try {
+    await connect();
+  } catch (error) {
+    cancellation.abort();
+    if (client) await close(client);
+    throw error;
+  }
+  return {
+    get port() {
+      return port;
+    },
+    release: () => (departure ??= leave()),
+  };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,77 @@
+import { readFile, readlink } from 'node:fs/promises';
+import { platform } from 'node:os';
+import { join } from 'node:path';
+import { runCommand } from './command.js';
+
+/** What a cluster's server is doing, as far as the file system tells. */
+export type ServerState =
+  | { readonly phase: 'starting' | 'ready' | 'stopping'; readonly pid: number; readonly port: number }
+  /** `stale`: a lock file was left behind by a server that did not stop in order. */
+  | { readonly phase: 'stopped'; readonly stale: boolean };
+
+/** Lines of postmaster.pid, counted from 0 (PostgreSQL, `src/include/utils/pidfile.h`). */
+const LINE = { pid: 0, port: 3, status: 7 } as const;
+
+/** The lock file that a running server keeps in its cluster. */
+export function lockFileOf(clusterDirectory: string): string {
+  return join(clusterDirectory, 'postmaster.pid');
+}
+
+/**
+ * Reads what the server of a cluster is doing.
+ *
+ * @param clusterDirectory - absolute, without symbolic links
+ */
+export async function readServerState(clusterDirectory: string): Promise<ServerState> {
+  const lines = await readLockFile(clusterDirectory);
+  if (!lines) return { phase: 'stopped', stale: false };
+  // Negative for a server in single-user mode.
+  const pid = Math.abs(Number(lines[LINE.pid]));
+  if (!Number.isInteger(pid) || pid === 0 || !(await isServerOf(clusterDirectory, pid)))
+    return { phase: 'stopped', stale: true };
+  const port = Number(lines[LINE.port]);
+  const status = lines[LINE.status]?.trim();
+  if (status === 'ready') return { phase: 'ready', pid, port };
+  return { phase: status === 'stopping' ? 'stopping' : 'starting', pid, port };
+}
+
+/**
+ * The port in the lock file, which is the current address while the server runs.
+ *
+ * @returns undefined when there is no such file
+ */
+export async function readServerPort(clusterDirectory: string): Promise<number | undefined> {
+  const port = Number((await readLockFile(clusterDirectory))?.[LINE.port]);
+  return port > 0 ? port : undefined;
+}
+
+async function readLockFile(clusterDirectory: string): Promise<string[] | undefined> {
+  try {
+    return (await readFile(lockFileOf(clusterDirectory), 'utf8')).split('\n');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Whether a process is alive and is the server of this cluster. After a power failure the number in a lock file may belong
+ * to any program, another checkout's PostgreSQL included; a copied folder brings the original's lock file along; and in a
+ * container whose first process does not collect its children, a killed server stays as a zombie. PostgreSQL takes all of
+ * these for a running server and refuses to start.
+ */
+async function isServerOf(clusterDirectory: string, pid: number): Promise<boolean> {
+  if (platform() === 'linux') {
+    // "pid (name) state …", see proc_pid_stat(5).
+    const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+    if (!/\(postgres\) [^ZX]/.test(status)) return false;
+    // The server works in its cluster's folder. Only its own user and root may see that.
+    const workingDirectory = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
+    return workingDirectory === undefined || workingDirectory === clusterDirectory;
+  }
+  const { exitCode, output } = await runCommand('ps', ['-o', 'stat=,comm=', '-p', String(pid)], {
+    account: undefined,
+    timeoutMs: 5_000,
+  });
+  return exitCode === 0 && output.includes('postgres') && !output.trim().startsWith('Z');
+}

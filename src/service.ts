@@ -1,0 +1,116 @@
+import { readFile } from 'node:fs/promises';
+import type { Logger } from 'pino';
+import { createApp } from './app.js';
+import { systemClock } from './catalog/timestamps.js';
+import type { Config } from './config.js';
+import { close, createHttpServer, listen } from './http/server.js';
+import { LastUsed } from './keys/last-used.js';
+import { PlanLimiter } from './limits/plan-limiter.js';
+import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
+
+/** How often the times at which keys were last used are written down, in milliseconds. */
+const LAST_USED_FLUSH_INTERVAL_MS = 10_000;
+
+/** Bound on a connection from the pool and on a statement, in milliseconds; less than the bound on a request. */
+const DATABASE_TIMEOUT_MS = 800;
+
+/** How long requests in flight may take to finish when the service stops, in milliseconds. */
+const SHUTDOWN_GRACE_MS = 5_000;
+
+/** What a server process is made from. */
+export interface ServeOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  /** The folder of this package's package.json. */
+  readonly packageRoot: string;
+  readonly pid: number;
+  /** Bring the schema of a database named by DATABASE_URL up to date first. */
+  readonly migrate: boolean;
+  /** Runs once the database is there and before anyone is served. */
+  readonly prepare?: (database: ConnectedDatabase) => Promise<void>;
+}
+
+/** A server that listens. */
+export interface RunningService {
+  /** Where it can be reached from this machine. */
+  readonly url: string;
+  /**
+   * Stops listening, finishes what is in flight, writes down what is kept in memory, and stops what was started. Takes a
+   * bounded time and never rejects: what went wrong is logged.
+   */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the service: database, application, HTTP server.
+ *
+ * @throws OperatorError when the database or the address cannot be had; nothing is left running then
+ */
+export async function serve(options: ServeOptions): Promise<RunningService> {
+  const { config, log, packageRoot } = options;
+  const database = await connectDatabase({
+    databaseUrl: config.databaseUrl,
+    dataDir: config.dataDir,
+    packageRoot,
+    pid: options.pid,
+    applicationName: 'catalog serve',
+    poolSize: config.databasePoolSize,
+    acquireTimeoutMs: DATABASE_TIMEOUT_MS,
+    statementTimeoutMs: DATABASE_TIMEOUT_MS,
+    migrate: options.migrate,
+    onEvent: (event, detail) => {
+      log.info(detail, event);
+    },
+  });
+  try {
+    await options.prepare?.(database);
+    return await start(options, database);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<RunningService> {
+  const { db } = database;
+  const lastUsed = new LastUsed();
+  let stopping: Promise<void> | undefined;
+  const app = await createApp({
+    contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
+    db,
+    limiter: new PlanLimiter(),
+    lastUsed,
+    log,
+    now: systemClock,
+    isStopping: () => stopping !== undefined,
+  });
+  const server = createHttpServer(app.callback());
+  const port = await listen(server, config.host, config.port);
+  const url = `http://${reachableHost(config.host)}:${String(port)}`;
+  log.info({ url, applied_migrations: database.applied }, 'listening');
+
+  const flush = async (): Promise<void> => {
+    try {
+      await lastUsed.flush(db);
+    } catch (error) {
+      log.warn({ err: error }, 'could not write down when keys were last used; trying again later');
+    }
+  };
+  const flushing = setInterval(() => void flush(), LAST_USED_FLUSH_INTERVAL_MS);
+
+  async function stop(): Promise<void> {
+    log.info('stopping');
+    clearInterval(flushing);
+    await close(server, SHUTDOWN_GRACE_MS);
+    await flush();
+    await database.close();
+    log.info('stopped');
+  }
+  return { url, stop: () => (stopping ??= stop()) };
+}
+
+/** The address to name in a URL: a wildcard is no address that one can call. */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}
