@@ -1,8 +1,12 @@
 import type { Knex } from 'knex';
+import pg from 'pg';
 import { OperatorError } from '../errors.js';
 import { openDatabase, type DatabaseOptions } from './database.js';
 import { acquireEmbeddedPostgres } from './embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
+
+/** Bound on the first connection, in milliseconds. */
+const REACH_TIMEOUT_MS = 10_000;
 
 /** Which database, and how to use it. */
 export interface ConnectOptions extends Omit<DatabaseOptions, 'address'> {
@@ -48,6 +52,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
           ...(onEvent && { onEvent }),
         })
       : undefined;
+  if (databaseUrl !== undefined) await requireReachable(databaseUrl);
   const db = openDatabase({ ...options, address: embedded ?? databaseUrl ?? '' });
   const close = async (): Promise<void> => {
     await db.destroy();
@@ -59,6 +64,21 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** The pool would only say that it waited in vain; one connection tells why. */
+async function requireReachable(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: REACH_TIMEOUT_MS });
+  // What happens to the connection after this is of no interest.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+  } catch (error) {
+    const reason = error instanceof AggregateError ? error.errors.map(String).join(', ') : (error as Error).message;
+    throw new OperatorError(`The database named by DATABASE_URL cannot be reached: ${reason}`);
+  } finally {
+    await client.end();
   }
 }
 

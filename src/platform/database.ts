@@ -73,15 +73,15 @@ function ignore(): void {
   // Deliberately silent.
 }
 
+type GetTypeParser = (oid: number, format?: string) => (value: string) => unknown;
+
+const PARSERS = new Map<number, (value: string) => unknown>([
+  [pg.types.builtins.TIMESTAMPTZ, toRfc3339],
+  [pg.types.builtins.INT8, Number],
+]);
+
 function getTypeParser(oid: number, format?: string): (value: string) => unknown {
-  switch (oid) {
-    case pg.types.builtins.TIMESTAMPTZ:
-      return toRfc3339;
-    case pg.types.builtins.INT8:
-      return Number;
-    default:
-      return pg.types.getTypeParser(oid, format as 'text') as (value: string) => unknown;
-  }
+  return PARSERS.get(oid) ?? (pg.types.getTypeParser as GetTypeParser)(oid, format);
 }
 
 /** Reads what PostgreSQL writes in a session that speaks UTC and ISO, `2026-11-20 23:40:05.12+00`. */

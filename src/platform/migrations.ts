@@ -24,7 +24,7 @@ class SqlMigrationSource implements Knex.MigrationSource<string> {
   async getMigration(file: string): Promise<Knex.Migration> {
     const sql = await readFile(MIGRATIONS_DIRECTORY + file, 'utf8');
     return {
-      up: (transaction) => transaction.raw(sql.replaceAll('?', '\\?')) as unknown as Promise<void>,
+      up: (transaction) => transaction.raw(sql.replaceAll('?', '\\?')),
       down: () => Promise.reject(new OperatorError('Migrations only go forward: restore a backup instead.')),
     };
   }
@@ -40,7 +40,12 @@ const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigratio
  * @throws the database's error, with nothing applied of the migration that failed
  */
 export async function migrate(db: Knex): Promise<readonly string[]> {
-  const connection: unknown = await db.client.acquireConnection();
+  // Knex does not describe its client's type.
+  const client = db.client as {
+    acquireConnection(): Promise<object>;
+    releaseConnection(connection: object): Promise<void>;
+  };
+  const connection = await client.acquireConnection();
   try {
     await db.raw(`set lock_timeout to '${MIGRATION_LOCK_TIMEOUT}'`).connection(connection);
     await db.raw('select pg_advisory_lock(?, ?)', [...MIGRATION_LOCK]).connection(connection);
@@ -55,7 +60,7 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
       await db.raw('set lock_timeout to default').connection(connection);
     }
   } finally {
-    await db.client.releaseConnection(connection);
+    await client.releaseConnection(connection);
   }
 }
 

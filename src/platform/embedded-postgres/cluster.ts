@@ -10,7 +10,7 @@ import { CLUSTER_FOLDER, type DataDirectory } from './data-directory.js';
 import { lockFileOf, readServerPort, readServerState } from './server-state.js';
 
 /** The only address the server listens on: it is nobody's business beyond this machine. */
-export const HOST = '127.0.0.1';
+const HOST = '127.0.0.1';
 
 /** Recovery after a crash included, in seconds. */
 const START_TIMEOUT_S = 60;
@@ -44,6 +44,8 @@ export class Cluster {
   /** The server's data. */
   readonly directory: string;
   readonly dataDirectory: string;
+  /** The port that was read last; 0 before. */
+  seenPort = 0;
   readonly #target;
   readonly #files;
   readonly #location: DataDirectory;
@@ -107,6 +109,7 @@ export class Cluster {
   async address(): Promise<{ host: string; port: number; user: string; password: string }> {
     const port = (await readServerPort(this.directory)) ?? (await this.#lastPort());
     if (port === undefined) throw new OperatorError(`No PostgreSQL has run in ${this.dataDirectory} yet.`);
+    this.seenPort = port;
     return { host: HOST, port, user: SUPERUSER, password: await readPassword(this.dataDirectory) };
   }
 
@@ -114,8 +117,7 @@ export class Cluster {
     refuseForShell(this.#files.log);
     refuseForShell(binaries.pgCtl);
     const deadline = Date.now() + START_TIMEOUT_S * 1000;
-    let port = await this.#lastPort();
-    if (port === undefined || !(await isFree(port))) port = await freePort();
+    let port = (await this.#lastPort()) ?? (await freePort());
     let portAttempts = 0;
     for (;;) {
       await this.#prepareLog();
@@ -192,23 +194,12 @@ function refuseForShell(path: string): void {
   }
 }
 
-function isFree(port: number): Promise<boolean> {
-  return listenOnce(port).then(
-    () => true,
-    () => false,
-  );
-}
-
+/** A port that nobody listens on now. Somebody may by the time it is used. */
 function freePort(): Promise<number> {
-  return listenOnce(0);
-}
-
-/** Listens on a port for a moment: 0 for any free one. */
-function listenOnce(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
-    server.listen(port, HOST, () => {
+    server.listen(0, HOST, () => {
       const address = server.address();
       server.close(() => {
         if (address !== null && typeof address === 'object') resolve(address.port);

@@ -83,7 +83,7 @@ export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions):
   return {
     dataDir: directory.path,
     connection: async () => ({ ...(await cluster.address()), database: DATABASE }),
-    isCurrent: (address) => address.port === lease.port,
+    isCurrent: (address) => address.port === cluster.seenPort,
     release: () => lease.release(),
   };
 }

@@ -7,8 +7,6 @@ import { withMutex } from './mutex.js';
 
 /** One process's claim on the running server. */
 export interface Lease {
-  /** The port that the lease's connection last found the server at. */
-  readonly port: number;
   /** Gives the claim up, and stops the server when nobody else uses it. Never rejects; may be called again. */
   release(): Promise<void>;
 }
@@ -29,7 +27,6 @@ export async function takeLease(cluster: Cluster, holder: string, onEvent: Event
   const { dataDirectory } = cluster;
   const cancellation = new AbortController();
   let client: pg.Client | undefined;
-  let port = 0;
   let recovery: Promise<void> | undefined;
   let departure: Promise<void> | undefined;
 
@@ -37,7 +34,6 @@ export async function takeLease(cluster: Cluster, holder: string, onEvent: Event
     await withMutex(dataDirectory, async () => {
       const opened = await openClient(cluster, holder, onEvent);
       client = opened;
-      port = opened.port;
       opened.once('end', () => {
         if (client === opened) client = undefined;
         if (cancellation.signal.aborted) return;
@@ -52,7 +48,7 @@ export async function takeLease(cluster: Cluster, holder: string, onEvent: Event
     for (let wait: number = BACKOFF_MS.first; !cancellation.signal.aborted;) {
       try {
         await connect();
-        onEvent('postgres_back', { dataDirectory, port });
+        onEvent('postgres_back', { dataDirectory, port: cluster.seenPort });
         return;
       } catch (error) {
         onEvent('postgres_recovery_failed', { dataDirectory, error: messageOf(error), retryInMs: wait });
@@ -91,12 +87,7 @@ export async function takeLease(cluster: Cluster, holder: string, onEvent: Event
     if (client) await close(client);
     throw error;
   }
-  return {
-    get port() {
-      return port;
-    },
-    release: () => (departure ??= leave()),
-  };
+  return { release: () => (departure ??= leave()) };
 }
 
 function messageOf(error: unknown): string {

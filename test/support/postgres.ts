@@ -1,0 +1,147 @@
+import pg from 'pg';
+import { findNativePackage, prepareBinaries } from '../../src/platform/embedded-postgres/binaries.js';
+import { Cluster, type StopMode } from '../../src/platform/embedded-postgres/cluster.js';
+import { runningAsRoot } from '../../src/platform/embedded-postgres/command.js';
+import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/platform/embedded-postgres/data-directory.js';
+import { openDatabase } from '../../src/platform/database.js';
+import { migrate } from '../../src/platform/migrations.js';
+import { eventually } from './eventually.js';
+import { serverProcesses, signalServers } from './server-processes.js';
+import { temporaryFolder } from './temporary-folder.js';
+
+/** A database of its own for one test or suite. */
+export interface TestDatabase {
+  readonly url: string;
+  /** Removes it, whoever is still connected. */
+  drop(): Promise<void>;
+}
+
+/** A server of its own, for tests that take it away. It is stopped and removed with the test run at the latest. */
+export interface TestPostgres {
+  /** A migrated database. The same after a restart. */
+  readonly url: string;
+  /** Stops the server in order. */
+  stop(mode?: StopMode): Promise<void>;
+  /** Starts it where it was. */
+  restart(): Promise<void>;
+  /** Kills all its processes, as a power failure would. */
+  kill(): Promise<void>;
+  /** Freezes all its processes: connections stay, and new ones are accepted by the system, but nothing answers. */
+  pause(): void;
+  resume(): void;
+}
+
+/** Migrated once a run, and cloned for each database. */
+const TEMPLATE = 'template_catalog';
+
+let shared: Promise<SharedServer> | undefined;
+let databases = 0;
+
+interface SharedServer {
+  run(sql: string): Promise<void>;
+  url(database: string): string;
+}
+
+/** A fresh database with the current schema, cloned from one that is migrated once a run. */
+export function createTestDatabase(): Promise<TestDatabase> {
+  return cloneDatabase(TEMPLATE);
+}
+
+/** A fresh database with nothing in it. */
+export function createEmptyDatabase(): Promise<TestDatabase> {
+  return cloneDatabase('template1');
+}
+
+async function cloneDatabase(template: string): Promise<TestDatabase> {
+  shared ??= startShared();
+  const server = await shared;
+  const name = `test_${++databases}`;
+  await server.run(`create database ${name} template ${template}`);
+  return { url: server.url(name), drop: () => server.run(`drop database if exists ${name} with (force)`) };
+}
+
+/** Starts a server for one suite alone. */
+export async function startPostgres(): Promise<TestPostgres> {
+  const cluster = await startCluster();
+  const { directory } = cluster;
+  const database = 'catalog';
+  const url = await urlOf(cluster, database);
+  await runSql(await urlOf(cluster, 'postgres'), `create database ${database}`);
+  await migrateDatabase(url);
+  return {
+    url,
+    stop: (mode) => cluster.stop(mode),
+    async restart() {
+      await cluster.stop();
+      await cluster.ensureRunning();
+      if ((await urlOf(cluster, database)) !== url) throw new Error('The port was taken meanwhile');
+    },
+    async kill() {
+      signalServers(directory, 'SIGKILL');
+      await eventually('all processes are gone', () => serverProcesses(directory).length === 0);
+    },
+    pause() {
+      signalServers(directory, 'SIGSTOP');
+    },
+    resume() {
+      signalServers(directory, 'SIGCONT');
+    },
+  };
+}
+
+async function startShared(): Promise<SharedServer> {
+  const cluster = await startCluster();
+  const adminUrl = await urlOf(cluster, 'postgres');
+  const url = (database: string) => adminUrl.replace(/postgres$/, database);
+  const run = (sql: string) => runSql(adminUrl, sql);
+  await run(`create database ${TEMPLATE}`);
+  await migrateDatabase(url(TEMPLATE));
+  return { run, url };
+}
+
+async function startCluster(): Promise<Cluster> {
+  const folder = await temporaryFolder();
+  const isRoot = runningAsRoot();
+  const directory = await chooseDataDirectory({
+    packageRoot: folder,
+    configured: folder,
+    isRoot,
+    systemDirectory: SYSTEM_DIRECTORY,
+  });
+  const cluster = new Cluster(directory, async () =>
+    prepareBinaries(await findNativePackage(), directory.account, isRoot ? SYSTEM_DIRECTORY : folder),
+  );
+  await cluster.ensureRunning();
+  return cluster;
+}
+
+async function urlOf(cluster: Cluster, database: string): Promise<string> {
+  const { host, port, user, password } = await cluster.address();
+  return `postgres://${user}:${password}@${host}:${port}/${database}`;
+}
+
+async function runSql(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, query_timeout: 30_000 });
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
+
+async function migrateDatabase(url: string): Promise<void> {
+  const db = openDatabase({
+    address: url,
+    applicationName: 'catalog test',
+    // Migrating takes one for its lock.
+    poolSize: 2,
+    acquireTimeoutMs: 10_000,
+    statementTimeoutMs: 0,
+  });
+  try {
+    await migrate(db);
+  } finally {
+    await db.destroy();
+  }
+}

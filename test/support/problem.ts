@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { ERROR_CODES, type ErrorCode } from '../../src/errors.js';
+import type { Reply } from './request.js';
+
+/** What a problem should be, beside what all problems have in common. */
+interface ExpectedProblem {
+  readonly detail?: string | RegExp;
+  readonly type?: string;
+  /** Members beside those that every problem has. */
+  readonly members?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+}
+
+/** Holds an answer against the whole problem that it should be: status, headers and every member of the document. */
+export function assertProblem(reply: Reply, code: ErrorCode, expected: ExpectedProblem = {}): void {
+  const { status, title } = ERROR_CODES[code];
+  assert.equal(reply.status, status, reply.text);
+  const { detail, request_id: requestId, ...rest } = reply.json as Record<string, unknown>;
+  assert.deepEqual(rest, { type: expected.type ?? 'about:blank', title, status, code, ...expected.members });
+  assert.equal(typeof detail, 'string');
+  if (typeof expected.detail === 'string') assert.equal(detail, expected.detail);
+  else if (expected.detail !== undefined) assert.match(String(detail), expected.detail);
+  assert.match(String(requestId), /^[A-Za-z0-9._-]{1,64}$/);
+  assertHeaders(reply, {
+    'content-type': 'application/problem+json',
+    'content-length': String(Buffer.byteLength(reply.text)),
+    'cache-control': 'no-store',
+    'x-request-id': String(requestId),
+    etag: undefined,
+    ...expected.headers,
+  });
+}
+
+/** Holds some headers of an answer against what they should be; undefined for one that must not be there. */
+export function assertHeaders({ headers }: Reply, expected: Readonly<Record<string, string | undefined>>): void {
+  assert.deepEqual(Object.fromEntries(Object.keys(expected).map((name) => [name, headers[name]])), expected);
+}

@@ -1,0 +1,82 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { eventually } from './eventually.js';
+
+const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
+
+/** Bound on a command that should end by itself, in milliseconds. */
+const COMMAND_TIMEOUT_MS = 60_000;
+
+type Environment = Readonly<Record<string, string>>;
+
+/** How a command ended, and all that it wrote. */
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The built program, running. */
+export interface RunningProgram {
+  readonly child: ChildProcess;
+  readonly output: { stdout: string; stderr: string };
+  /** Resolves when it has ended, however it does. */
+  readonly ended: Promise<Outcome>;
+}
+
+/** Starts the built program with these settings and no others. */
+export function startProgram(args: readonly string[], environment: Environment): RunningProgram {
+  const child = spawn(process.execPath, [CLI, ...args], {
+    env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const output = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].setEncoding('utf8').on('data', (text: string) => {
+      output[stream] += text;
+    });
+  }
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, ...output }));
+  return { child, output, ended };
+}
+
+/** Runs a command to its end. @param input - what it reads from its standard input */
+export async function runProgram(args: readonly string[], environment: Environment, input = ''): Promise<Outcome> {
+  const { child, ended } = startProgram(args, environment);
+  child.stdin?.end(input);
+  const timer = setTimeout(() => child.kill('SIGKILL'), COMMAND_TIMEOUT_MS);
+  try {
+    return await ended;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A server process that listens. */
+export interface ServerProcess extends RunningProgram {
+  readonly url: string;
+  /** Sends a signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<Outcome>;
+}
+
+/** Starts `catalog serve` on a free port and waits until it listens. */
+export async function startServer(environment: Environment, flags: readonly string[] = []): Promise<ServerProcess> {
+  const program = startProgram(['serve', ...flags], { PORT: '0', ...environment });
+  const url = await eventually(
+    'the server listens',
+    () => {
+      if (program.child.exitCode !== null) throw new Error(`the server ended: ${program.output.stderr}`);
+      return /"url":"([^"]+)"/.exec(program.output.stdout)?.[1];
+    },
+    COMMAND_TIMEOUT_MS,
+  );
+  return {
+    ...program,
+    url,
+    stop: (signal = 'SIGTERM') => {
+      program.child.kill(signal);
+      return program.ended;
+    },
+  };
+}

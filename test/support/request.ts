@@ -1,0 +1,58 @@
+import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
+
+/** What came back: everything that a client can see. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** The raw body. */
+  readonly text: string;
+  /** The body as JSON; undefined when there is none. */
+  readonly json: unknown;
+}
+
+/** How a request differs from a plain GET. */
+export interface RequestOptions {
+  readonly method?: string;
+  /** An array sends a header field several times. */
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string;
+}
+
+/** Bound on one exchange, in milliseconds. */
+const TIMEOUT_MS = 20_000;
+
+/** Sends one request on a connection of its own, exactly as given: nothing is normalised, followed or retried. */
+export function send(baseUrl: string, path: string, options: RequestOptions = {}): Promise<Reply> {
+  const { hostname, port } = new URL(baseUrl);
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      {
+        host: hostname,
+        port,
+        path,
+        method: options.method ?? 'GET',
+        headers: options.headers ?? {},
+        agent: false,
+        timeout: TIMEOUT_MS,
+      },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8');
+          const isJson = /json/.test(response.headers['content-type'] ?? '') && text !== '';
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text,
+            json: isJson ? JSON.parse(text) : undefined,
+          });
+        });
+      },
+    );
+    request.on('timeout', () => request.destroy(new Error(`no answer within ${String(TIMEOUT_MS)} ms`)));
+    request.on('error', reject);
+    request.end(options.body);
+  });
+}

@@ -1,0 +1,24 @@
+import type { Knex } from 'knex';
+import type { Answer } from '../../src/contract.js';
+import type { Reply } from './request.js';
+
+/** Adds titles in one statement, named by their place: `<prefix>-0001`, and so on. */
+export async function addTitles(db: Knex, count: number, prefix = 'title'): Promise<void> {
+  await db.raw(
+    `insert into titles (svc_id, media_type, title)
+     select ? || '-' || lpad(i::text, 4, '0'), case when i % 2 = 1 then 'movie' else 'series' end, 'Title ' || i
+       from generate_series(1, ?::integer) as i`,
+    [prefix, count],
+  );
+}
+
+/** The ids that {@link addTitles} gives, in order. */
+export function titleIds(count: number, prefix = 'title'): string[] {
+  return Array.from({ length: count }, (_, index) => `${prefix}-${String(index + 1).padStart(4, '0')}`);
+}
+
+/** The body of a page of changes. */
+export function changesOf(reply: Reply): Answer<'getChanges'> {
+  if (reply.status !== 200) throw new Error(`${reply.status}: ${reply.text}`);
+  return reply.json as Answer<'getChanges'>;
+}
