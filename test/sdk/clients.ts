@@ -1,0 +1,93 @@
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { execute, ROOT, type ConsumerProject } from './project.js';
+
+/** A mistake of a developer: what they write instead of what is right, and what the compiler says of it. */
+export interface Mistake {
+  readonly right: string;
+  readonly wrong: string;
+  readonly error: RegExp;
+}
+
+/** A client made from the contract by a public generator. */
+export interface Client {
+  /** The npm package. */
+  readonly generator: string;
+  /** The program in `consumers/` that uses it. */
+  readonly consumer: string;
+  readonly compilerOptions: Record<string, unknown>;
+  /** Puts the generated code into a project. */
+  generate(project: ConsumerProject): Promise<void>;
+  readonly mistakes: readonly Mistake[];
+}
+
+const STRICT = {
+  strict: true,
+  noUncheckedIndexedAccess: true,
+  verbatimModuleSyntax: true,
+  module: 'NodeNext',
+  target: 'ES2022',
+  types: ['node'],
+  skipLibCheck: true,
+};
+
+/** What goes wrong in the same way with every client. */
+const MISTAKES: readonly Mistake[] = [
+  { right: 'entries[0]?.svc_id', wrong: 'entries[0]?.id', error: /TS2339: Property 'id' does not exist/ },
+  { right: 'entries[0]?.svc_id', wrong: 'entries[0].svc_id', error: /TS2532: Object is possibly 'undefined'/ },
+  { right: 'data.meta.next_since', wrong: 'data.next_since', error: /TS2339: Property 'next_since' does not exist/ },
+  { right: "media_type === 'movie'", wrong: "media_type === 'film'", error: /TS2367: .* have no overlap/ },
+  {
+    right: 'people.toFixed()',
+    wrong: 'people.trim()',
+    error: /TS2339: Property 'trim' does not exist on type 'number'/,
+  },
+  { right: 'plan.id', wrong: 'plan', error: /TS2339: Property 'toUpperCase' does not exist/ },
+  {
+    right: 'title: title.data?.data',
+    wrong: 'title: title.data.data',
+    error: /TS18048: 'title.data' is possibly 'und/,
+  },
+  { right: 'title_id: first', wrong: 'id: first', error: /TS2353: .* 'id' does not exist/ },
+  // Problems: which codes there are, and that only one of them has oldest_since.
+  { right: "case 'invalid_since'", wrong: "case 'bad_since'", error: /TS2678: Type '"bad_since"' is not comparable/ },
+  {
+    right: '`${error.code}: ${error.title}`',
+    wrong: '`${error.oldest_since}`',
+    error: /TS2339: Property 'oldest_since' does not exist on type/,
+  },
+  { right: "=== 'title_not_found'", wrong: "=== 'since_out_of_window'", error: /TS2367: .* have no overlap/ },
+];
+
+export const CLIENTS: readonly Client[] = [
+  {
+    generator: 'openapi-fetch',
+    consumer: 'openapi-fetch',
+    compilerOptions: { ...STRICT, lib: ['ES2023'], exactOptionalPropertyTypes: true },
+    generate: ({ folder }) => copyFile(join(ROOT, 'generated/openapi.d.ts'), join(folder, 'openapi.d.ts')),
+    mistakes: [
+      ...MISTAKES,
+      { right: 'query: { since }', wrong: 'query: {}', error: /TS2741: Property 'since' is missing/ },
+      { right: '/titles/{title_id}', wrong: '/titles', error: /TS2345: .*'"\/api\/v1\/titles"'/ },
+      { right: 'client.GET', wrong: 'client.POST', error: /TS2345: / },
+    ],
+  },
+  {
+    generator: '@hey-api/openapi-ts',
+    consumer: 'hey-api',
+    // What the generator writes beside the types does not compile with exactOptionalPropertyTypes, whatever the
+    // contract, and needs the names of the DOM for fetch.
+    compilerOptions: { ...STRICT, lib: ['ES2023', 'DOM', 'DOM.Iterable'] },
+    async generate({ folder }) {
+      const program = join(ROOT, 'node_modules/@hey-api/openapi-ts/bin/run.js');
+      const args = ['-i', join(ROOT, 'openapi.yaml'), '-o', 'client', '--silent', '--no-log-file'];
+      const { code, stdout, stderr } = await execute(program, args, folder);
+      if (code !== 0) throw new Error(`No client could be generated: ${stdout}${stderr}`);
+    },
+    mistakes: [
+      ...MISTAKES,
+      { right: 'query: { since }', wrong: 'query: {}', error: /TS2741: Property 'since' is missing/ },
+      { right: 'getTitle,', wrong: 'getTitle, getPeople,', error: /TS2305: .* has no exported member 'getPeople'/ },
+    ],
+  },
+];

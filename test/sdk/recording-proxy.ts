@@ -1,0 +1,44 @@
+import { createServer, request as forward, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A request as it went over the wire. */
+export interface RecordedRequest {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** Stands between a client and the service, to see what the client really sends. */
+export interface RecordingProxy {
+  readonly url: string;
+  readonly requests: readonly RecordedRequest[];
+  stop(): Promise<void>;
+}
+
+/** Starts a proxy on a free port that passes everything on unchanged to the service at `target`. */
+export async function startRecordingProxy(target: string): Promise<RecordingProxy> {
+  const requests: RecordedRequest[] = [];
+  const server = createServer((incoming, outgoing) => {
+    const { method = 'GET', url: path = '/', headers } = incoming;
+    requests.push({ path, headers });
+    const onward = forward(new URL(path, target), { method, headers, agent: false }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    onward.on('error', (error) => outgoing.destroy(error));
+    incoming.pipe(onward);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests,
+    async stop() {
+      const closed = new Promise<unknown>((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
