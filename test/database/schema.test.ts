@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { migrate, pendingMigrations } from '../../src/platform/migrations.js';
+import { openDatabase } from '../../src/platform/database.js';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { dumpSchema } from '../../db/schema.js';
+
+describe('database schema', () => {
+  let database: TestDatabase;
+
+  before(async () => {
+    database = await createTestDatabase();
+  });
+
+  after(async () => {
+    await database.drop();
+  });
+
+  it('is what db/schema.sql says (otherwise: make generate)', async () => {
+    const committed = await readFile(new URL('../../db/schema.sql', import.meta.url), 'utf8');
+    assert.equal(await dumpSchema(database.url), committed);
+  });
+
+  it('is applied once, whoever migrates at the same time', async () => {
+    const empty = await createEmptyDatabase();
+    const connections = [1, 2, 3].map(() =>
+      openDatabase({
+        address: empty.url,
+        applicationName: 'test',
+        poolSize: 3,
+        acquireTimeoutMs: 10_000,
+        statementTimeoutMs: 0,
+      }),
+    );
+    try {
+      const all = await pendingMigrations(connections[0] ?? assert.fail());
+      assert.ok(all.length > 0);
+      const applied = await Promise.all(connections.map(migrate));
+      assert.deepEqual(applied.flat(), all);
+      assert.deepEqual(await pendingMigrations(connections[0] ?? assert.fail()), []);
+    } finally {
+      await Promise.all(connections.map((db) => db.destroy()));
+      await empty.drop();
+    }
+  });
+
+  it('is migrated although a process that died has left its mark', async () => {
+    const db = openDatabase({
+      address: database.url,
+      applicationName: 'test',
+      poolSize: 3,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+    try {
+      await db('migrations_lock').update({ is_locked: 1 });
+      await db('migrations').where('name', '003_counts.sql').delete();
+      await db.raw('drop table catalog_counts');
+      await db.raw(`do $$ declare f regprocedure; begin
+        for f in select oid::regprocedure from pg_proc where proname ~ '^(titles_count|catalog_count)_' loop
+          execute 'drop function ' || f || ' cascade'; end loop; end $$`);
+      assert.deepEqual(await migrate(db), ['003_counts.sql']);
+    } finally {
+      await db.destroy();
+    }
+  });
+});

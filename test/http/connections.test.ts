@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { startService, type TestService } from '../support/service.js';
+
+/** What a client got on one connection, until the server closed it. */
+interface Conversation {
+  readonly received: string;
+  readonly statuses: readonly number[];
+}
+
+/** Bound on a conversation, in milliseconds: one that the server does not end fails. */
+const BOUND_MS = 20_000;
+
+describe('connections', () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startService({
+      serverLimits: { headersTimeoutMs: 300, requestTimeoutMs: 600, checkIntervalMs: 50 },
+    });
+  });
+
+  after(() => service.stop());
+
+  function open(): Socket {
+    return connect({ port: Number(new URL(service.url).port), host: '127.0.0.1' });
+  }
+
+  /** Sends text on a new connection and reads until the server closes it. */
+  function converse(text: string): Promise<Conversation> {
+    const socket = open();
+    socket.setTimeout(BOUND_MS, () => socket.destroy(new Error('the server did not close the connection')));
+    const chunks: Buffer[] = [];
+    return new Promise((resolve, reject) => {
+      socket.on('data', (chunk) => chunks.push(chunk));
+      socket.on('error', reject);
+      socket.on('close', () => {
+        const received = Buffer.concat(chunks).toString('latin1');
+        resolve({
+          received,
+          statuses: [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status)),
+        });
+      });
+      socket.write(text);
+    });
+  }
+
+  function assertProblem({ received, statuses }: Conversation, status: number, code: string): void {
+    assert.deepEqual(statuses, [status]);
+    const [head = '', body = ''] = received.split('\r\n\r\n');
+    assert.match(head, /^Content-Type: application\/problem\+json$/m);
+    assert.match(head, /^Connection: close$/m);
+    assert.match(head, /^Cache-Control: no-store$/m);
+    const problem = JSON.parse(body) as Record<string, unknown>;
+    assert.equal(problem.code, code);
+    assert.equal(problem.status, status);
+    assert.equal(problem.request_id, /^X-Request-Id: (.+)$/m.exec(head)?.[1]?.trim());
+  }
+
+  function head(lines: readonly string[] = []): string {
+    return ['GET /api/v1/stats HTTP/1.1', 'Host: x', `Authorization: Bearer ${service.key}`, ...lines, '', ''].join(
+      '\r\n',
+    );
+  }
+
+  it('answers malformed HTTP with 400', async () => {
+    assertProblem(await converse('NONSENSE\r\n\r\n'), 400, 'malformed_request');
+    assertProblem(await converse(head(['Bad Header: x'])), 400, 'malformed_request');
+    assertProblem(await converse(head(['Content-Length: 1', 'Transfer-Encoding: chunked'])), 400, 'malformed_request');
+  });
+
+  it('answers oversized header fields and targets with 431', async () => {
+    assertProblem(await converse(head([`X-Large: ${'x'.repeat(20_000)}`])), 431, 'header_fields_too_large');
+    assertProblem(
+      await converse(`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`),
+      431,
+      'header_fields_too_large',
+    );
+  });
+
+  it('answers header fields that do not arrive in time with 408', async () => {
+    assertProblem(await converse('GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n'), 408, 'request_timeout');
+  });
+
+  it('closes a connection on which nothing ever arrives', async () => {
+    assertProblem(await converse(''), 408, 'request_timeout');
+  });
+
+  it('ignores a little content and keeps the connection', async () => {
+    const { statuses } = await converse(`${head(['Content-Length: 2'])}{}${head(['Connection: close'])}`);
+    assert.deepEqual(statuses, [200, 200]);
+  });
+
+  it('refuses much content, or content of unknown length, unread', async () => {
+    assertProblem(await converse(`${head(['Content-Length: 10000000'])}${'x'.repeat(1000)}`), 413, 'content_too_large');
+    assertProblem(await converse(`${head(['Transfer-Encoding: chunked'])}5\r\nhello\r\n`), 413, 'content_too_large');
+  });
+
+  it('does not ask for content that a client offers to send', async () => {
+    assertProblem(await converse(head(['Content-Length: 10000000', 'Expect: 100-continue'])), 413, 'content_too_large');
+  });
+
+  it('answers, then closes the connection when announced content does not arrive', async () => {
+    const { statuses } = await converse(`${head(['Content-Length: 100'])}only this`);
+    assert.equal(statuses[0], 200);
+  });
+
+  it('serves others while hundreds of connections stay half open', async () => {
+    const sockets = Array.from({ length: 300 }, () => {
+      const socket = open().on('error', () => undefined);
+      socket.write('GET /api/v1/stats HTTP/1.1\r\n');
+      return socket;
+    });
+    try {
+      assert.equal((await service.get('/api/v1/stats')).status, 200);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
+  it('requires the Host field of HTTP/1.1', async () => {
+    const { statuses } = await converse('GET /api/v1/stats HTTP/1.1\r\n\r\n');
+    assert.deepEqual(statuses, [400]);
+  });
+});
