@@ -64,8 +64,7 @@ module.exports = {
     {
       name: 'program-is-entry-point',
       severity: 'error',
-      comment:
-        'cli.ts runs when it is imported, so nothing imports it.',
+      comment: 'cli.ts runs when it is imported, so nothing imports it.',
       from: {},
       to: { path: entryPoint },
     },

@@ -9,12 +9,13 @@ import { authenticate } from './http/authenticate.js';
 import { respondConditionally } from './http/conditional.js';
 import { ignoreContent } from './http/content.js';
 import { Deadline } from './http/deadline.js';
-import { operationalMethodNotAllowed, operationalRoutes } from './http/operational.js';
+import { operationalRoutes } from './http/operational.js';
 import { createDispatch } from './http/operations.js';
 import { respondWithProblem, toProblem } from './http/problem-response.js';
 import { rateLimitExceeded, rateLimitFields } from './http/rate-limit-fields.js';
 import { chooseRequestId } from './http/request-id.js';
 import { logWhenDone } from './http/request-log.js';
+import { originForm, requireHost } from './http/request-target.js';
 import { callerOf, type RequestContext } from './http/state.js';
 import type { LastUsed } from './keys/last-used.js';
 import type { PlanLimiter } from './limits/plan-limiter.js';
@@ -54,10 +55,17 @@ export async function createApp(parts: AppParts): Promise<Koa> {
   });
   const app = new Koa();
 
+  // A connection that broke off during the answer. Koa would write it to the console.
+  app.on('error', (error: unknown, ctx: RequestContext) => {
+    log.warn({ request_id: ctx.state.requestId, err: error }, 'connection failed');
+  });
+
   // Every request gets an id, a line in the log, and an answer that is in the contract.
   app.use(async (ctx: RequestContext, next) => {
+    ctx.req.url = originForm(ctx.req.url ?? '');
     ctx.state.requestId = chooseRequestId(ctx.req.headers['x-request-id']);
-    ctx.state.search = new URLSearchParams(ctx.querystring);
+    // A plus is a plus (RFC 3986), as in 1.795218005e+09; it stands for a blank in forms alone.
+    ctx.state.search = new URLSearchParams(ctx.querystring.replaceAll('+', '%2B'));
     ctx.state.deadline = new Deadline(REQUEST_DEADLINE_MS);
     ctx.set('X-Request-Id', ctx.state.requestId);
     logWhenDone(log, ctx);
@@ -68,16 +76,18 @@ export async function createApp(parts: AppParts): Promise<Koa> {
       ctx.state.error = problem.cause;
       respondWithProblem(ctx, problem);
     }
+    // A kept connection would hold up the end.
+    if (parts.isStopping()) ctx.set('Connection', 'close');
   });
 
   app.use(async (ctx, next) => {
+    requireHost(ctx.req);
     ignoreContent(ctx.req);
     await next();
   });
 
   // Outside the API: what needs no key.
   app.use(operational.routes());
-  app.use(operational.allowedMethods({ throw: true, methodNotAllowed: operationalMethodNotAllowed }));
   app.use(async (ctx, next) => {
     if (!API_ROOT.test(ctx.path)) {
       throw new Problem('not_found', 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.');

@@ -90,9 +90,7 @@ function wholeNumber(least: number, most: number): (text: string) => number | Co
     const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
     return value >= least && value <= most
       ? value
-      : new Complaint(
-          `must be a whole number from ${String(least)} to ${String(most)}, not ${JSON.stringify(text)}`,
-        );
+      : new Complaint(`must be a whole number from ${String(least)} to ${String(most)}, not ${JSON.stringify(text)}`);
   };
 }
 

@@ -12,8 +12,5 @@ export type PathParameters<Id extends OperationId> = Parameters<Id, 'path'>;
 /** The query parameters of an operation, validated. */
 export type QueryParameters<Id extends OperationId> = Parameters<Id, 'query'>;
 
-type Parameters<Id extends OperationId, In extends 'path' | 'query'> = operations[Id]['parameters'] extends {
-  [Place in In]: infer P;
-}
-  ? P
-  : Readonly<Record<string, never>>;
+type Parameters<Id extends OperationId, In extends 'path' | 'query'> =
+  operations[Id]['parameters'] extends Record<In, infer P> ? P : Readonly<Record<string, never>>;

@@ -89,13 +89,13 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
   const url = `http://${reachableHost(config.host)}:${String(port)}`;
   log.info({ url, applied_migrations: database.applied }, 'listening');
 
-  const flush = async (): Promise<void> => {
+  async function flush(): Promise<void> {
     try {
       await lastUsed.flush(db);
     } catch (error) {
       log.warn({ err: error }, 'could not write down when keys were last used; trying again later');
     }
-  };
+  }
   const flushing = setInterval(() => void flush(), LAST_USED_FLUSH_INTERVAL_MS);
 
   async function stop(): Promise<void> {

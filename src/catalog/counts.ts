@@ -61,13 +61,13 @@ export async function repairCounts(db: Knex): Promise<readonly CountMismatch[]> 
 
 async function compare(db: Knex): Promise<{ counts: Counts; mismatches: CountMismatch[] }> {
   const counts = await readCounts(db);
-  const { rows } = (await db.raw(`
+  const { rows } = await db.raw<{ rows: [Counts] }>(`
     select t.*, (select count(*) from people) as people, (select count(*) from collections) as collections
       from (select count(*) as titles,
                    count(*) filter (where media_type = 'movie') as movies,
                    count(*) filter (where media_type = 'series') as series,
                    count(*) filter (where available_in_library) as available_in_library
-              from titles) t`)) as { rows: [Counts] };
+              from titles) t`);
   const [recount] = rows;
   const mismatches = COUNTERS.filter((counter) => counts[counter] !== recount[counter]).map((counter) => ({
     counter,

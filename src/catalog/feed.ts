@@ -53,9 +53,9 @@ export async function newestStamp(db: Knex): Promise<Micros | undefined> {
  * @returns the clock; undefined while a writer is at work
  */
 export async function readQuietClock(db: Knex): Promise<Micros | undefined> {
-  const { rows } = (await db
-    .raw('select catalog_quiet_clock() as now')
-    .options({ name: 'read-quiet-clock' })) as { rows: [{ now: string | null }] };
+  const { rows } = (await db.raw('select catalog_quiet_clock() as now').options({ name: 'read-quiet-clock' })) as {
+    rows: [{ now: string | null }];
+  };
   const [{ now }] = rows;
   return now === null ? undefined : fromRfc3339(now);
 }

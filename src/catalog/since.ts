@@ -34,7 +34,8 @@ export function parseSince(values: readonly string[]): Micros {
     );
   }
   if (values.length > 1) throw invalidSince('since is given more than once. Send it once.');
-  if (text === '') throw invalidSince('since is empty. Send Unix time in seconds, such as 1795218005 or 1795218005.123456.');
+  if (text === '')
+    throw invalidSince('since is empty. Send Unix time in seconds, such as 1795218005 or 1795218005.123456.');
   const number = text.length <= MAX_LENGTH ? JSON_NUMBER.exec(text)?.groups : undefined;
   if (number === undefined) {
     throw invalidSince(

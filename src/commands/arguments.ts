@@ -11,7 +11,8 @@ export function positiveInteger(text: string): number {
 export function text(maximum: number): (value: string) => string {
   return (value) => {
     const trimmed = value.trim();
-    const { length } = [...trimmed];
+    // Characters as PostgreSQL counts them.
+    const { length } = Array.from(trimmed);
     if (length < 1 || length > maximum) {
       throw new InvalidArgumentError(`Give 1 to ${String(maximum)} characters.`);
     }

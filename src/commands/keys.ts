@@ -36,7 +36,10 @@ export const registerKeys: RegisterCommand = (program, { stdout, withDatabase })
       );
       if (json) printJson(stdout, { key, ...toJson(record) });
       else {
-        printLine(stdout, `Created ${record.prefix} on plan ${record.planId}. The key is shown this once; keep it safe:`);
+        printLine(
+          stdout,
+          `Created ${record.prefix} on plan ${record.planId}. The key is shown this once; keep it safe:`,
+        );
         printLine(stdout, `  ${key}`);
       }
     });

@@ -39,5 +39,5 @@ function cell(value: string | number | boolean | null): string {
 
 /** Cuts a timestamp to the second, for people. */
 export function shortTime(timestamp: string | null): string | null {
-  return timestamp && timestamp.replace(/\.\d+Z$/, 'Z');
+  return timestamp?.replace(/\.\d+Z$/, 'Z') ?? null;
 }

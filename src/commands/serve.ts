@@ -54,15 +54,18 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 function settingsHelp(): string {
-  return SETTINGS.map(({ name, description, default: fallback }) => `  ${name.padEnd(19)} ${description} (${fallback})`).join(
-    '\n',
-  );
+  return SETTINGS.map(
+    ({ name, description, default: fallback }) => `  ${name.padEnd(19)} ${description} (${fallback})`,
+  ).join('\n');
 }
 
 /** The first steps, for someone who has just started the service for the first time, or again. */
 function welcome(stdout: Writable, url: string, key: string | undefined): void {
   if (key === undefined) {
-    printLine(stdout, `\nCatalog Lookup Service on ${url}\nThe demo key was shown on the first start. For a new one: make key\n`);
+    printLine(
+      stdout,
+      `\nCatalog Lookup Service on ${url}\nThe demo key was shown on the first start. For a new one: make key\n`,
+    );
     return;
   }
   const since = String(Math.floor(Date.now() / 1000) - DEMO_SINCE_AGO);

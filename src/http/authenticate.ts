@@ -25,7 +25,9 @@ export async function authenticate(db: Knex, request: IncomingMessage, search: U
     case 'key': {
       const caller = await findCaller(db, credentials.key);
       if (caller === undefined) {
-        throw invalidApiKey('The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.');
+        throw invalidApiKey(
+          'The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.',
+        );
       }
       return caller;
     }

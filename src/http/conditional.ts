@@ -1,11 +1,15 @@
+import type { IncomingMessage } from 'node:http';
 import etag from 'etag';
 import type { RequestContext } from './state.js';
 
 /** Operations whose answer no cache may keep, not even the client's. */
 const NEVER_STORED = new Set(['getMe']);
 
+/** An entity tag (RFC 9110, section 8.8.3); the comparison for `If-None-Match` leaves out whether it is weak. */
+const ENTITY_TAG = /(?:W\/)?(?<opaque>"[^"]*")/g;
+
 /**
- * Answers 200 with a JSON body, or 304 when the client has that very body already (RFC 9110, section 13.1.2).
+ * Answers 200 with a JSON body, or 304 when the client has that very body already.
  *
  * Answers are `private`: a shared cache must never serve one caller's answer to another. They are `no-cache`: a stored
  * one may be used only after asking whether it still holds.
@@ -17,12 +21,26 @@ export function respondConditionally(ctx: RequestContext, answer: unknown): void
   if (NEVER_STORED.has(ctx.state.operationId ?? '')) {
     ctx.set('Cache-Control', 'no-store');
   } else {
-    ctx.set({ 'Cache-Control': 'private, no-cache', ETag: etag(body) });
-    if (ctx.fresh) {
+    const tag = etag(body);
+    ctx.set({ 'Cache-Control': 'private, no-cache', ETag: tag });
+    if (clientHas(ctx.req, tag)) {
       ctx.status = 304;
       ctx.remove('Content-Type');
       return;
     }
   }
   ctx.body = body;
+}
+
+/**
+ * Whether a request's `If-None-Match` names an entity tag (RFC 9110, section 13.1.2).
+ *
+ * Koa's own `ctx.fresh` also looks at `Cache-Control: no-cache`, which is meant for caches. The `fetch` of Node.js and of
+ * browsers adds it to every request that carries `If-None-Match`, so its users would never see a 304.
+ */
+export function clientHas(request: IncomingMessage, tag: string): boolean {
+  const field = request.headers['if-none-match'];
+  if (field === undefined) return false;
+  if (field.trim() === '*') return true;
+  return [...field.matchAll(ENTITY_TAG)].some(({ groups }) => groups?.opaque === tag);
 }

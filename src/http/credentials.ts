@@ -16,13 +16,13 @@ const BEARER = /^bearer +(?<token>\S.*)$/i;
  */
 export function readCredentials(request: IncomingMessage, search: URLSearchParams): Credentials {
   const places = [
-    request.headersDistinct['authorization'] ?? [],
+    request.headersDistinct.authorization ?? [],
     request.headersDistinct['x-api-key'] ?? [],
     search.getAll('api_key'),
   ];
   if (places.some((values) => values.length > 1)) return { kind: 'conflict' };
   const [authorization = '', header = '', query = ''] = places.map(([value]) => value);
-  const keys = new Set([BEARER.exec(authorization)?.groups?.['token'], header, query].filter(isPresent));
+  const keys = new Set([BEARER.exec(authorization)?.groups?.token, header, query].filter(isPresent));
   const [key] = keys;
   if (key === undefined) return { kind: 'none' };
   return keys.size > 1 ? { kind: 'conflict' } : { kind: 'key', key };

@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import etag from 'etag';
 import { Problem } from '../errors.js';
+import { clientHas } from './conditional.js';
 import { Deadline, serviceUnavailable } from './deadline.js';
 
 /** What an operator's probes and a developer's tools ask for, outside the API and without a key. */
@@ -15,7 +16,7 @@ export interface OperationalSources {
 
 /** Routes `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`. */
 export function operationalRoutes({ contract, checkReady, readyTimeoutMs }: OperationalSources): Router {
-  const router = new Router();
+  const router = new Router({ strict: true, sensitive: true });
 
   router.get('/livez', (ctx) => {
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
@@ -40,17 +41,16 @@ export function operationalRoutes({ contract, checkReady, readyTimeoutMs }: Oper
     router.get(path, (ctx) => {
       ctx.status = 200;
       ctx.set({ 'Cache-Control': 'no-cache', ETag: tag, 'Content-Type': mediaType });
-      if (ctx.fresh) ctx.status = 304;
+      if (clientHas(ctx.req, tag)) ctx.status = 304;
       else ctx.body = text;
     });
   }
 
-  return router;
-}
-
-/** The answer to another method on one of these paths. */
-export function operationalMethodNotAllowed(): Problem {
-  return new Problem('method_not_allowed', 'This path answers only to GET and HEAD.', {
-    headers: { Allow: 'GET, HEAD' },
+  router.all(['/livez', '/readyz', '/openapi.yaml', '/openapi.json'], () => {
+    throw new Problem('method_not_allowed', 'This path answers only to GET and HEAD.', {
+      headers: { Allow: 'GET, HEAD' },
+    });
   });
+
+  return router;
 }

@@ -46,7 +46,10 @@ export async function createDispatch(contract: Document, dependencies: Dependenc
     ignoreTrailingSlashes: false,
     // Unknown query parameters are left out before validation would refuse them: a tolerant reader ignores them.
     ajvOpts: { strict: false, removeAdditional: true },
-    customizeAjv: (ajv) => addFormats.default(ajv),
+    customizeAjv: (ajv) => {
+      addFormats.default(ajv);
+      return ajv;
+    },
     handlers: {
       postRoutingHandler: ({ operation }: Partial<Exchange>, { onRouted }: UnroutedRequest) => {
         if (operation?.operationId !== undefined) onRouted(operation.operationId);
@@ -113,7 +116,10 @@ function rememberOperations({ router }: OpenAPIBackend): void {
 
 /** Malformed percent-encoding, which decodeURIComponent answers with a URIError, is the client's mistake. */
 function requireDecodable({ path, querystring }: UnroutedRequest): void {
-  for (const [part, text] of [['path', path], ['query', querystring]] as const) {
+  for (const [part, text] of [
+    ['path', path],
+    ['query', querystring],
+  ] as const) {
     try {
       decodeURIComponent(text);
     } catch {
@@ -136,9 +142,9 @@ function queryObject(search: URLSearchParams): Record<string, string | string[]>
 }
 
 function methodNotAllowed({ router }: OpenAPIBackend, path: string): Problem {
-  const allowed = METHODS.filter((method) => router.matchOperation({ method, path, headers: {} }) !== undefined).flatMap(
-    (method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]),
-  );
+  const allowed = METHODS.filter(
+    (method) => router.matchOperation({ method, path, headers: {} }) !== undefined,
+  ).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   return new Problem('method_not_allowed', `This path answers only to ${allowed.join(' and ')}.`, {
     headers: { Allow: allowed.join(', ') },
   });

@@ -1,4 +1,4 @@
-import { createServer, STATUS_CODES, type RequestListener, type Server } from 'node:http';
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { OperatorError, Problem } from '../errors.js';
 import { problemDocument, PROBLEM_MEDIA_TYPE } from './problem-response.js';
@@ -30,8 +30,11 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
   checkIntervalMs: 1_000,
 };
 
+/** Answers a request in its own time; it deals with its errors itself. */
+export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
+
 /** Makes an HTTP server that cuts off slow, oversized and malformed requests with the right status. */
-export function createHttpServer(listener: RequestListener, limits: ServerLimits = DEFAULT_SERVER_LIMITS): Server {
+export function createHttpServer(listener: Listener, limits: ServerLimits = DEFAULT_SERVER_LIMITS): Server {
   const server = createServer(
     {
       headersTimeout: limits.headersTimeoutMs,
@@ -39,12 +42,16 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: limits.checkIntervalMs,
       maxHeaderSize: limits.maxHeaderBytes,
+      // The application asks for it, and answers in the form of all other errors.
+      requireHostHeader: false,
     },
     listener,
   );
   server.setTimeout(limits.stalledTimeoutMs);
   // Content is never wanted, so no client is told to go on and send it.
   server.on('checkContinue', listener);
+  // Other expectations may be ignored (RFC 9110, section 10.1.1).
+  server.on('checkExpectation', listener);
   server.on('clientError', rejectConnection);
   return server;
 }

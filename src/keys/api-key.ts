@@ -9,8 +9,11 @@ const CHECKSUM_LENGTH = 6;
 
 const KEY_FORMAT = /^(?<prefix>svc_[0-9A-Za-z]{8})_[0-9A-Za-z]{32}(?<checksum>[0-9A-Za-z]{6})$/;
 
-/** The same format anywhere in a text, checksum or not: for keeping keys out of what is written down. */
-const KEY_ANYWHERE = /(svc_[0-9A-Za-z]{8})_[0-9A-Za-z]+/g;
+/**
+ * The same format anywhere in a text, checksum or not: for keeping keys out of what is written down. All that hangs
+ * together goes, so that a key cannot hide behind the beginning of another one.
+ */
+const KEY_ANYWHERE = /(svc_[0-9A-Za-z]{8})_\w+/g;
 
 /** A key as it is made: the only moment at which it exists in full on our side. */
 export interface NewApiKey {
@@ -36,7 +39,7 @@ export function generateApiKey(): NewApiKey {
  */
 export function isWellFormedApiKey(text: string): boolean {
   const match = KEY_FORMAT.exec(text);
-  return match?.groups?.['checksum'] === checksum(text.slice(0, -CHECKSUM_LENGTH));
+  return match?.groups?.checksum === checksum(text.slice(0, -CHECKSUM_LENGTH));
 }
 
 /** SHA-256 of the whole key, 32 bytes. */

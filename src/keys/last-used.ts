@@ -8,9 +8,10 @@ import type { Knex } from 'knex';
 export class LastUsed {
   #times = new Map<number, Date>();
 
-  /** Notes that a key was used at this time. */
+  /** Notes that a key was used at this time. The latest counts, also when the clock is set back. */
   touch(keyId: number, at: Date): void {
-    this.#times.set(keyId, at);
+    const known = this.#times.get(keyId);
+    if (known === undefined || known < at) this.#times.set(keyId, at);
   }
 
   /**
@@ -33,9 +34,7 @@ export class LastUsed {
       );
       return batch.size;
     } catch (error) {
-      for (const [keyId, at] of batch) {
-        if (!this.#times.has(keyId)) this.#times.set(keyId, at);
-      }
+      for (const [keyId, at] of batch) this.touch(keyId, at);
       throw error;
     }
   }

@@ -15,6 +15,10 @@ export interface ExampleSite {
 /** A response of an operation, its `$ref` resolved. */
 export interface OperationResponse {
   readonly operationId: string;
+  /** In capitals. */
+  readonly method: string;
+  /** The template, such as `/api/v1/titles/{title_id}`. */
+  readonly path: string;
   readonly status: string;
   readonly response: Node;
 }
@@ -24,6 +28,9 @@ export const document = parse(readFileSync(new URL('../../openapi.yaml', import.
 
 /** Members whose content is data rather than a part of the document. */
 const DATA_MEMBERS = new Set(['example', 'examples', 'enum', 'default']);
+
+const nodesOf = (node: Node): [string, Node][] =>
+  Object.entries(node).filter((entry): entry is [string, Node] => isNode(entry[1]));
 
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -66,18 +73,27 @@ function examplesOf(node: Node): [string, unknown][] {
 
 /** Every response of every operation, in the document's order. */
 export function operationResponses(): OperationResponse[] {
-  const operations = Object.values(child(document, 'paths'))
-    .filter(isNode)
-    .flatMap((path) => Object.values(path).filter(isNode));
-  return operations.flatMap((operation) =>
-    Object.entries(child(operation, 'responses'))
-      .filter((entry): entry is [string, Node] => isNode(entry[1]))
-      .map(([status, response]) => ({
+  const paths = nodesOf(child(document, 'paths'));
+  return paths.flatMap(([path, item]) =>
+    nodesOf(item).flatMap(([method, operation]) =>
+      nodesOf(child(operation, 'responses')).map(([status, response]) => ({
         operationId: String(operation.operationId),
+        method: method.toUpperCase(),
+        path,
         status,
         response: resolve(response),
       })),
+    ),
   );
+}
+
+/** The values of `code` that a response's problem documents may have; none when it is no error. */
+export function codesOf(response: Node): string[] {
+  const bodies = nodesOf(child(response, 'content')).map(([, media]) => child(media, 'schema'));
+  return bodies
+    .flatMap((schema) => [...schemasWithin(schema, '')])
+    .filter(({ place }) => place === '.code')
+    .flatMap(({ schema }) => schema.enum as string[]);
 }
 
 /** The schema and all that it is made of (properties, items, alternatives), references resolved, each with its place. */

@@ -8,6 +8,9 @@ const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
 /** Bound on a command that should end by itself, in milliseconds. */
 const COMMAND_TIMEOUT_MS = 60_000;
 
+/** Bound on a server's start, in milliseconds. */
+const START_TIMEOUT_MS = 40_000;
+
 type Environment = Readonly<Record<string, string>>;
 
 /** How a command ended, and all that it wrote. */
@@ -63,14 +66,10 @@ export interface ServerProcess extends RunningProgram {
 /** Starts `catalog serve` on a free port and waits until it listens. */
 export async function startServer(environment: Environment, flags: readonly string[] = []): Promise<ServerProcess> {
   const program = startProgram(['serve', ...flags], { PORT: '0', ...environment });
-  const url = await eventually(
-    'the server listens',
-    () => {
-      if (program.child.exitCode !== null) throw new Error(`the server ended: ${program.output.stderr}`);
-      return /"url":"([^"]+)"/.exec(program.output.stdout)?.[1];
-    },
-    COMMAND_TIMEOUT_MS,
-  );
+  const url = await Promise.race([
+    eventually('the server listens', () => /"url":"([^"]+)"/.exec(program.output.stdout)?.[1], START_TIMEOUT_MS),
+    program.ended.then(({ stderr }) => Promise.reject(new Error(`the server ended: ${stderr}`))),
+  ]);
   return {
     ...program,
     url,

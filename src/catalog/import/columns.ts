@@ -1,0 +1,40 @@
+/** What a file may hold rows of; also the table that they go into. */
+export type Kind = 'titles' | 'people' | 'collections';
+
+/** How a cell is read: an id, free text, or one of a fixed set of values. */
+export type CellType = 'id' | 'text' | 'media_type' | 'boolean';
+
+/** A column of ours. An optional one that is absent, or whose cell is empty, leaves what the catalogue has. */
+export interface Column {
+  readonly name: string;
+  readonly type: CellType;
+  readonly required: boolean;
+}
+
+const id: Column = { name: 'svc_id', type: 'id', required: true };
+const name: Column = { name: 'name', type: 'text', required: true };
+
+/** The columns of each kind. Every optional one is boolean, and false on a new row. */
+export const COLUMNS: Readonly<Record<Kind, readonly Column[]>> = {
+  titles: [
+    id,
+    { name: 'media_type', type: 'media_type', required: true },
+    { name: 'title', type: 'text', required: true },
+    { name: 'has_bundles', type: 'boolean', required: false },
+    { name: 'available_in_library', type: 'boolean', required: false },
+  ],
+  people: [id, name],
+  collections: [id, name],
+};
+
+/** What each type with a fixed set of values accepts, and the value it stands for as PostgreSQL writes it. */
+export const FIXED_VALUES: Readonly<Record<'media_type' | 'boolean', ReadonlyMap<string, string>>> = {
+  media_type: new Map([
+    ['movie', 'movie'],
+    ['series', 'series'],
+  ]),
+  boolean: new Map([
+    ...['true', 't', 'yes', '1'].map((word) => [word, 't'] as const),
+    ...['false', 'f', 'no', '0'].map((word) => [word, 'f'] as const),
+  ]),
+};

@@ -1,0 +1,225 @@
+import { OperatorError } from '../../errors.js';
+import { locateColumns, type MappedColumn } from './mapping.js';
+import { quoteBytes } from './quote.js';
+import { LONGEST_ROW, type RowReader, type RowSink } from './reader.js';
+import { decodeUtf8 } from './utf8.js';
+
+/** What separates fields, and whether a quote may stand within an unquoted field. */
+export interface Dialect {
+  readonly delimiter: ',' | '\t';
+  readonly bareQuotes: boolean;
+}
+
+/**
+ * RFC 4180. A quote within an unquoted field is not allowed there, and programs differ widely on what it means, so it is
+ * not guessed. With tabs it is common and plain: `7" Single`.
+ */
+export const CSV: Dialect = { delimiter: ',', bareQuotes: false };
+export const TSV: Dialect = { delimiter: '\t', bareQuotes: true };
+
+const QUOTE = 34;
+const LF = 10;
+const CR = 13;
+/** No delimiter, quote or line break has a higher code than the comma. */
+const HIGHEST_SPECIAL = 44;
+
+/** No row could be read: the rest of it has not arrived. */
+const INCOMPLETE = -1;
+
+/**
+ * Reads CSV with a header line, in the manner of RFC 4180: fields may be quoted, with quotes doubled and line breaks
+ * kept; lines end in LF, CRLF or CR; empty lines are passed over.
+ *
+ * A malformed row costs that row alone: reading goes on at the next line of the file, also after a quote that never
+ * closes. That is why this is not left to csv-parse, which, after a stray quote, drops rows up to the next quote without
+ * a word, and counts a CRLF within quotes as two lines.
+ */
+export class CsvReader implements RowReader {
+  readonly #columns: readonly MappedColumn[];
+  readonly #sink: RowSink;
+  readonly #delimiter: number;
+  readonly #bareQuotes: boolean;
+  /** Bytes as Latin-1 that have not been read, from the beginning of a row. */
+  #text = '';
+  #line = 1;
+  /** In a malformed row of which the line's end has not arrived. */
+  #isSkipping = false;
+  /** The fields of one row. */
+  #fields: string[] = [];
+  /** Our columns' places in the file; undefined before the header. */
+  #places: readonly number[] | undefined;
+  #headerLength = 0;
+  readonly #cells: string[] = [];
+
+  constructor(columns: readonly MappedColumn[], sink: RowSink, dialect: Dialect) {
+    this.#columns = columns;
+    this.#sink = sink;
+    this.#delimiter = dialect.delimiter.charCodeAt(0);
+    this.#bareQuotes = dialect.bareQuotes;
+  }
+
+  push(bytes: Buffer): void {
+    this.#text += bytes.toString('latin1');
+    this.#readRows(false);
+  }
+
+  end(): void {
+    this.#readRows(true);
+    if (this.#places === undefined) throw new OperatorError('The file is empty: it should begin with a header line.');
+  }
+
+  #readRows(isEnd: boolean): void {
+    const text = this.#text;
+    let at = 0;
+    while (at < text.length) {
+      const next = this.#isSkipping ? this.#skipLine(text, at, isEnd) : this.#readRow(text, at, isEnd);
+      if (next === INCOMPLETE) break;
+      at = next;
+    }
+    this.#text = text.slice(at);
+  }
+
+  /** @returns where the next row begins, or INCOMPLETE */
+  #readRow(text: string, start: number, isEnd: boolean): number {
+    const delimiter = this.#delimiter;
+    const end = text.length;
+    const fields = this.#fields;
+    let count = 0;
+    let lines = 0;
+    let at = start;
+    for (;;) {
+      let field: string;
+      if (at < end && text.charCodeAt(at) === QUOTE) {
+        let close = at;
+        let hasQuotes = false;
+        for (;;) {
+          close = text.indexOf('"', close + 1);
+          // A quote in the last place may be the first half of a doubled one.
+          if (close < 0 || (close + 1 === end && !isEnd)) return this.#wait(text, start, count, isEnd);
+          if (text.charCodeAt(close + 1) !== QUOTE) break;
+          hasQuotes = true;
+          close++;
+        }
+        field = text.slice(at + 1, close);
+        lines += lineBreaks(field);
+        if (hasQuotes) field = field.replaceAll('""', '"');
+        at = close + 1;
+        const after = text.charCodeAt(at);
+        if (at < end && after !== delimiter && after !== LF && after !== CR) {
+          return this.#malformed(
+            text,
+            start,
+            at,
+            isEnd,
+            `field ${count + 1} goes on after its closing quote; a quote within a quoted field is written twice`,
+          );
+        }
+      } else {
+        const from = at;
+        for (; at < end; at++) {
+          const code = text.charCodeAt(at);
+          if (code > HIGHEST_SPECIAL) continue;
+          if (code === delimiter || code === LF || code === CR) break;
+          if (code === QUOTE && !this.#bareQuotes) {
+            return this.#malformed(
+              text,
+              start,
+              at,
+              isEnd,
+              `field ${count + 1} has a quote but does not begin with one; put the field in quotes and write the quote twice`,
+            );
+          }
+        }
+        if (at === end && !isEnd) return this.#wait(text, start, -1, isEnd);
+        field = text.slice(from, at);
+      }
+      fields[count++] = field;
+      if (at === end) break;
+      const code = text.charCodeAt(at++);
+      if (code === delimiter) continue;
+      lines++;
+      if (code === CR) {
+        if (at === end && !isEnd) return this.#wait(text, start, -1, isEnd);
+        if (text.charCodeAt(at) === LF) at++;
+      }
+      break;
+    }
+    if (at - start > LONGEST_ROW) return this.#malformed(text, start, at, isEnd, '');
+    const isEmptyLine = count === 1 && fields[0] === '' && text.charCodeAt(start) !== QUOTE;
+    if (!isEmptyLine) this.#hand(count);
+    this.#line += lines;
+    return at;
+  }
+
+  #hand(count: number): void {
+    const fields = this.#fields;
+    if (this.#places === undefined) {
+      fields.length = count;
+      this.#readHeader(fields);
+      return;
+    }
+    if (count !== this.#headerLength) {
+      this.#sink.unusable(this.#line, `${count} fields, but the header has ${this.#headerLength}`);
+      return;
+    }
+    const cells = this.#cells;
+    for (const [index, place] of this.#places.entries()) {
+      const field = place < 0 ? '' : (fields[place] ?? '');
+      const cell = decodeUtf8(field);
+      if (cell === undefined) {
+        const name = this.#columns[index]?.name ?? '';
+        this.#sink.unusable(this.#line, `${name} is not valid UTF-8: ${quoteBytes(field)}`);
+        return;
+      }
+      cells[index] = cell;
+    }
+    this.#sink.row(cells, this.#line);
+  }
+
+  #readHeader(fields: readonly string[]): void {
+    const found = fields.map((field) => {
+      const name = decodeUtf8(field);
+      if (name === undefined) throw new OperatorError(`The header is not valid UTF-8: ${quoteBytes(field)}`);
+      return name.trim();
+    });
+    this.#places = locateColumns(this.#columns, found);
+    this.#headerLength = found.length;
+  }
+
+  /** The row goes on in bytes that have not arrived, if they ever do. @param open - the quoted field it ends in, or -1 */
+  #wait(text: string, start: number, open: number, isEnd: boolean): number {
+    if (!isEnd && text.length - start <= LONGEST_ROW) return INCOMPLETE;
+    return this.#malformed(text, start, text.length, isEnd, `the quote that opens field ${open + 1} is never closed`);
+  }
+
+  /** Gives up a row, and goes on at the next line of the file: what a row is cannot be told, a line can. */
+  #malformed(text: string, start: number, at: number, isEnd: boolean, reason: string): number {
+    // However much of it arrived at once, a row that is too long is just that.
+    const shown = at - start > LONGEST_ROW ? 'longer than 1 MiB; perhaps a quote is not closed' : reason;
+    if (this.#places === undefined) throw new OperatorError(`The header, line ${this.#line}, is malformed: ${shown}.`);
+    this.#sink.unusable(this.#line, shown);
+    this.#isSkipping = true;
+    return this.#skipLine(text, start, isEnd);
+  }
+
+  /** @returns where the next line begins, or the text's end when the line goes on after it */
+  #skipLine(text: string, start: number, isEnd: boolean): number {
+    for (let at = start; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      if (code !== LF && code !== CR) continue;
+      if (code === CR && at + 1 === text.length && !isEnd) {
+        // Whether a line feed follows is to be seen.
+        if (at === start) return INCOMPLETE;
+        return at;
+      }
+      this.#isSkipping = false;
+      this.#line++;
+      return at + (code === CR && text.charCodeAt(at + 1) === LF ? 2 : 1);
+    }
+    return text.length;
+  }
+}
+
+function lineBreaks(field: string): number {
+  return field.includes('\n') || field.includes('\r') ? (field.match(/\r\n|\n|\r/g)?.length ?? 0) : 0;
+}

@@ -1,0 +1,147 @@
+import { addAbortSignal, type Readable } from 'node:stream';
+import type { Knex } from 'knex';
+import { OperatorError } from '../../errors.js';
+import { readText } from './bytes.js';
+import type { Kind } from './columns.js';
+import { CSV, CsvReader, TSV } from './csv.js';
+import { mapColumns, type MappedColumn, type MappingOptions } from './mapping.js';
+import { mergeStaged, type Merged } from './merge.js';
+import { NdjsonReader } from './ndjson.js';
+import type { RowReader } from './reader.js';
+import { Rows } from './rows.js';
+import { withSession } from './session.js';
+import { createStaging, fillStaging, removeRepeated } from './staging.js';
+
+export type { Kind } from './columns.js';
+
+/** How the rows of a file are written. */
+export type Format = 'csv' | 'tsv' | 'ndjson';
+
+/** How far an import is. */
+export interface ImportProgress {
+  /** While reading, the catalogue is not touched, nor locked. */
+  readonly phase: 'reading' | 'writing';
+  /** Rows read, or written, so far. */
+  readonly rows: number;
+  /** Bytes read of the source, before decompression. */
+  readonly bytes: number;
+  /** Rows to write in all; undefined while reading. */
+  readonly total: number | undefined;
+}
+
+export interface ImportOptions extends MappingOptions {
+  readonly kind: Kind;
+  readonly format: Format;
+  /** Stop at the first row that cannot be used, with nothing written. */
+  readonly strict?: boolean;
+  /** Told of each row that cannot be used, as it is found. */
+  readonly onRejected?: (line: number, reason: string) => void;
+  readonly onProgress?: (progress: ImportProgress) => void;
+  /** Stops the import when aborted. */
+  readonly signal?: AbortSignal;
+}
+
+/** What became of the rows of a file: `rows` is the sum of the others. */
+export interface ImportResult extends Readonly<Merged> {
+  readonly rows: number;
+  readonly skipped: number;
+  readonly rejected: number;
+}
+
+/** COPY text is sent in pieces of at least this many characters. */
+const PIECE = 64 * 1024;
+
+/**
+ * Imports a file of titles, people or collections: new ids are created, known ones updated where a row differs. Rows
+ * that do not differ are not written, so they do not reach the feed.
+ *
+ * The file is read to its end first, into a temporary table, and only then written to the catalogue, in the order of the
+ * file and in transactions of some 50,000 rows. So until all has been read nothing is written; an import that is
+ * interrupted later leaves whole transactions, and running it again completes it. Memory stays flat at any size.
+ *
+ * @param source - the bytes, maybe gzip; destroyed if it is not read to its end
+ * @throws OperatorError when the options, the header or the source are unusable, when a row is and `strict` is set, and
+ *   when the signal is aborted; it says what was written
+ */
+export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
+  const { kind, strict, signal, onRejected } = options;
+  const columns = mapColumns(kind, options);
+  const rows = new Rows(columns, (line, reason) => {
+    if (strict) throw new OperatorError(`line ${line}: ${reason}. Nothing was written, because of --strict.`);
+    onRejected?.(line, reason);
+  });
+  const merged: Merged = { created: 0, updated: 0, unchanged: 0 };
+  const read = { bytes: 0 };
+  const report = (phase: ImportProgress['phase'], done: number, total?: number): void => {
+    options.onProgress?.({ phase, rows: done, bytes: read.bytes, total });
+  };
+  try {
+    // A source that fails before it is read fails again when it is; until then there is nobody to tell.
+    source.on('error', () => undefined);
+    // Also when it waits for the next bytes.
+    if (signal) addAbortSignal(signal, source);
+    await withSession(db, signal, async (session) => {
+      await createStaging(session, columns);
+      const text = readText(source, (bytes) => (read.bytes += bytes));
+      const reader = createReader(options.format, columns, rows);
+      await fillStaging(session, columns, () => copyText(text, reader, rows, () => report('reading', rows.rows)));
+      await removeRepeated(session, ({ line, svc_id, first }) => {
+        rows.repeated(line, `svc_id ${svc_id} already stands at line ${first}`);
+      });
+      await mergeStaged(session, { kind, columns, rows: rows.staged, signal }, (progress) => {
+        Object.assign(merged, progress);
+        report('writing', countMerged(merged), rows.staged);
+      });
+    });
+  } catch (error) {
+    throw signal?.aborted && !(error instanceof OperatorError) ? interrupted(rows, merged, error) : error;
+  } finally {
+    source.destroy();
+  }
+  return { rows: rows.rows, ...merged, skipped: rows.skipped, rejected: rows.rejected };
+}
+
+function createReader(format: Format, columns: readonly MappedColumn[], rows: Rows): RowReader {
+  switch (format) {
+    case 'csv':
+      return new CsvReader(columns, rows, CSV);
+    case 'tsv':
+      return new CsvReader(columns, rows, TSV);
+    case 'ndjson':
+      return new NdjsonReader(columns, rows);
+  }
+}
+
+async function* copyText(
+  text: AsyncGenerator<Buffer>,
+  reader: RowReader,
+  rows: Rows,
+  onChunk: () => void,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of text) {
+    reader.push(chunk);
+    onChunk();
+    if (rows.waiting >= PIECE) yield Buffer.from(rows.take());
+  }
+  reader.end();
+  yield Buffer.from(rows.take());
+}
+
+function countMerged({ created, updated, unchanged }: Merged): number {
+  return created + updated + unchanged;
+}
+
+function interrupted(rows: Rows, merged: Merged, cause: unknown): OperatorError {
+  const done = countMerged(merged);
+  const message =
+    done === 0
+      ? `Interrupted after reading ${formatCount(rows.rows)} ${rows.rows === 1 ? 'row' : 'rows'}. Nothing was written.`
+      : `Interrupted after writing ${formatCount(done)} of ${formatCount(rows.staged)} rows: ` +
+        `${formatCount(merged.created)} created, ${formatCount(merged.updated)} updated, ` +
+        `${formatCount(merged.unchanged)} unchanged. Run the import again to complete it.`;
+  return new OperatorError(message, { cause });
+}
+
+function formatCount(count: number): string {
+  return count.toLocaleString('en-US');
+}

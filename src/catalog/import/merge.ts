@@ -1,0 +1,97 @@
+import type { ClientBase } from 'pg';
+import type { Column, Kind } from './columns.js';
+import { STAGING } from './staging.js';
+
+/** What became of the rows that were merged. */
+export interface Merged {
+  created: number;
+  updated: number;
+  unchanged: number;
+}
+
+/**
+ * Rows of one transaction. Other writers of the catalogue wait for it, half a second or so, and get their turn before the
+ * next; its triggers' transition tables stay in memory.
+ */
+const BATCH_ROWS = 50_000;
+
+/** What to merge. */
+export interface Staged {
+  readonly kind: Kind;
+  readonly columns: readonly Column[];
+  /** How many rows are staged. */
+  readonly rows: number;
+  /** When aborted, no further batch is begun. */
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Merges the staged rows into the catalogue, in the order of the file, batch by batch, each in its own transaction.
+ *
+ * @param onBatch - told the totals after each batch is committed
+ */
+export async function mergeStaged(
+  session: ClientBase,
+  { kind, columns, rows: staged, signal }: Staged,
+  onBatch: (merged: Readonly<Merged>) => void,
+): Promise<void> {
+  const pages = await countPages(session);
+  // The table was filled once, in the order of lines, so its pages are in that order too: no index is needed.
+  const step = Math.max(1, Math.floor((pages * BATCH_ROWS) / Math.max(1, staged)));
+  const { count, insert, update } = statements(kind, columns);
+  const merged: Merged = { created: 0, updated: 0, unchanged: 0 };
+  for (let page = 0; page < pages; page += step) {
+    signal?.throwIfAborted();
+    const range = [`(${page},0)`, `(${page + step},0)`];
+    await session.query('begin');
+    // Before the first statement that looks at the catalogue: one that waited for the lock in its own trigger would
+    // still see the catalogue as it was before the wait.
+    await session.query('select public.catalog_lock_writers()');
+    // Look ids up by the index. While an empty or small table fills, the planner's idea of it is wrong, and a scan of
+    // the whole table for each row takes minutes; and on a large table a scan for each batch would take seconds.
+    await session.query(
+      'set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_seqscan = off',
+    );
+    const rows = (await session.query<{ count: number }>(count, range)).rows[0]?.count ?? 0;
+    const created = (await session.query(insert, range)).rowCount ?? 0;
+    // Rows that were just inserted would join here too, and not differ.
+    const updated = created < rows ? ((await session.query(update, range)).rowCount ?? 0) : 0;
+    await session.query('commit');
+    merged.created += created;
+    merged.updated += updated;
+    merged.unchanged += rows - created - updated;
+    onBatch(merged);
+  }
+}
+
+async function countPages(session: ClientBase): Promise<number> {
+  const { rows } = await session.query<{ pages: number }>(
+    `select (pg_relation_size('${STAGING}') / current_setting('block_size')::bigint)::integer as pages`,
+  );
+  return rows[0]?.pages ?? 0;
+}
+
+/** The statements of one batch, which is a range of the staging table's pages. */
+function statements(kind: Kind, columns: readonly Column[]): { count: string; insert: string; update: string } {
+  const range = `from ${STAGING} where ctid >= $1::text::tid and ctid < $2::text::tid`;
+  const batch = `(select * ${range} order by line)`;
+  const names = columns.map(({ name }) => name);
+  const others = columns.filter(({ name }) => name !== 'svc_id');
+  const inserted = columns.map(({ name, required }) => (required ? `s.${name}` : `coalesce(s.${name}, false)`));
+  const updated = others.map(({ name, required }) => (required ? `s.${name}` : `coalesce(s.${name}, t.${name})`));
+  const table = `public.${kind}`;
+  return {
+    count: `select count(*)::integer as count ${range}`,
+    insert: `
+      insert into ${table} (${names.join(', ')})
+      select ${inserted.join(', ')} from ${batch} s
+       where not exists (select from ${table} t where t.svc_id = s.svc_id)
+       order by s.line`,
+    update: `
+      update ${table} t
+         set ${others.map(({ name }, index) => `${name} = ${updated[index] ?? ''}`).join(', ')}
+        from ${batch} s
+       where t.svc_id = s.svc_id
+         and (${others.map(({ name }) => `t.${name}`).join(', ')}) is distinct from (${updated.join(', ')})`,
+  };
+}

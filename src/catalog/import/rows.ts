@@ -1,0 +1,166 @@
+import { oneOf, type MappedColumn } from './mapping.js';
+import { quote } from './quote.js';
+import type { RowSink } from './reader.js';
+
+/** As the catalogue's tables demand. */
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const LONGEST_TEXT = 1000;
+/** PostgreSQL's text has no NUL, and half a surrogate pair is not a character. */
+const NO_TEXT = /[\0\p{Cs}]/u;
+
+/** What has a meaning in COPY's text format. */
+const COPY_SPECIAL = /[\\\t\n\r]/g;
+const COPY_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+const COPY_NULL = '\\N';
+
+/** The row is to be left out. */
+const SKIP = Symbol('skip');
+
+/** The row cannot be used. */
+class Unusable {
+  constructor(readonly reason: string) {}
+}
+
+/** COPY text, or why there is none. */
+type Checked = string | typeof SKIP | Unusable;
+
+/**
+ * Checks rows and writes the good ones as PostgreSQL's COPY text. All that the tables would refuse is refused here, with
+ * a reason, so COPY and merge cannot fail on a row.
+ */
+export class Rows implements RowSink {
+  readonly #columns: readonly MappedColumn[];
+  readonly #onRejected: (line: number, reason: string) => void;
+  #copyText = '';
+  /** Rows read, of which the others are parts. */
+  rows = 0;
+  staged = 0;
+  skipped = 0;
+  rejected = 0;
+
+  /** @param onRejected - may throw to stop the import at this row */
+  constructor(columns: readonly MappedColumn[], onRejected: (line: number, reason: string) => void) {
+    this.#columns = columns;
+    this.#onRejected = onRejected;
+  }
+
+  /** Characters of COPY text that wait to be taken. */
+  get waiting(): number {
+    return this.#copyText.length;
+  }
+
+  /** @returns the COPY text of the rows since the last call */
+  take(): string {
+    const text = this.#copyText;
+    this.#copyText = '';
+    return text;
+  }
+
+  row(cells: readonly string[], line: number): void {
+    this.rows++;
+    const text = this.#copyRow(cells, line);
+    if (typeof text === 'string') {
+      this.#copyText += text;
+      this.staged++;
+    } else if (text === SKIP) {
+      this.skipped++;
+    } else {
+      this.#reject(line, text.reason);
+    }
+  }
+
+  unusable(line: number, reason: string): void {
+    this.rows++;
+    this.#reject(line, reason);
+  }
+
+  /** Rejects a row after all that was staged. */
+  repeated(line: number, reason: string): void {
+    this.staged--;
+    this.#reject(line, reason);
+  }
+
+  #reject(line: number, reason: string): void {
+    this.rejected++;
+    this.#onRejected(line, reason);
+  }
+
+  #copyRow(cells: readonly string[], line: number): Checked {
+    let text = String(line);
+    let unusable: Unusable | undefined;
+    for (const [index, column] of this.#columns.entries()) {
+      const value = copyCell(cells[index] ?? '', column);
+      if (value === SKIP) return SKIP;
+      // A later column may yet say that the row is none of ours.
+      if (typeof value === 'string') text += `\t${value}`;
+      else unusable ??= value;
+    }
+    return unusable ?? `${text}\n`;
+  }
+}
+
+function copyCell(cell: string, column: MappedColumn): Checked {
+  switch (column.type) {
+    case 'id':
+      return copyId(cell, column.name);
+    case 'text':
+      return copyFreeText(cell, column.name);
+    case 'media_type':
+    case 'boolean':
+      return copyFixed(cell, column, column.type);
+  }
+}
+
+function copyId(cell: string, name: string): Checked {
+  if (ID.test(cell)) return cell;
+  // White space cannot be part of an id, so nothing is lost with it.
+  const id = cell.trim();
+  if (ID.test(id)) return id;
+  return new Unusable(
+    id === '' ? `${name} is empty` : `${name} is ${quote(id)}, expected 1 to 64 of A-Z, a-z, 0-9, _ and -`,
+  );
+}
+
+/** Free text is kept as it is, white space at its ends too: it may be meant. */
+function copyFreeText(cell: string, name: string): Checked {
+  if (cell.trim() === '') return new Unusable(`${name} is empty`);
+  if (cell.length > LONGEST_TEXT) {
+    const length = codePoints(cell);
+    if (length > 2000) {
+      return new Unusable(`${name} has ${length} characters, at most ${LONGEST_TEXT} fit: ${quote(cell)}`);
+    }
+  }
+  if (NO_TEXT.test(cell)) {
+    return new Unusable(
+      cell.includes('\0')
+        ? `${name} has a NUL character: ${quote(cell)}`
+        : `${name} has half a surrogate pair, which is no character: ${quote(cell)}`,
+    );
+  }
+  return cell.replace(COPY_SPECIAL, (character) => COPY_ESCAPES[character] ?? character);
+}
+
+function copyFixed(cell: string, column: MappedColumn, type: 'media_type' | 'boolean'): Checked {
+  const { name, accepted, skipsOthers, required } = column;
+  const value = cell.trim();
+  const ours = accepted?.get(value) ?? (type === 'boolean' ? accepted?.get(value.toLowerCase()) : undefined);
+  if (ours !== undefined) return ours;
+  if (value === '' && !required) return COPY_NULL;
+  if (skipsOthers) return SKIP;
+  if (value === '') return new Unusable(`${name} is empty, expected ${oneOf(type)}`);
+  const mapping = shellWord(`${name}:${value}=${type === 'boolean' ? 'true' : 'movie'}`);
+  return new Unusable(
+    `${name} is ${quote(value)}, expected ${oneOf(type)}; map it with --value ${mapping} or use --skip-unmapped`,
+  );
+}
+
+/** Characters as PostgreSQL counts them. */
+function codePoints(text: string): number {
+  return Array.from(text).length;
+}
+
+/** A word as a shell takes it, if it can be shown at all. */
+function shellWord(word: string): string {
+  if (/^[\w:=.,@%+/-]+$/.test(word)) return word;
+  return word.length <= 80 && !/['\p{C}\p{Zl}\p{Zp}]/u.test(word) ? `'${word}'` : 'COLUMN:THEIRS=OURS';
+}

@@ -1,0 +1,33 @@
+import { InvalidArgumentError } from 'commander';
+
+/** Our column to theirs. */
+export type Assignments = ReadonlyMap<string, string>;
+
+/** Our column to (their value to ours). */
+export type ValueMappings = ReadonlyMap<string, ReadonlyMap<string, string>>;
+
+/** Adds `OURS=THEIRS`, cut at the first `=`, since our names have none. @throws InvalidArgumentError, which is misuse */
+export function assignment(text: string, previous: Assignments = new Map()): Assignments {
+  const cut = text.indexOf('=');
+  const [ours, theirs] = [text.slice(0, cut).trim(), text.slice(cut + 1).trim()];
+  if (cut < 1 || ours === '' || theirs === '')
+    throw new InvalidArgumentError('Give OURS=THEIRS, such as svc_id=show_id.');
+  if (previous.has(ours)) throw new InvalidArgumentError(`${ours} is mapped twice.`);
+  return new Map(previous).set(ours, theirs);
+}
+
+/**
+ * Adds `COLUMN:THEIRS=OURS`, cut at the first `:` and at the last `=`: our columns have no colon and our values no `=`,
+ * while theirs may have both. Theirs may be empty, which maps the empty cell.
+ *
+ * @throws InvalidArgumentError, which is misuse
+ */
+export function valueMapping(text: string, previous: ValueMappings = new Map()): ValueMappings {
+  const { column, theirs, ours } = /^(?<column>[^:]+):(?<theirs>.*)=(?<ours>[^=]+)$/s.exec(text)?.groups ?? {};
+  if (column === undefined || theirs === undefined || ours === undefined) {
+    throw new InvalidArgumentError('Give COLUMN:THEIRS=OURS, such as media_type:Movie=movie.');
+  }
+  const values = new Map(previous.get(column.trim()));
+  if (values.has(theirs.trim())) throw new InvalidArgumentError(`${column}:${theirs} is mapped twice.`);
+  return new Map(previous).set(column.trim(), values.set(theirs.trim(), ours.trim()));
+}

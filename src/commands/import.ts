@@ -1,0 +1,148 @@
+import { open } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { Option } from 'commander';
+import { importCatalogue, type Format, type ImportResult, type Kind } from '../catalog/import/index.js';
+import { OperatorError } from '../errors.js';
+import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
+import { ImportDisplay } from './import-display.js';
+import type { CommandContext, RegisterCommand } from './context.js';
+import { printJson, printLine } from './output.js';
+
+interface ImportFlags {
+  readonly kind: Kind;
+  readonly format?: Format;
+  readonly column?: Assignments;
+  readonly value?: ValueMappings;
+  readonly skipUnmapped?: boolean;
+  readonly strict?: boolean;
+  readonly json?: boolean;
+}
+
+const ENDINGS: readonly (readonly [ending: RegExp, format: Format])[] = [
+  [/\.csv(\.gz)?$/i, 'csv'],
+  [/\.tsv(\.gz)?$/i, 'tsv'],
+  [/\.(ndjson|jsonl)(\.gz)?$/i, 'ndjson'],
+];
+
+/** Bytes read from a file at once. */
+const CHUNK = 256 * 1024;
+
+const HELP = `
+Columns (of CSV and TSV in the header line, of NDJSON the members of each object); others are ignored:
+  titles               svc_id, media_type (movie or series), title, and optionally
+                       has_bundles, available_in_library (true/false, yes/no, 1/0, t/f)
+  people, collections  svc_id, name
+New ids are created, known ones updated where they differ. An optional column that is absent, or a cell that is
+empty, leaves what the catalogue has (false on a new title). White space around ids, media types and booleans is
+dropped; titles and names are kept as they are.
+
+The whole file is read before anything is written. A row that cannot be used is reported on stderr with its line,
+counted, and left out, which does not change the exit code; --strict stops at the first with nothing written and
+exit code 1. Of several rows with one id, the first counts. An import that is interrupted while writing leaves the
+rows written so far; run it again to complete it.
+
+Examples:
+  catalog import titles.csv --kind titles
+  catalog import people.ndjson.gz --kind people --json 2>rejected.txt
+  catalog import films.tsv --kind titles --column svc_id=id --column title=name --column media_type=type \\
+    --value media_type:Movie=movie --value 'media_type:TV Show=series' --skip-unmapped`;
+
+/** `catalog import` */
+export const registerImport: RegisterCommand = (program, context) => {
+  program
+    .command('import')
+    .description('create and update titles, people or collections from a file')
+    .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, as it is or compressed with gzip; - for standard input')
+    .addOption(
+      new Option('--kind <kind>', 'what the rows are')
+        .choices(['titles', 'people', 'collections'])
+        .makeOptionMandatory(),
+    )
+    .addOption(
+      new Option('--format <format>', "how they are written; by default as the file's ending says").choices([
+        'csv',
+        'tsv',
+        'ndjson',
+      ]),
+    )
+    .option('--column <ours=theirs>', 'the name of one of our columns in the file; repeatable', assignment)
+    .option('--value <column:theirs=ours>', 'a value of theirs and what it is to us; repeatable', valueMapping)
+    .option('--skip-unmapped', 'leave out rows whose value, in a column with --value, is neither mapped nor ours')
+    .option('--strict', 'stop at the first row that cannot be used, with nothing written')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', HELP)
+    .action((file: string, flags: ImportFlags) => run(file, flags, context));
+};
+
+async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
+  const format = flags.format ?? formatOf(file);
+  const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
+  const display = new ImportDisplay(context.stderr, { label: flags.kind, size, canDraw: !flags.json });
+  let result: ImportResult;
+  try {
+    result = await context.withDatabase((db) =>
+      importCatalogue(db, source, {
+        kind: flags.kind,
+        format,
+        signal: context.signal,
+        ...(flags.column && { columns: flags.column }),
+        ...(flags.value && { values: flags.value }),
+        ...(flags.skipUnmapped && { skipUnmapped: true }),
+        ...(flags.strict && { strict: true }),
+        onRejected: (line, reason) => display.printLine(`line ${line}: ${reason}`),
+        onProgress: (progress) => display.update(progress),
+      }),
+    );
+  } catch (error) {
+    throw isFileError(error) ? unreadable(file, error) : error;
+  } finally {
+    display.stop();
+    source.destroy();
+  }
+  if (flags.json) printJson(context.stdout, { kind: flags.kind, ...result });
+  else printLine(context.stdout, summary(flags.kind, result));
+}
+
+function formatOf(file: string): Format {
+  const format = ENDINGS.find(([ending]) => ending.test(file))?.[1];
+  if (format !== undefined) return format;
+  throw new OperatorError(
+    file === '-'
+      ? 'Standard input has no name to tell its format by: add --format csv, tsv or ndjson.'
+      : `The ending of ${file} does not tell its format: add --format csv, tsv or ndjson.`,
+  );
+}
+
+/** @returns the file's stream, and its size in bytes if it is an ordinary one */
+async function openFile(file: string): Promise<{ source: Readable; size: number | undefined }> {
+  try {
+    const handle = await open(file);
+    const found = await handle.stat();
+    if (found.isDirectory()) {
+      await handle.close();
+      throw new OperatorError(`${file} is a folder: name a file.`);
+    }
+    return {
+      source: handle.createReadStream({ highWaterMark: CHUNK }),
+      size: found.isFile() ? found.size : undefined,
+    };
+  } catch (error) {
+    throw isFileError(error) ? unreadable(file, error) : error;
+  }
+}
+
+function isFileError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error && ['open', 'fstat', 'read'].includes(String(error.syscall));
+}
+
+function unreadable(file: string, error: NodeJS.ErrnoException): OperatorError {
+  const reason = error.code === 'ENOENT' ? 'there is no such file' : error.message;
+  return new OperatorError(`Cannot read ${file}: ${reason}.`, { cause: error });
+}
+
+function summary(kind: Kind, { rows, ...parts }: ImportResult): string {
+  const counts = (['created', 'updated', 'unchanged', 'skipped', 'rejected'] as const).map(
+    (part) => `${parts[part].toLocaleString('en-US')} ${part}`,
+  );
+  return `${kind}: ${rows.toLocaleString('en-US')} rows read: ${counts.join(', ')}`;
+}

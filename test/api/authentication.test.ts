@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict';
+import { createDeveloper, reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { generateApiKey } from '../../src/keys/api-key.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { assertProblem } from '../support/problem.js';
+import { send, type Reply, type RequestOptions } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+
+const PATH = '/api/v1/me';
+
+describe('authentication', () => {
+  let service: TestService;
+  let key: string;
+  /** Well-formed, and of nobody. */
+  const other = generateApiKey().key;
+
+  before(async () => {
+    service = await startService();
+    key = service.key;
+  });
+
+  after(() => service.stop());
+
+  function ask(headers: RequestOptions['headers'] = {}, query = ''): Promise<Reply> {
+    return send(service.url, PATH + query, { headers });
+  }
+
+  function assertMissing(reply: Reply): void {
+    assertProblem(reply, 'missing_api_key', {
+      detail: 'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".',
+      headers: { 'www-authenticate': 'Bearer realm="catalog"', ...REFUSED },
+    });
+  }
+
+  function assertInvalid(reply: Reply, detail: string): void {
+    assertProblem(reply, 'invalid_api_key', {
+      detail,
+      headers: { 'www-authenticate': 'Bearer realm="catalog", error="invalid_token"', ...REFUSED },
+    });
+  }
+
+  /** What holds for every refused request. */
+  const REFUSED = {
+    vary: 'Authorization, X-API-Key',
+    ratelimit: undefined,
+    'ratelimit-policy': undefined,
+    'set-cookie': undefined,
+    'access-control-allow-origin': undefined,
+  };
+  const UNUSABLE = 'The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.';
+  const CONFLICT = 'The request carries several API keys, or one place for it twice. Send one key, once.';
+
+  it('takes the key in each of the three places', async () => {
+    const replies = [
+      await ask({ authorization: `Bearer ${key}` }),
+      await ask({ 'x-api-key': key }),
+      await ask({}, `?api_key=${key}`),
+    ];
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      [200, 200, 200],
+    );
+    const [first, ...others] = replies.map(({ json }) => json);
+    for (const json of others) assert.deepEqual(json, first);
+  });
+
+  for (const [what, authorization] of [
+    ['bearer', (k: string) => `bearer ${k}`],
+    ['BEARER', (k: string) => `BEARER ${k}`],
+    ['several spaces', (k: string) => `bEaReR   ${k}`],
+  ] as const) {
+    it(`takes the scheme in any case: ${what}`, async () => {
+      assert.equal((await ask({ authorization: authorization(key) })).status, 200);
+    });
+  }
+
+  it('takes a key whose name and value are percent-encoded in the query', async () => {
+    assert.equal((await ask({}, `?%61pi_key=${key.replace('s', '%73')}`)).status, 200);
+  });
+
+  it('takes the same key in several places', async () => {
+    assert.equal((await ask({ authorization: `Bearer ${key}`, 'x-api-key': key })).status, 200);
+    assert.equal((await ask({ authorization: `Bearer ${key}` }, `?api_key=${key}`)).status, 200);
+    assert.equal((await ask({ 'x-api-key': key }, `?api_key=${key}`)).status, 200);
+    assert.equal((await ask({ authorization: `Bearer ${key}`, 'x-api-key': key }, `?api_key=${key}`)).status, 200);
+  });
+
+  it('refuses different keys, whichever of them is right', async () => {
+    assertInvalid(await ask({ authorization: `Bearer ${key}`, 'x-api-key': other }), CONFLICT);
+    assertInvalid(await ask({ authorization: `Bearer ${other}`, 'x-api-key': key }), CONFLICT);
+    assertInvalid(await ask({ authorization: `Bearer ${key}` }, `?api_key=${other}`), CONFLICT);
+    assertInvalid(await ask({ 'x-api-key': key }, '?api_key=nonsense'), CONFLICT);
+  });
+
+  it('refuses a place that is used twice, also with the same key', async () => {
+    assertInvalid(await ask({ authorization: [`Bearer ${key}`, `Bearer ${key}`] }), CONFLICT);
+    assertInvalid(await ask({ authorization: [`Bearer ${key}`, 'Basic eDp5'] }), CONFLICT);
+    assertInvalid(await ask({ 'x-api-key': [key, key] }), CONFLICT);
+    assertInvalid(await ask({ 'x-api-key': [key, ''] }), CONFLICT);
+    assertInvalid(await ask({}, `?api_key=${key}&api_key=${key}`), CONFLICT);
+    assertInvalid(await ask({}, `?api_key=${key}&api_key=`), CONFLICT);
+    assertInvalid(await ask({}, `?api_key=${key}&%61pi_key=${key}`), CONFLICT);
+    assertInvalid(await ask({ authorization: `Bearer ${key}` }, '?api_key=&api_key='), CONFLICT);
+  });
+
+  it('refuses a list of keys in one field', async () => {
+    assertInvalid(await ask({ 'x-api-key': `${key}, ${key}` }), UNUSABLE);
+    assertInvalid(await ask({ authorization: `Bearer ${key}, Bearer ${key}` }), UNUSABLE);
+  });
+
+  it('counts another scheme and empty values as no key', async () => {
+    assertMissing(await ask());
+    assertMissing(await ask({ authorization: 'Basic dXNlcjpwYXNzd29yZA==' }));
+    assertMissing(await ask({ authorization: `Token ${key}` }));
+    assertMissing(await ask({ authorization: key }));
+    assertMissing(await ask({ authorization: `Bearer${key}` }));
+    assertMissing(await ask({ authorization: '' }));
+    assertMissing(await ask({ authorization: 'Bearer' }));
+    assertMissing(await ask({ authorization: 'Bearer   ' }));
+    assertMissing(await ask({ 'x-api-key': '' }));
+    assertMissing(await ask({}, '?api_key='));
+    assertMissing(await ask({}, '?api_key'));
+    assertMissing(await ask({}, `?API_KEY=${key}`));
+    assertMissing(await ask({ authorization: 'Basic eDp5', 'x-api-key': '' }, '?api_key='));
+  });
+
+  it('finds the key beside another scheme and empty values', async () => {
+    assert.equal((await ask({ authorization: 'Basic eDp5', 'x-api-key': key })).status, 200);
+    assert.equal((await ask({ authorization: '', 'x-api-key': '' }, `?api_key=${key}`)).status, 200);
+  });
+
+  it('refuses what is no key, a key with a wrong checksum, and an unknown key alike', async () => {
+    const mistyped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+    for (const wrong of ['x', 'svc_', `${key}x`, key.slice(0, -1), key.toLowerCase(), mistyped, other]) {
+      assertInvalid(await ask({ authorization: `Bearer ${wrong}` }), UNUSABLE);
+    }
+  });
+
+  it('asks for a key whatever the path and method', async () => {
+    for (const path of [
+      '/api/v1',
+      '/api/v1/',
+      '/api/v1/stats',
+      '/api/v1/stats/',
+      '/api/v1/nope',
+      '/api/v1//stats',
+      '/api/v1/titles/%zz',
+      '/api/v1/changes',
+      '/api/v1/stats?x=%zz',
+      '/api/v1?x',
+      'http://catalog.example/api/v1/stats',
+    ]) {
+      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
+        assertMissing(await send(service.url, path, { method }));
+        assertInvalid(await send(service.url, path, { method, headers: { 'x-api-key': other } }), UNUSABLE);
+      }
+    }
+  });
+
+  it('answers HEAD without a key like GET, without the body', async () => {
+    const get = await ask();
+    const head = await send(service.url, PATH, { method: 'HEAD' });
+    assert.equal(head.status, 401);
+    assert.equal(head.text, '');
+    assert.deepEqual(without(head.headers, VARYING), without(get.headers, VARYING));
+  });
+
+  it('asks for no key outside of the API', async () => {
+    for (const path of ['/', '/api', '/api/', '/api/v1x', '/api/v10/stats', '/API/v1/stats', '//api/v1/stats', '/x/api/v1/stats']) {
+      assertProblem(await send(service.url, path), 'not_found', {
+        detail: 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.',
+        headers: { vary: undefined, 'www-authenticate': undefined },
+      });
+    }
+  });
+
+  it('refuses a malformed key without asking the database', async () => {
+    const before = service.queries.length;
+    await ask({ authorization: 'Bearer svc_12345678_nonsense' });
+    await ask({ authorization: `Bearer ${key.slice(0, -1)}` });
+    await ask();
+    assert.equal(service.queries.length, before);
+    await ask({ authorization: `Bearer ${other}` });
+    assert.equal(service.queries.length, before + 1);
+  });
+
+  describe('of one developer with two keys', () => {
+    async function twoKeys() {
+      const { id } = await createDeveloper(service.db, { projectName: 'Two keys', attributionRequired: false });
+      const details = { developerId: id, planId: 'test' };
+      const [first, second] = [await createKey(service.db, details), await createKey(service.db, details)];
+      const statuses = async () =>
+        Promise.all([first, second].map(async (record) => (await ask({ 'x-api-key': record.key })).status));
+      return { id, first, second, statuses };
+    }
+
+    it('refuses a revoked key on the very next request, and only that key', async () => {
+      const { first, statuses } = await twoKeys();
+      assert.deepEqual(await statuses(), [200, 200]);
+      await revokeKey(service.db, first.prefix);
+      assertInvalid(await ask({ authorization: `Bearer ${first.key}` }), UNUSABLE);
+      assert.deepEqual(await statuses(), [401, 200]);
+    });
+
+    it('refuses all keys of a suspended developer; reinstated, those that are not revoked work again', async () => {
+      const { id, first, second, statuses } = await twoKeys();
+      await revokeKey(service.db, first.prefix);
+      await suspendDeveloper(service.db, id);
+      assertInvalid(await ask({ authorization: `Bearer ${second.key}` }), UNUSABLE);
+      assert.deepEqual(await statuses(), [401, 401]);
+      await reinstateDeveloper(service.db, id);
+      assert.deepEqual(await statuses(), [401, 200]);
+    });
+
+    it('keeps a key that was revoked during the suspension revoked', async () => {
+      const { id, first, statuses } = await twoKeys();
+      await suspendDeveloper(service.db, id);
+      await revokeKey(service.db, first.prefix);
+      await reinstateDeveloper(service.db, id);
+      assert.deepEqual(await statuses(), [401, 200]);
+    });
+
+    it('does not let an UPDATE bring a revoked key back', async () => {
+      const { first, second, statuses } = await twoKeys();
+      const { revokedAt } = await revokeKey(service.db, first.prefix);
+      const { hash } = (await service.db('api_keys').where({ prefix: second.prefix }).first('hash')) as { hash: Buffer };
+      const row = () => service.db('api_keys').where({ prefix: first.prefix });
+      for (const change of [
+        { revoked_at: null },
+        { revoked_at: '2100-01-01T00:00:00Z' },
+        { hash: Buffer.alloc(32, 1), revoked_at: null },
+        { hash: Buffer.alloc(32, 1) },
+        { hash },
+      ]) {
+        await assert.rejects(row().update(change), /a revoked key stays revoked|api_keys_hash_unique/);
+      }
+      assert.deepEqual(await statuses(), [401, 200]);
+      assert.equal((await revokeKey(service.db, first.prefix)).revokedAt, revokedAt);
+      assert.equal(await row().update({ last_used_at: service.db.fn.now(), label: 'old' }), 1);
+    });
+  });
+});
+
+/** Headers that differ between two requests for the same. */
+const VARYING = ['x-request-id', 'date'];
+
+function without(headers: Reply['headers'], names: readonly string[]): Reply['headers'] {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
+}

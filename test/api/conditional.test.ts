@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { assertHeaders, assertProblem } from '../support/problem.js';
+import type { Reply } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+import { addTitles } from '../support/titles.js';
+
+describe('conditional requests', () => {
+  let service: TestService;
+  let since: string;
+
+  before(async () => {
+    service = await startService();
+    since = String(Math.floor(Date.now() / 1000) - 60);
+    await addTitles(service.db, 3);
+  });
+
+  after(() => service.stop());
+
+  const paths = (): string[] => ['/api/v1/stats', `/api/v1/changes?since=${since}`, '/api/v1/titles/title-0001'];
+
+  function ask(path: string, headers: Record<string, string>, method = 'GET'): Promise<Reply> {
+    return service.get(path, { method, headers: { 'x-api-key': service.key, ...headers } });
+  }
+
+  function assertNotModified(reply: Reply, etag: string): void {
+    assert.equal(reply.status, 304);
+    assert.equal(reply.text, '');
+    assertHeaders(reply, {
+      etag,
+      'cache-control': 'private, no-cache',
+      vary: 'Authorization, X-API-Key',
+      'content-type': undefined,
+      'content-length': undefined,
+      'transfer-encoding': undefined,
+    });
+    for (const name of ['x-request-id', 'ratelimit', 'ratelimit-policy']) assert.ok(reply.headers[name], name);
+  }
+
+  async function current(path: string): Promise<string> {
+    const { status, headers } = await ask(path, {});
+    assert.equal(status, 200);
+    assert.match(String(headers.etag), /^"[!#-~]+"$/);
+    return headers.etag ?? '';
+  }
+
+  it('answers 304 to whoever has the answer, in every form of If-None-Match', async () => {
+    for (const path of paths()) {
+      const etag = await current(path);
+      for (const field of [etag, `W/${etag}`, `"x", ${etag}`, `${etag},"x"`, `"x" ,\t W/${etag} , "y"`, '*', ' * ']) {
+        assertNotModified(await ask(path, { 'if-none-match': field }), etag);
+        assertNotModified(await ask(path, { 'if-none-match': field }, 'HEAD'), etag);
+      }
+      assertNotModified(
+        await service.get(path, { headers: { 'x-api-key': service.key, 'if-none-match': ['"x"', etag] } }),
+        etag,
+      );
+    }
+  });
+
+  it('answers 200 to whoever has another one', async () => {
+    for (const path of paths()) {
+      const etag = await current(path);
+      for (const field of ['"x"', 'W/"x"', etag.slice(1, -1), etag.toUpperCase(), `"${etag}`, '', '"', '"*"', '"x", *']) {
+        const reply = await ask(path, { 'if-none-match': field });
+        assert.equal(reply.status, 200, field);
+        assert.equal(reply.headers.etag, etag);
+      }
+    }
+  });
+
+  it('ignores If-Modified-Since, alone and beside If-None-Match', async () => {
+    const later = 'Fri, 31 Dec 2100 00:00:00 GMT';
+    for (const path of paths()) {
+      const etag = await current(path);
+      assert.equal((await ask(path, { 'if-modified-since': later })).status, 200);
+      assertNotModified(await ask(path, { 'if-modified-since': later, 'if-none-match': etag }), etag);
+      assert.equal((await ask(path, { 'if-modified-since': later, 'if-none-match': '"x"' })).status, 200);
+    }
+  });
+
+  it('answers 304 to fetch, which adds Cache-Control: no-cache', async () => {
+    for (const path of paths()) {
+      const etag = await current(path);
+      const response = await fetch(service.url + path, {
+        headers: { 'X-API-Key': service.key, 'If-None-Match': etag },
+      });
+      assert.deepEqual([response.status, await response.text()], [304, '']);
+    }
+  });
+
+  it('gives another tag to another answer, and the old one again to the old answer', async () => {
+    const path = '/api/v1/stats';
+    const one = await current(path);
+    await service.db('people').insert({ svc_id: 'p1', name: 'One' });
+    const two = await current(path);
+    assert.notEqual(two, one);
+    assert.equal((await ask(path, { 'if-none-match': one })).status, 200);
+    assertNotModified(await ask(path, { 'if-none-match': two }), two);
+    await service.db('people').delete();
+    assertNotModified(await ask(path, { 'if-none-match': one }), one);
+  });
+
+  it('never answers 304 for /me or for an error', async () => {
+    const me = await ask('/api/v1/me', { 'if-none-match': '*' });
+    assert.equal(me.status, 200);
+    assertHeaders(me, { etag: undefined, 'cache-control': 'no-store' });
+    assertProblem(await ask('/api/v1/titles/none', { 'if-none-match': '*' }), 'title_not_found');
+    assertProblem(await ask('/api/v1/changes', { 'if-none-match': '*' }), 'missing_since');
+    assertProblem(
+      await service.get('/api/v1/stats', { headers: { 'x-api-key': 'wrong', 'if-none-match': '*' } }),
+      'invalid_api_key',
+    );
+    assertProblem(await ask('/api/v1/stats', { 'if-none-match': '*' }, 'PUT'), 'method_not_allowed');
+  });
+});

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { assertHeaders, assertProblem } from '../support/problem.js';
+import { send } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+
+const PATHS = ['/api/v1/stats', '/api/v1/changes?since=1', '/api/v1/me', '/api/v1/titles/no-such-title'];
+const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
+
+describe('requests', () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startService();
+  });
+
+  after(() => service.stop());
+
+  describe('paths', () => {
+    for (const path of [
+      '/api/v1',
+      '/api/v1/',
+      '/api/v1/nope',
+      '/api/v1/stats/',
+      '/api/v1/Stats',
+      '/api/v1//stats',
+      '/api/v1/st%61ts',
+      '/api/v1/stats%3Fx',
+      '/api/v1/stats;x=y',
+      '/api/v1/./stats',
+      '/api/v1/titles',
+      '/api/v1/titles/',
+      '/api/v1/titles/a/b',
+      '/api/v1/titles/a/',
+      '/api/v1/__proto__',
+      '/api/v1/constructor',
+    ]) {
+      it(`answers 404 at ${path}, whatever the method`, async () => {
+        for (const method of ['GET', ...OTHER_METHODS]) {
+          const reply = await service.get(path, { method });
+          assertProblem(reply, 'not_found', {
+            detail: 'There is no such path. The contract at /openapi.yaml lists those there are.',
+            headers: { vary: 'Authorization, X-API-Key', allow: undefined },
+          });
+          assert.match(String(reply.headers.ratelimit), /^"minute";r=\d+;t=\d+, "day";r=\d+;t=\d+$/);
+        }
+      });
+    }
+
+    it('takes the absolute form of a target, whatever host it names', async () => {
+      for (const origin of ['http://catalog.example', 'HTTPS://catalog.example:443', 'http://[x', 'http://x:y', 'http://u@']) {
+        const reply = await service.get(`${origin}/api/v1/stats?x=y`);
+        assert.equal(reply.status, 200);
+        assert.ok(reply.headers['x-request-id']);
+        assertProblem(await service.get(`${origin}/api/v1/nope`), 'not_found');
+      }
+      assertProblem(await service.get('http://catalog.example?x'), 'not_found');
+      assertProblem(await service.get('*', { method: 'OPTIONS' }), 'not_found');
+      assertProblem(await service.get('ftp://[x/api/v1/stats'), 'not_found');
+    });
+
+    it('leaves a fragment out', async () => {
+      assert.equal((await service.get('/api/v1/stats#x')).status, 200);
+      assert.equal((await service.get('/api/v1/stats?x=y#z')).status, 200);
+      assertProblem(await service.get('//u@[x#y'), 'not_found');
+    });
+  });
+
+  describe('methods', () => {
+    for (const path of PATHS) {
+      it(`answers 405 to others than GET and HEAD at ${path}`, async () => {
+        for (const method of OTHER_METHODS) {
+          assertProblem(await service.get(path, { method }), 'method_not_allowed', {
+            detail: 'This path answers only to GET and HEAD.',
+            headers: { allow: 'GET, HEAD', vary: 'Authorization, X-API-Key', 'access-control-allow-origin': undefined },
+          });
+        }
+      });
+
+      it(`answers HEAD at ${path} like GET, without the body`, async () => {
+        const get = await service.get(path);
+        const head = await service.get(path, { method: 'HEAD' });
+        assert.equal(head.status, get.status);
+        assert.equal(head.text, '');
+        assert.equal(head.headers['content-length'], String(Buffer.byteLength(get.text)));
+        assert.deepEqual(Object.keys(head.headers), Object.keys(get.headers));
+        for (const name of ['content-type', 'cache-control', 'etag', 'vary', 'ratelimit-policy']) {
+          assert.equal(head.headers[name], get.headers[name]);
+        }
+      });
+    }
+
+    it('ignores a small body', async () => {
+      const headers = { 'x-api-key': service.key, 'content-length': '2' };
+      assert.equal((await service.get('/api/v1/stats', { headers, body: '{}' })).status, 200);
+    });
+  });
+
+  describe('percent-encoding', () => {
+    for (const path of ['/api/v1/titles/%', '/api/v1/titles/%zz', '/api/v1/titles/%ff', '/api/v1/stats%2', '/api/v1/%C3', '/api/v1/%E0%A4%A']) {
+      it(`answers 400 where it is malformed in the path: ${path}`, async () => {
+        assertProblem(await service.get(path), 'invalid_parameter', {
+          detail: 'The path is not valid percent-encoded UTF-8. Write a literal percent sign as %25.',
+        });
+      });
+    }
+
+    for (const query of ['x=%', 'x=%zz', '%ff=x', 'since=%', 'since=1&x=%C3%28']) {
+      it(`answers 400 where it is malformed in the query: ${query}`, async () => {
+        for (const path of ['/api/v1/stats', '/api/v1/changes', '/api/v1/me', '/api/v1/titles/a']) {
+          assertProblem(await service.get(`${path}?${query}`), 'invalid_parameter', {
+            detail: 'The query is not valid percent-encoded UTF-8. Write a literal percent sign as %25.',
+          });
+        }
+      });
+    }
+
+    it('decodes a parameter before it is used', async () => {
+      assertProblem(await service.get('/api/v1/titles/%6eone'), 'title_not_found');
+      assertProblem(await service.get('/api/v1/changes?%73ince=%2D1'), 'invalid_since', {
+        detail: 'since is negative. Send Unix time in seconds, such as 1795218005.',
+      });
+    });
+  });
+
+  it('ignores query parameters that the contract does not name', async () => {
+    const query = '?x=1&x=2&since=nonsense&a[b]=c&__proto__=1&constructor=2&toString&=&title_id=%20';
+    assert.equal((await service.get(`/api/v1/stats${query}`)).status, 200);
+    assert.equal((await service.get(`/api/v1/me${query}`)).status, 200);
+    assertProblem(await service.get(`/api/v1/titles/a${query}`), 'title_not_found');
+  });
+
+  describe('X-Request-Id', () => {
+    for (const id of ['a', 'x'.repeat(64), '3f1c2a9e-6d84-4b0c-9a57-1e2f8c7d4b60', 'A.b_c-9']) {
+      it(`takes over ${id.slice(0, 12)}`, async () => {
+        const headers = { 'x-api-key': service.key, 'x-request-id': id };
+        assertHeaders(await service.get('/api/v1/stats', { headers }), { 'x-request-id': id });
+        assertProblem(await service.get('/api/v1/nope', { headers }), 'not_found', { headers: { 'x-request-id': id } });
+        assertHeaders(await send(service.url, '/livez', { headers }), { 'x-request-id': id });
+        assertProblem(await send(service.url, '/api/v1/me', { headers: { 'x-request-id': id } }), 'missing_api_key', {
+          headers: { 'x-request-id': id },
+        });
+      });
+    }
+
+    for (const id of ['', 'x'.repeat(65), 'a b', 'a"b', 'a,b', 'é', '<script>', ['a', 'b']]) {
+      it(`replaces ${JSON.stringify(id).slice(0, 12)}`, async () => {
+        const { headers } = await service.get('/api/v1/stats', {
+          headers: { 'x-api-key': service.key, 'x-request-id': id },
+        });
+        assert.match(String(headers['x-request-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+      });
+    }
+
+    it('makes a new one for each request', async () => {
+      const ids = (await Promise.all([1, 2, 3].map(() => service.get('/api/v1/stats')))).map(
+        ({ headers }) => headers['x-request-id'],
+      );
+      assert.equal(new Set(ids).size, 3);
+    });
+  });
+
+  describe('outside of the API', () => {
+    for (const [path, body] of [
+      ['/livez', '{"status":"alive"}'],
+      ['/readyz', '{"status":"ready"}'],
+    ] as const) {
+      it(`answers ${path} without a key`, async () => {
+        const reply = await send(service.url, path);
+        assert.deepEqual([reply.status, reply.text], [200, body]);
+        assertHeaders(reply, { 'content-type': 'application/json', 'cache-control': 'no-store', vary: undefined });
+        assert.equal((await send(service.url, path, { method: 'HEAD' })).status, 200);
+      });
+    }
+
+    for (const [path, mediaType] of [
+      ['/openapi.yaml', 'application/yaml'],
+      ['/openapi.json', 'application/json'],
+    ] as const) {
+      it(`serves the contract at ${path}, and 304 to who has it`, async () => {
+        const reply = await send(service.url, path);
+        assert.equal(reply.status, 200);
+        assertHeaders(reply, { 'content-type': mediaType, 'cache-control': 'no-cache' });
+        assert.match(reply.text, /catalog/i);
+        const again = await send(service.url, path, { headers: { 'if-none-match': reply.headers.etag } });
+        assert.deepEqual([again.status, again.text, again.headers.etag], [304, '', reply.headers.etag]);
+        assert.equal((await send(service.url, path, { headers: { 'if-none-match': '"x"' } })).status, 200);
+      });
+    }
+
+    for (const path of ['/livez', '/readyz', '/openapi.yaml', '/openapi.json']) {
+      it(`answers 405 to other methods at ${path}, and 404 at paths that are nearly it`, async () => {
+        for (const method of OTHER_METHODS) {
+          assertProblem(await send(service.url, path, { method }), 'method_not_allowed', {
+            detail: 'This path answers only to GET and HEAD.',
+            headers: { allow: 'GET, HEAD' },
+          });
+        }
+        for (const near of [`${path}/`, path.toUpperCase(), `${path}x`]) {
+          assertProblem(await send(service.url, near), 'not_found');
+        }
+      });
+    }
+  });
+});

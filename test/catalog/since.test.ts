@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { parseSince, requireWithinWindow, WINDOW } from '../../src/catalog/since.js';
+import { toSeconds, type Micros } from '../../src/catalog/timestamps.js';
+import { Problem } from '../../src/errors.js';
+
+const SECOND = 1_000_000n;
+const NOW: Micros = 1_795_218_005_123_456n;
+const OLDEST = NOW - 30n * 86_400n * SECOND;
+const NEWEST = NOW + 60n * SECOND;
+
+/** What a request with these values of `since` gets: the position, or the code of the problem. */
+function outcome(...values: string[]): Micros | string {
+  try {
+    const since = parseSince(values);
+    requireWithinWindow(since, NOW, 0n);
+    return since;
+  } catch (error) {
+    if (error instanceof Problem) return error.code;
+    throw error;
+  }
+}
+
+function detail(...values: string[]): string {
+  try {
+    requireWithinWindow(parseSince(values), NOW, 0n);
+  } catch (error) {
+    if (error instanceof Problem) return error.detail;
+  }
+  return assert.fail('no problem');
+}
+
+describe('since', () => {
+  it('is read exactly, in every notation of a JSON number', () => {
+    for (const [text, micros] of [
+      ['1795218005', 1_795_218_005_000_000n],
+      ['1795218005.0', 1_795_218_005_000_000n],
+      ['1795218005.1', 1_795_218_005_100_000n],
+      ['1795218005.000001', 1_795_218_005_000_001n],
+      ['1795218005.123456', 1_795_218_005_123_456n],
+      ['1795218005.999999', 1_795_218_005_999_999n],
+      ['1795218005.123456000', 1_795_218_005_123_456n],
+      ['1.795218005123456e9', 1_795_218_005_123_456n],
+      ['1.795218005123456E+09', 1_795_218_005_123_456n],
+      ['1795218005123456e-6', 1_795_218_005_123_456n],
+      ['17952180051234560e-7', 1_795_218_005_123_456n],
+      ['0.0000000001795218005123456e+019', 1_795_218_005_123_456n],
+      ['1.7952180e9', 1_795_218_000_000_000n],
+    ] as const) {
+      assert.equal(outcome(text), micros, text);
+    }
+  });
+
+  it('reaches back exactly 30 days', () => {
+    assert.equal(WINDOW, NOW - OLDEST);
+    assert.equal(outcome('1792626005.123456'), OLDEST);
+    assert.equal(outcome('1792626005.123455'), 'since_out_of_window');
+    assert.equal(outcome('0'), 'since_out_of_window');
+    assert.equal(outcome('-0'), 'since_out_of_window');
+    assert.equal(outcome('0e5'), 'since_out_of_window');
+    assert.throws(
+      () => requireWithinWindow(0n, NOW, 0n),
+      (error: Problem) => {
+        assert.deepEqual(error.members, { oldest_since: 1792626005.123456 });
+        assert.match(error.detail, /^since is more than 30 days in the past\. .*oldest_since is the oldest value accepted/);
+        return true;
+      },
+    );
+  });
+
+  it('reaches ahead exactly 60 seconds, or as far as the feed', () => {
+    assert.equal(outcome('1795218065.123456'), NEWEST);
+    assert.equal(outcome('1795218065.123457'), 'invalid_since');
+    requireWithinWindow(NEWEST + 1n, NOW, NEWEST + 1n);
+    assert.throws(() => requireWithinWindow(NEWEST + 2n, NOW, NEWEST + 1n), /invalid_since/);
+    assert.throws(() => requireWithinWindow(OLDEST - 1n, NOW, NEWEST + 1n), /since_out_of_window/);
+  });
+
+  for (const [what, values, code, text] of [
+    ['missing', [], 'missing_since', /^The query parameter since is required/],
+    ['empty', [''], 'invalid_since', /^since is empty/],
+    ['repeated', ['1795218005', '1795218005'], 'invalid_since', /^since is given more than once/],
+    ['repeated and empty', ['', ''], 'invalid_since', /^since is given more than once/],
+    ['NaN', ['NaN'], 'invalid_since', /^since is not a number/],
+    ['Infinity', ['Infinity'], 'invalid_since', /^since is not a number/],
+    ['null', ['null'], 'invalid_since', /^since is not a number/],
+    ['true', ['true'], 'invalid_since', /^since is not a number/],
+    ['hexadecimal', ['0x6B0106B0'], 'invalid_since', /^since is not a number/],
+    ['a date', ['2026-11-20T23:40:05Z'], 'invalid_since', /an ISO date is not understood/],
+    ['blanks around', [' 1795218005 '], 'invalid_since', /^since is not a number/],
+    ['a plus sign', ['+1795218005'], 'invalid_since', /^since is not a number/],
+    ['a leading zero', ['01795218005'], 'invalid_since', /^since is not a number/],
+    ['no whole part', ['.5'], 'invalid_since', /^since is not a number/],
+    ['no fraction', ['1795218005.'], 'invalid_since', /^since is not a number/],
+    ['no exponent', ['1795218005e'], 'invalid_since', /^since is not a number/],
+    ['a decimal comma', ['1795218005,5'], 'invalid_since', /^since is not a number/],
+    ['separators', ['1_795_218_005'], 'invalid_since', /^since is not a number/],
+    ['other digits', ['١٧٩٥٢١٨٠٠٥'], 'invalid_since', /^since is not a number/],
+    ['a list', ['1795218005,1795218006'], 'invalid_since', /^since is not a number/],
+    ['a line feed', ['1795218005\n'], 'invalid_since', /^since is not a number/],
+    ['far too long', ['1'.repeat(10_000)], 'invalid_since', /^since is not a number/],
+    ['negative', ['-1'], 'invalid_since', /^since is negative/],
+    ['negative and tiny', ['-1e-99'], 'invalid_since', /^since is negative/],
+    ['seven decimals', ['1795218005.1234567'], 'invalid_since', /^since has more than six decimals/],
+    ['seven decimals by exponent', ['17952180051234567e-7'], 'invalid_since', /^since has more than six decimals/],
+    ['tiny', ['1e-999999999999999999999'], 'invalid_since', /^since has more than six decimals/],
+    ['61 seconds ahead', ['1795218066.2'], 'invalid_since', /in the future by more than 60 seconds/],
+    ['years ahead', ['2795218005'], 'invalid_since', /in the future by more than 60 seconds/],
+    ['milliseconds', ['1795218005123'], 'invalid_since', /looks like milliseconds.*divide milliseconds by 1000/],
+    ['microseconds', ['1795218005123456'], 'invalid_since', /looks like milliseconds or a finer unit/],
+    ['nanoseconds', ['1795218005123456789'], 'invalid_since', /looks like milliseconds or a finer unit/],
+    ['huge', ['1e999999999999999999999'], 'invalid_since', /looks like milliseconds or a finer unit/],
+  ] as const) {
+    it(`is refused with a problem of its own: ${what}`, () => {
+      assert.equal(outcome(...values), code);
+      assert.match(detail(...values), text);
+    });
+  }
+
+  it('comes back as it was given, for every microsecond of the window and in every notation', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: OLDEST, max: NEWEST }), fc.integer({ min: -30, max: 30 }), (micros, shift) => {
+        const json = JSON.stringify({ next_since: toSeconds(micros) });
+        assert.match(json, /^{"next_since":\d{10}(\.\d{1,6})?}$/);
+        const { next_since: seconds } = JSON.parse(json) as { next_since: number };
+        for (const text of [
+          String(seconds),
+          seconds.toFixed(6),
+          seconds.toExponential(),
+          `${micros / SECOND}.${String(micros % SECOND).padStart(6, '0')}`,
+          `${micros}e-6`,
+          shifted(micros, shift),
+        ]) {
+          assert.equal(outcome(text), micros, text);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('is read like a slow and exact model reads it, whatever is sent', () => {
+    const digits = fc.stringMatching(/^\d{0,14}$/);
+    const numberLike = fc
+      .tuple(
+        fc.constantFrom('', '', '', '-', '+', ' '),
+        fc.oneof(digits, fc.bigInt({ min: OLDEST / SECOND - 2n, max: NEWEST / SECOND + 2n }).map(String)),
+        fc.oneof(fc.constant(''), digits.map((text) => `.${text}`)),
+        fc.oneof(
+          fc.constant(''),
+          fc.tuple(fc.constantFrom('e', 'E', 'e+', 'e-', 'E-0'), fc.integer({ min: 0, max: 99 })).map((parts) => parts.join('')),
+        ),
+        fc.constantFrom('', '', '', ' ', '0', '00000', 'n'),
+      )
+      .map((parts) => parts.join(''));
+    const shiftedNumber = fc
+      .tuple(fc.bigInt({ min: OLDEST - SECOND, max: NEWEST + SECOND }), fc.integer({ min: -60, max: 60 }))
+      .map(([micros, shift]) => shifted(micros, shift));
+    fc.assert(
+      fc.property(fc.oneof(numberLike, shiftedNumber, fc.string(), fc.double().map(String), fc.json()), (text) => {
+        assert.equal(outcome(text), modelOutcome(text), JSON.stringify(text));
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+
+  it('is read like the model near every bound', () => {
+    for (const bound of [0n, OLDEST, NOW, NEWEST, 100_000_000_000n * SECOND]) {
+      for (let distance = -3n; distance <= 3n; distance += 1n) {
+        for (const text of [`${bound + distance}e-6`, `${(bound + distance) * 10n}e-7`, `${(bound + distance) * 10n + 1n}e-7`]) {
+          assert.equal(outcome(text), modelOutcome(text), text);
+        }
+      }
+    }
+  });
+});
+
+/** The same number with the decimal point moved, and an exponent that makes up for it. */
+function shifted(micros: bigint, shift: number): string {
+  const digits = String(micros);
+  const power = digits.length - 6 - shift;
+  if (shift <= 0) return `0.${'0'.repeat(-shift)}${digits}e${power}`;
+  const padded = digits.padEnd(shift, '0');
+  const fraction = padded.slice(shift);
+  return `${padded.slice(0, shift)}${fraction && `.${fraction}`}E${power}`;
+}
+
+/** The rule in another way: JSON's own grammar, and fractions of whole numbers. */
+function modelOutcome(text: string): Micros | string {
+  if (text.length > 64 || /\s/.test(text) || !isJsonNumber(text)) return 'invalid_since';
+  const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  let numerator = BigInt(whole + fraction) * SECOND;
+  let denominator = 10n ** BigInt(fraction.length);
+  if (numerator === 0n) return 'since_out_of_window';
+  if (numerator < 0n) return 'invalid_since';
+  // Beyond this, 64 characters can write only what is far too large or far too fine.
+  const power = BigInt(exponent);
+  if (power > 200n || power < -200n) return 'invalid_since';
+  if (power >= 0n) numerator *= 10n ** power;
+  else denominator *= 10n ** -power;
+  if (numerator % denominator !== 0n) return 'invalid_since';
+  const micros = numerator / denominator;
+  if (micros < OLDEST) return 'since_out_of_window';
+  return micros > NEWEST ? 'invalid_since' : micros;
+}
+
+function isJsonNumber(text: string): boolean {
+  try {
+    return typeof JSON.parse(text) === 'number';
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import { fromRfc3339, toRfc3339 } from '../../src/catalog/timestamps.js';
+import { eventually } from '../support/eventually.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { addTitles } from '../support/titles.js';
+
+const HOUR = 3_600_000_000n;
+
+describe('the stamps of the feed', () => {
+  let database: OpenTestDatabase;
+  let db: Knex;
+
+  beforeEach(async () => {
+    database = await openTestDatabase();
+    ({ db } = database);
+  });
+
+  afterEach(() => database.close());
+
+  async function stamps(): Promise<string[]> {
+    return db('titles').orderBy('updated_at').pluck('updated_at');
+  }
+
+  async function stampOf(svcId: string): Promise<bigint> {
+    const row = (await db('titles').where({ svc_id: svcId }).first('updated_at')) as { updated_at: string };
+    return fromRfc3339(row.updated_at);
+  }
+
+  async function clock(): Promise<bigint> {
+    const { rows } = await db.raw<{ rows: [{ now: string }] }>('select clock_timestamp() as now');
+    return fromRfc3339(rows[0].now);
+  }
+
+  function insert(on: Knex, svcId: string): Promise<unknown> {
+    return on('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' }).then();
+  }
+
+  async function waitingWriters(): Promise<number> {
+    const { rows } = await db.raw<{ rows: [{ n: number }] }>(
+      "select count(*) as n from pg_locks where locktype = 'advisory' and not granted",
+    );
+    return rows[0].n;
+  }
+
+  it('differ within one statement, and lie at its time', async () => {
+    const before = await clock();
+    await addTitles(db, 5_000);
+    const after = await clock();
+    const all = (await stamps()).map(fromRfc3339);
+    assert.equal(new Set(all).size, 5_000);
+    for (const stamp of all) assert.ok(before < stamp && stamp < after + 5_000n);
+  });
+
+  it('follow the order of commits among concurrent writers, and never meet', async () => {
+    const seen: string[] = [];
+    let writing = true;
+    // A reader that polls as a follower does: what it has passed may not change any more.
+    const reader = (async () => {
+      let position = '1970-01-01T00:00:00.000000Z';
+      for (let last = false; ; last = !writing) {
+        const page = await db('titles').where('updated_at', '>', position).orderBy('updated_at').pluck<string[]>('updated_at');
+        seen.push(...page);
+        position = page.at(-1) ?? position;
+        if (last) return;
+      }
+    })();
+    await Promise.all(
+      ['a', 'b', 'c', 'd'].map(async (writer) => {
+        for (let i = 0; i < 50; i += 1) {
+          await db.transaction(async (transaction) => {
+            await insert(transaction, `${writer}-${i}`);
+            if (i % 3 === 0) await addTitles(transaction, 5, `${writer}-${i}-more`);
+            if (i % 5 === 0) await transaction.raw('select pg_sleep(0.002)');
+          });
+        }
+      }),
+    );
+    writing = false;
+    await reader;
+    const all = await stamps();
+    assert.equal(all.length, 4 * (50 + 17 * 5));
+    assert.equal(new Set(all).size, all.length);
+    assert.deepEqual(seen, all);
+  });
+
+  it('make a writer wait for the one before it, and stamp after it', async () => {
+    const first = await db.transaction();
+    const second = await db.transaction();
+    await insert(first, 'first');
+    const blocked = insert(second, 'second');
+    await eventually('the second writer waits', async () => (await waitingWriters()) === 1);
+    const whileWaiting = await clock();
+    await insert(first, 'last-of-first');
+    await first.commit();
+    await blocked;
+    await second.commit();
+    assert.ok((await stampOf('first')) < whileWaiting);
+    assert.ok((await stampOf('last-of-first')) < (await stampOf('second')));
+    assert.ok((await stampOf('second')) > whileWaiting);
+  });
+
+  it('make writers of every kind wait, before they hold a row', async () => {
+    await db('people').insert({ svc_id: 'p', name: 'P' });
+    await insert(db, 'there');
+    const first = await db.transaction();
+    await insert(first, 'first');
+    const blocked = [
+      () => db('titles').where({ svc_id: 'there' }).update({ title: 'New' }),
+      () => insert(db, 'new'),
+      () => db.raw("insert into titles (svc_id, media_type, title) values ('there', 'movie', 'x') on conflict do nothing"),
+      () => db('people').insert({ svc_id: 'q', name: 'Q' }),
+      () => db('people').update({ name: 'R' }),
+      () => db('people').delete(),
+      () => db('collections').insert({ svc_id: 'c', name: 'C' }),
+    ].map(async (write) => write());
+    await eventually('all wait for the lock', async () => (await waitingWriters()) === blocked.length);
+    // None of them holds the row that the first one now takes.
+    await first('titles').where({ svc_id: 'there' }).update({ title: 'First' });
+    await first.commit();
+    await Promise.all(blocked);
+  });
+
+  it('leave no trace of a writer that rolled back', async () => {
+    await insert(db, 'a');
+    const rolledBack = await db.transaction();
+    await addTitles(rolledBack, 100, 'gone');
+    await rolledBack.rollback();
+    await insert(db, 'b');
+    assert.equal((await stamps()).length, 2);
+    assert.ok((await stampOf('a')) < (await stampOf('b')));
+    assert.ok((await stampOf('b')) <= (await clock()));
+  });
+
+  it('are never given twice, also when what got them was rolled back', async () => {
+    const ahead = (await clock()) + HOUR;
+    await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
+    const rolledBack = await db.transaction();
+    await insert(rolledBack, 'gone');
+    const gone = (await rolledBack('titles').first('updated_at')) as { updated_at: string };
+    await rolledBack.rollback();
+    await insert(db, 'kept');
+    assert.equal(gone.updated_at, toRfc3339(ahead + 1n));
+    assert.equal(await stampOf('kept'), ahead + 2n);
+  });
+
+  it('go on by microseconds while the clock is behind the last one', async () => {
+    const ahead = (await clock()) + 2n * HOUR;
+    await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
+    await addTitles(db, 3);
+    await db('titles').where({ svc_id: 'title-0001' }).update({ title: 'New' });
+    assert.deepEqual(await stamps(), [ahead + 2n, ahead + 3n, ahead + 4n].map(toRfc3339));
+    assert.equal(await stampOf('title-0001'), ahead + 4n);
+  });
+
+  it('go on by the clock once it is past the last one', async () => {
+    const behind = (await clock()) - HOUR;
+    await db.raw("select setval('titles_last_stamp', ?)", [String(behind)]);
+    const before = await clock();
+    await insert(db, 'a');
+    const stamp = await stampOf('a');
+    assert.ok(before < stamp && stamp < (await clock()));
+  });
+});

@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import { openDatabase } from '../../src/platform/database.js';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { runProgram, type Outcome } from '../support/program.js';
+
+const COMMANDS = [
+  'serve',
+  'migrate',
+  'import',
+  'plans list',
+  'plans set',
+  'developers create',
+  'developers list',
+  'developers suspend',
+  'developers reinstate',
+  'keys create',
+  'keys list',
+  'keys revoke',
+  'stats verify',
+];
+
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
+
+describe('command line', () => {
+  let database: TestDatabase;
+  let db: Knex;
+
+  before(async () => {
+    database = await createTestDatabase();
+    db = openDatabase({
+      address: database.url,
+      applicationName: 'test',
+      poolSize: 2,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+  });
+
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  function catalog(...args: string[]): Promise<Outcome> {
+    return runProgram(args, { DATABASE_URL: database.url });
+  }
+
+  /** Runs a command that must succeed with one JSON document on stdout and nothing anywhere else. */
+  async function json(...args: string[]): Promise<Record<string, unknown>> {
+    const { code, stdout, stderr } = await catalog(...args, '--json');
+    assert.equal(stderr, '');
+    assert.equal(code, 0);
+    return JSON.parse(stdout) as Record<string, unknown>;
+  }
+
+  describe('help', () => {
+    for (const command of COMMANDS) {
+      it(`shows an example for ${command}`, async () => {
+        const { code, stdout, stderr } = await catalog(...command.split(' '), '--help');
+        assert.equal(stderr, '');
+        assert.equal(code, 0);
+        assert.match(stdout, /^Usage: catalog /);
+        const words = command.split(' ').join(' ');
+        assert.match(stdout, new RegExp(`^Examples?:\\n  .*catalog ${words}`, 'm'));
+      });
+    }
+
+    it('names every command', async () => {
+      const { stdout } = await catalog('--help');
+      for (const command of COMMANDS) assert.match(stdout, new RegExp(`^  ${command.split(' ')[0] ?? ''}\\b`, 'm'));
+    });
+  });
+
+  describe('misuse', () => {
+    const cases: readonly (readonly [string[], RegExp])[] = [
+      [['nonsense'], /unknown command 'nonsense'/],
+      [['plans', 'set'], /missing required argument 'plan'/],
+      [['plans', 'set', 'Not A Plan'], /1 to 32 of a-z/],
+      [['plans', 'set', 'free', '--per-minute', '0'], /whole number of 1 or more/],
+      [['plans', 'set', 'free', '--per-minute', '1e3'], /whole number of 1 or more/],
+      [['developers', 'create'], /required option '--project-name <name>'/],
+      [['developers', 'create', '--project-name', ' '], /1 to 200 characters/],
+      [['developers', 'suspend', 'x'], /whole number of 1 or more/],
+      [['keys', 'create', '--plan', 'free'], /required option '--developer <id>'/],
+      [['keys', 'create', '--developer', '1'], /required option '--plan <plan>'/],
+      [['keys', 'revoke'], /missing required argument 'prefix'/],
+      [['stats', 'verify', '--nonsense'], /unknown option '--nonsense'/],
+    ];
+    for (const [args, message] of cases) {
+      it(`ends "${args.join(' ')}" with code 2`, async () => {
+        const { code, stdout, stderr } = await catalog(...args);
+        assert.equal(stdout, '');
+        assert.match(stderr, message);
+        assert.equal(code, 2);
+      });
+    }
+  });
+
+  describe('plans', () => {
+    it('are listed, changed and added', async () => {
+      const { stdout } = await catalog('plans', 'list');
+      assert.match(stdout, /^id +name +per minute +per day +commercial use$/m);
+      assert.match(stdout, /^free +Free +60 +10000 +no$/m);
+
+      assert.deepEqual(await json('plans', 'set', 'pro', '--per-minute', '900'), {
+        plan: { id: 'pro', name: 'Pro', requests_per_minute: 900, requests_per_day: 250_000, commercial_use: true },
+        created: false,
+      });
+      assert.deepEqual(
+        await json(
+          'plans',
+          'set',
+          'trial',
+          '--name',
+          'Trial',
+          '--per-minute',
+          '5',
+          '--per-day',
+          '50',
+          '--no-commercial-use',
+        ),
+        {
+          plan: { id: 'trial', name: 'Trial', requests_per_minute: 5, requests_per_day: 50, commercial_use: false },
+          created: true,
+        },
+      );
+      const { plans } = await json('plans', 'list');
+      assert.deepEqual(
+        (plans as { id: string }[]).map(({ id }) => id),
+        ['trial', 'free', 'pro', 'scale'],
+      );
+    });
+
+    it('are not added by half', async () => {
+      const { code, stderr } = await catalog('plans', 'set', 'half', '--name', 'Half');
+      assert.equal(code, 1);
+      assert.match(stderr, /There is no plan "half" yet.*--per-minute/);
+    });
+  });
+
+  describe('developers and keys', () => {
+    it('go through their whole life', async () => {
+      const created = (
+        await json('developers', 'create', '--project-name', 'Film \u001b[31mclub', '--attribution-required')
+      )['developer'] as Record<string, unknown>;
+      const id = String(created['id']);
+      assert.equal(created['project_name'], 'Film \u001b[31mclub');
+      assert.equal(created['attribution_required'], true);
+      assert.match(String(created['created_at']), TIMESTAMP);
+      assert.equal(created['suspended_at'], null);
+
+      const key = await json('keys', 'create', '--developer', id, '--plan', 'free', '--label', 'production');
+      assert.match(String(key['key']), /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/);
+      const prefix = String(key['key_prefix']);
+      assert.equal(String(key['key']).startsWith(`${prefix}_`), true);
+      assert.deepEqual(Object.keys(key).sort(), [
+        'created_at',
+        'developer_id',
+        'key',
+        'key_prefix',
+        'label',
+        'last_used_at',
+        'plan_id',
+        'revoked_at',
+      ]);
+
+      const table = await catalog('keys', 'list', '--developer', id);
+      assert.match(table.stdout, new RegExp(`^${prefix} +${id} +free +production +\\S+ +- +-$`, 'm'));
+      assert.equal(table.stdout.includes(String(key['key'])), false);
+      // A name must not be able to steer the terminal.
+      assert.equal((await catalog('developers', 'list')).stdout.includes('\u001b'), false);
+
+      assert.match((await catalog('developers', 'suspend', id)).stdout, /^Suspended developer/);
+      assert.match(
+        String(((await json('developers', 'suspend', id))['developer'] as Record<string, unknown>)['suspended_at']),
+        TIMESTAMP,
+      );
+      assert.equal(
+        ((await json('developers', 'reinstate', id))['developer'] as Record<string, unknown>)['suspended_at'],
+        null,
+      );
+
+      // The whole key will do, and is not repeated.
+      const revoked = await catalog('keys', 'revoke', String(key['key']));
+      assert.equal(revoked.stdout, `Revoked ${prefix}. It is refused from the next request on, for good.\n`);
+      const again = await json('keys', 'revoke', prefix);
+      assert.match(String(again['revoked_at']), TIMESTAMP);
+    });
+
+    it('prints a new key once, in a form to copy', async () => {
+      const { developer } = await json('developers', 'create', '--project-name', 'Copied');
+      const { stdout } = await catalog(
+        'keys',
+        'create',
+        '--developer',
+        String((developer as { id: number }).id),
+        '--plan',
+        'free',
+      );
+      assert.match(stdout, /^Created svc_\w{8} on plan free\. .*\n {2}svc_\w{8}_\w{38}\n$/);
+    });
+
+    it('says what does not exist, with code 1', async () => {
+      const cases: readonly (readonly [string[], RegExp])[] = [
+        [['developers', 'suspend', '999'], /^catalog: There is no developer 999\..*developers list/],
+        [['developers', 'reinstate', '999'], /^catalog: There is no developer 999\./],
+        [['keys', 'create', '--developer', '999', '--plan', 'free'], /^catalog: There is no developer "999"\./],
+        [['keys', 'revoke', 'svc_aaaaaaaa'], /^catalog: No key has the prefix "svc_aaaaaaaa"\./],
+      ];
+      for (const [args, message] of cases) {
+        const { code, stdout, stderr } = await catalog(...args);
+        assert.equal(stdout, '');
+        assert.match(stderr, message);
+        assert.equal(code, 1);
+      }
+      const { developer } = await json('developers', 'create', '--project-name', 'Planless');
+      const { stderr } = await catalog(
+        'keys',
+        'create',
+        '--developer',
+        String((developer as { id: number }).id),
+        '--plan',
+        'no',
+      );
+      assert.match(stderr, /^catalog: There is no plan "no"\..*plans list/);
+    });
+  });
+
+  describe('stats verify', () => {
+    it('finds a counter that was spoilt, names it, and repairs it', async () => {
+      await db.raw("insert into titles (svc_id, media_type, title) values ('a', 'movie', 'A'), ('b', 'series', 'B')");
+      assert.deepEqual((await json('stats', 'verify'))['mismatches'], []);
+
+      await db('catalog_counts').update({ movies: 7 });
+      const found = await catalog('stats', 'verify');
+      assert.equal(found.code, 1);
+      assert.match(found.stderr, /^catalog: Wrong: movies is kept as 7, a recount says 1$/m);
+      const document = await catalog('stats', 'verify', '--json');
+      assert.equal(document.code, 1);
+      assert.deepEqual((JSON.parse(document.stdout) as Record<string, unknown>)['mismatches'], [
+        { counter: 'movies', kept: 7, counted: 1 },
+      ]);
+
+      const repaired = await catalog('stats', 'verify', '--repair');
+      assert.equal(repaired.code, 0);
+      assert.match(repaired.stdout, /^Repaired movies is kept as 7/m);
+      assert.match((await catalog('stats', 'verify')).stdout, /^All counters are right: titles 2, movies 1, series 1/);
+    });
+  });
+
+  describe('the database', () => {
+    it('is brought up to date by "migrate" alone when DATABASE_URL names it', async () => {
+      const empty = await createEmptyDatabase();
+      try {
+        const environment = { DATABASE_URL: empty.url };
+        const refused = await runProgram(['plans', 'list'], environment);
+        assert.equal(refused.code, 1);
+        assert.match(refused.stderr, /^catalog: .* lacks 001_.*"catalog migrate"/);
+        assert.match((await runProgram(['migrate'], environment)).stdout, /^Applied 001_/);
+        assert.equal((await runProgram(['migrate'], environment)).stdout, 'The schema is up to date.\n');
+        assert.match((await runProgram(['plans', 'list'], environment)).stdout, /^free/m);
+      } finally {
+        await empty.drop();
+      }
+    });
+
+    it('that cannot be reached is reported without its password', async () => {
+      const { code, stdout, stderr } = await runProgram(['plans', 'list'], {
+        DATABASE_URL: 'postgres://someone:s3cret@127.0.0.1:1/nothing',
+      });
+      assert.equal(stdout, '');
+      assert.match(stderr, /^catalog: The database named by DATABASE_URL cannot be reached: .*ECONNREFUSED/);
+      assert.equal(stderr.includes('s3cret'), false);
+      assert.equal(code, 1);
+    });
+  });
+
+  it('reports all bad settings at once, before anything starts', async () => {
+    const { code, stdout, stderr } = await runProgram(['serve'], {
+      PORT: 'eighty',
+      HOST: 'not a host',
+      LOG_LEVEL: 'loud',
+      DATABASE_URL: 'mysql://root:s3cret@x/y',
+      DATABASE_POOL_SIZE: '1',
+    });
+    assert.equal(stdout, '');
+    for (const name of ['PORT', 'HOST', 'LOG_LEVEL', 'DATABASE_URL', 'DATABASE_POOL_SIZE']) {
+      assert.match(stderr, new RegExp(`^  ${name} must be `, 'm'));
+    }
+    assert.equal(stderr.includes('s3cret'), false);
+    assert.equal(code, 1);
+  });
+});

@@ -1,0 +1,73 @@
+import type { Knex } from 'knex';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey } from '../../src/keys/keys.js';
+import { setPlan } from '../../src/limits/plans.js';
+import { createTestDatabase } from '../support/postgres.js';
+import { startService, type TestService } from '../support/service.js';
+import type { OwnedConditions, Target } from './exchanges.js';
+
+/** A service that works, and others that do not. */
+export interface World extends Target {
+  readonly service: TestService;
+  readonly owned: OwnedConditions;
+  stop(): Promise<void>;
+}
+
+/** One more than a page of changes, so that a full page comes up. */
+const TITLES = 201;
+
+/** Starts services in every condition that the contract has an answer for, each on a database of its own. */
+export async function startWorld(): Promise<World> {
+  const service = await startService();
+  await fillCatalogue(service.db);
+  const exhausted = { url: service.url, key: await createKeyOfSmallestPlan(service.db) };
+  await service.get('/api/v1/me', { headers: { authorization: `Bearer ${exhausted.key}` } });
+
+  const withoutCatalogue = await startService();
+  await withoutCatalogue.db.schema.renameTable('titles', 'titles_lost');
+  await withoutCatalogue.db.schema.renameTable('catalog_counts', 'catalog_counts_lost');
+  const withoutPlans = await startService();
+  await withoutPlans.db.schema.renameTable('plans', 'plans_lost');
+
+  const database = await createTestDatabase();
+  const withoutDatabase = await startService({ databaseUrl: database.url });
+  await database.drop();
+
+  return {
+    service,
+    url: service.url,
+    key: service.key,
+    titleId: 'title-1',
+    owned: {
+      exhausted,
+      damaged: (operationId) => (operationId === 'getMe' ? withoutPlans : withoutCatalogue),
+      down: withoutDatabase,
+    },
+    async stop() {
+      for (const each of [service, withoutCatalogue, withoutPlans, withoutDatabase]) await each.stop();
+    },
+  };
+}
+
+async function fillCatalogue(db: Knex): Promise<void> {
+  await db.raw(
+    `insert into titles (svc_id, media_type, title, has_bundles, available_in_library)
+     select 'title-' || n, case n % 3 when 0 then 'series' else 'movie' end, 'Títle № ' || n, n % 2 = 0, n % 5 > 0
+       from generate_series(1, ?::integer) n`,
+    [TITLES],
+  );
+  await db('people').insert({ svc_id: 'person-1', name: 'Person 1' });
+  await db('collections').insert({ svc_id: 'collection-1', name: 'Collection 1' });
+}
+
+/** One request a day, so that the limit stays used up however long the tests take. */
+async function createKeyOfSmallestPlan(db: Knex): Promise<string> {
+  await setPlan(db, 'smallest', {
+    name: 'Smallest',
+    requestsPerMinute: 1,
+    requestsPerDay: 1,
+    commercialUse: false,
+  });
+  const developer = await createDeveloper(db, { projectName: 'Small project', attributionRequired: false });
+  return (await createKey(db, { developerId: developer.id, planId: 'smallest' })).key;
+}

@@ -1,0 +1,386 @@
+import assert from 'node:assert/strict';
+import { createReadStream } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import type { ImportOptions } from '../../src/catalog/import/index.js';
+import { OperatorError } from '../../src/errors.js';
+import { counts, openCatalogue, type TestCatalogue } from './importing.js';
+
+const TITLES = `svc_id,media_type,title,has_bundles,available_in_library
+t-2,movie,"Two, or ""More""",true,no
+t-1,series,"One
+and a half",0,YES
+t-3,movie,Drei äöü 日本 😀 \\N \\.,F,t
+`;
+
+const STORED = [
+  { svc_id: 't-2', media_type: 'movie', title: 'Two, or "More"', has_bundles: true, available_in_library: false },
+  { svc_id: 't-1', media_type: 'series', title: 'One\nand a half', has_bundles: false, available_in_library: true },
+  {
+    svc_id: 't-3',
+    media_type: 'movie',
+    title: 'Drei äöü 日本 😀 \\N \\.',
+    has_bundles: false,
+    available_in_library: true,
+  },
+];
+
+const mapping = (entries: Record<string, Record<string, string>>): NonNullable<ImportOptions['values']> =>
+  new Map(Object.entries(entries).map(([column, values]) => [column, new Map(Object.entries(values))]));
+
+describe('import', () => {
+  let catalogue: TestCatalogue;
+
+  beforeEach(async () => {
+    catalogue = await openCatalogue();
+  });
+
+  afterEach(async () => {
+    await catalogue.close();
+  });
+
+  async function assertRefused(content: string | Buffer, options: Partial<ImportOptions>, message: string | RegExp) {
+    await assert.rejects(catalogue.import(content, options), (error) => {
+      assert.ok(error instanceof OperatorError, String(error));
+      if (typeof message === 'string') assert.equal(error.message, message);
+      else assert.match(error.message, message);
+      return true;
+    });
+    assert.deepEqual(await catalogue.titles(), []);
+  }
+
+  it('creates titles in the order of the file, from CSV, with or without gzip and a byte order mark', async () => {
+    assert.deepEqual(await catalogue.import(TITLES), { result: counts({ rows: 3, created: 3 }), rejected: [] });
+    assert.deepEqual(await catalogue.titles(), STORED);
+    assert.deepEqual(await catalogue.counts(), {
+      titles: 3,
+      movies: 2,
+      series: 1,
+      available_in_library: 2,
+      people: 0,
+      collections: 0,
+    });
+    const feed = await catalogue.feed();
+    const [head, tail] = [TITLES.slice(0, 70), TITLES.slice(70)];
+    for (const content of [
+      `\ufeff${TITLES}`,
+      gzipSync(TITLES),
+      gzipSync(`\ufeff${TITLES}`),
+      Buffer.concat([gzipSync(head), gzipSync(tail)]),
+      TITLES.replaceAll('\n', '\r\n').replace('One\r\n', 'One\n'),
+    ]) {
+      assert.deepEqual(await catalogue.import(content), { result: counts({ rows: 3, unchanged: 3 }), rejected: [] });
+    }
+    assert.deepEqual(await catalogue.feed(), feed);
+  });
+
+  it('creates titles from TSV and from NDJSON', async () => {
+    const tsv = 'title\tsvc_id\tmedia_type\n"with\ttab"\tt-1\tmovie\n"plain" no more\tt-2\tseries\nplain\tt-3\tmovie\n';
+    assert.deepEqual(await catalogue.import(tsv, { format: 'tsv' }), {
+      result: counts({ rows: 3, created: 2, rejected: 1 }),
+      rejected: ['line 3: field 1 goes on after its closing quote; a quote within a quoted field is written twice'],
+    });
+    const ndjson =
+      '{"svc_id":"t-2","media_type":"series","title":"A\\tB","has_bundles":true,"available_in_library":1}\n';
+    assert.deepEqual(await catalogue.import(ndjson, { format: 'ndjson' }), {
+      result: counts({ rows: 1, created: 1 }),
+      rejected: [],
+    });
+    const no = { has_bundles: false, available_in_library: false };
+    assert.deepEqual(await catalogue.titles(), [
+      { svc_id: 't-1', media_type: 'movie', title: 'with\ttab', ...no },
+      { svc_id: 't-3', media_type: 'movie', title: 'plain', ...no },
+      { svc_id: 't-2', media_type: 'series', title: 'A\tB', has_bundles: true, available_in_library: true },
+    ]);
+  });
+
+  it('creates and updates people and collections', async () => {
+    for (const kind of ['people', 'collections'] as const) {
+      const first = await catalogue.import('name,svc_id\nAda,a\nBob,b\n', { kind });
+      assert.deepEqual(first, { result: counts({ rows: 2, created: 2 }), rejected: [] });
+      const second = await catalogue.import(
+        '{"svc_id":"b","name":"Rob"}\n{"svc_id":"a","name":"Ada"}\n{"svc_id":"c","name":"Cy"}',
+        {
+          kind,
+          format: 'ndjson',
+        },
+      );
+      assert.deepEqual(second, { result: counts({ rows: 3, created: 1, updated: 1, unchanged: 1 }), rejected: [] });
+      assert.deepEqual(await catalogue.db(kind).select().orderBy('svc_id'), [
+        { svc_id: 'a', name: 'Ada' },
+        { svc_id: 'b', name: 'Rob' },
+        { svc_id: 'c', name: 'Cy' },
+      ]);
+    }
+    const { people, collections, titles } = await catalogue.counts();
+    assert.deepEqual({ people, collections, titles }, { people: 3, collections: 3, titles: 0 });
+  });
+
+  it('updates what differs alone, and moves that alone to the end of the feed', async () => {
+    await catalogue.import(TITLES);
+    const before = await catalogue.db('titles').select('svc_id', 'updated_at').orderBy('svc_id');
+    const changed = TITLES.replace('Drei', 'Vier').replace('t-2,movie', 't-2,series').concat('t-0,movie,Zero,,\n');
+    assert.deepEqual(await catalogue.import(changed), {
+      result: counts({ rows: 4, created: 1, updated: 2, unchanged: 1 }),
+      rejected: [],
+    });
+    const [one, two, three] = [STORED[1], STORED[0], STORED[2]];
+    const stored = await catalogue.titles();
+    assert.deepEqual(stored[0], one);
+    assert.deepEqual(
+      [...stored].sort((a, b) => a.svc_id.localeCompare(b.svc_id)),
+      [
+        { svc_id: 't-0', media_type: 'movie', title: 'Zero', has_bundles: false, available_in_library: false },
+        one,
+        { ...two, media_type: 'series' },
+        { ...three, title: 'Vier äöü 日本 😀 \\N \\.' },
+      ],
+    );
+    const after = await catalogue.db('titles').select('svc_id', 'updated_at').where('svc_id', 't-1');
+    assert.deepEqual(
+      after,
+      before.filter(({ svc_id }: { svc_id: string }) => svc_id === 't-1'),
+    );
+    assert.deepEqual(
+      { ...(await catalogue.counts()) },
+      {
+        titles: 4,
+        movies: 2,
+        series: 2,
+        available_in_library: 2,
+        people: 0,
+        collections: 0,
+      },
+    );
+  });
+
+  it('leaves what an absent column or an empty cell does not say', async () => {
+    await catalogue.import(TITLES);
+    const { result } = await catalogue.import(
+      'svc_id,media_type,title,has_bundles\nt-2,movie,"Two, or ""More""",\nt-3,movie,New,\nt-1,series,"One\nand a half",true\n',
+    );
+    assert.deepEqual(result, counts({ rows: 3, updated: 2, unchanged: 1 }));
+    assert.deepEqual(await catalogue.titles(), [
+      STORED[0],
+      { ...STORED[2], title: 'New' },
+      { ...STORED[1], has_bundles: true },
+    ]);
+  });
+
+  it('maps columns and values, and skips or rejects what is not mapped', async () => {
+    const file =
+      'id,kind,name,lib\n1,Movie,A,\n2,TV Show,B,Y\n3,Short,C,\n4,series,D,n\n5,,E,\n6,"a=b:c",F,\n!,Short,,\n';
+    const options: Partial<ImportOptions> = {
+      columns: new Map([
+        ['svc_id', 'id'],
+        ['media_type', 'kind'],
+        ['title', 'name'],
+        ['available_in_library', 'lib'],
+      ]),
+      values: mapping({
+        media_type: { Movie: 'movie', 'TV Show': 'series', 'a=b:c': 'movie' },
+        available_in_library: { Y: 'yes', n: 'false', '': '1' },
+      }),
+    };
+    assert.deepEqual(await catalogue.import(file, options), {
+      result: counts({ rows: 7, created: 4, rejected: 3 }),
+      rejected: [
+        'line 4: media_type is "Short", expected movie or series; map it with --value media_type:Short=movie or use --skip-unmapped',
+        'line 6: media_type is empty, expected movie or series',
+        'line 8: svc_id is "!", expected 1 to 64 of A-Z, a-z, 0-9, _ and -',
+      ],
+    });
+    assert.deepEqual(await catalogue.import(file, { ...options, skipUnmapped: true }), {
+      result: counts({ rows: 7, unchanged: 4, skipped: 3 }),
+      rejected: [],
+    });
+    assert.deepEqual(
+      (await catalogue.titles()).map((row) => [row.svc_id, row.media_type, row.title, row.available_in_library]),
+      [
+        ['1', 'movie', 'A', true],
+        ['2', 'series', 'B', true],
+        ['4', 'series', 'D', false],
+        ['6', 'movie', 'F', true],
+      ],
+    );
+  });
+
+  it('refuses mappings that make no sense', async () => {
+    await assertRefused(
+      TITLES,
+      { columns: new Map([['tilte', 'x']]) },
+      /^--column: titles have no column "tilte"\. They have svc_id, media_type, title, /,
+    );
+    await assertRefused(
+      TITLES,
+      { columns: new Map([['has_bundles', 'Box']]) },
+      /^The file has no column "Box", given for has_bundles\. Its columns are "svc_id", "media_type", /,
+    );
+    await assertRefused(
+      'svc_id,media_type,title\n',
+      { values: mapping({ has_bundles: { y: 'true' } }) },
+      /^The file has no column has_bundles\. /,
+    );
+    await assertRefused(
+      TITLES,
+      { values: mapping({ title: { a: 'b' } }) },
+      '--value: "title" is no column with a fixed set of values. Of titles, those are media_type, has_bundles, available_in_library.',
+    );
+    await assertRefused(
+      TITLES,
+      { values: mapping({ media_type: { a: 'film' } }) },
+      '--value media_type: "film" is not a value of ours, which are movie or series.',
+    );
+    await assertRefused(
+      TITLES,
+      { kind: 'people', values: mapping({ name: { a: 'b' } }) },
+      '--value: people have no column with a fixed set of values.',
+    );
+    await assertRefused(TITLES, { skipUnmapped: true }, /^--skip-unmapped goes with --value/);
+    await assertRefused(
+      'svc_id,media_type,name\n',
+      {},
+      'The file has no column title. Its columns are "svc_id", "media_type", "name". Say which one is meant with --column title=THEIRS.',
+    );
+    const ndjson = '{"svc_id":"a","media_type":"movie","title":"x"}\n';
+    await assertRefused(
+      ndjson,
+      { format: 'ndjson', columns: new Map([['has_bundles', 'box']]) },
+      /^The file has no column "box", given for has_bundles\. /,
+    );
+  });
+
+  it('rejects every row that the database would refuse, by its line, and takes the others', async () => {
+    const rows = [
+      ' s1 ,movie,White space around an id is no part of it',
+      'a b,movie,x',
+      `${'x'.repeat(65)},movie,x`,
+      ',movie,x',
+      's2,Movie,x',
+      's3,movie,',
+      's4,movie,   ',
+      's5,movie,NUL \0 here',
+      `s6,movie,${'😀'.repeat(1001)}`,
+      `s7,movie,${'😀'.repeat(1000)}`,
+      's8,movie,"two\nlines",maybe',
+      's9,movie,  white space is kept  ',
+      `s10,"${'y'.repeat(90)}",x`,
+      's11,\u001b[2J\u202e,x',
+    ];
+    const file = `svc_id,media_type,title,has_bundles\n${rows.map((row) => (row.endsWith('maybe') ? row : `${row},`)).join('\n')}\n`;
+    const { result, rejected } = await catalogue.import(file);
+    assert.deepEqual(rejected, [
+      'line 3: svc_id is "a b", expected 1 to 64 of A-Z, a-z, 0-9, _ and -',
+      `line 4: svc_id is "${'x'.repeat(65)}", expected 1 to 64 of A-Z, a-z, 0-9, _ and -`,
+      'line 5: svc_id is empty',
+      'line 6: media_type is "Movie", expected movie or series; map it with --value media_type:Movie=movie or use --skip-unmapped',
+      'line 7: title is empty',
+      'line 8: title is empty',
+      'line 9: title has a NUL character: "NUL \\u{0} here"',
+      `line 10: title has 1001 characters, at most 1000 fit: "${'😀'.repeat(40)}…"`,
+      'line 12: has_bundles is "maybe", expected true or false (1 or 0, yes or no, t or f); map it with --value has_bundles:maybe=true or use --skip-unmapped',
+      `line 15: media_type is "${'y'.repeat(80)}…", expected movie or series; map it with --value media_type:${'y'.repeat(90)}=movie or use --skip-unmapped`,
+      'line 16: media_type is "\\u{1b}[2J\\u{202e}", expected movie or series; map it with --value COLUMN:THEIRS=OURS or use --skip-unmapped',
+    ]);
+    assert.deepEqual(result, counts({ rows: 14, created: 3, rejected: 11 }));
+    assert.deepEqual(
+      (await catalogue.titles()).map(({ svc_id, title }) => [svc_id, title]),
+      [
+        ['s1', 'White space around an id is no part of it'],
+        ['s7', '😀'.repeat(1000)],
+        ['s9', '  white space is kept  '],
+      ],
+    );
+  });
+
+  it('rejects NUL and half a surrogate pair from JSON escapes', async () => {
+    const file = [
+      '{"svc_id":"a","media_type":"movie","title":"x\\u0000"}',
+      '{"svc_id":"b","media_type":"movie","title":"x\\ud83d"}',
+      '{"svc_id":"c","media_type":"movie","title":"x\\ud83d\\ude00"}',
+    ].join('\n');
+    assert.deepEqual(await catalogue.import(file, { format: 'ndjson' }), {
+      result: counts({ rows: 3, created: 1, rejected: 2 }),
+      rejected: [
+        'line 1: title has a NUL character: "x\\u{0}"',
+        'line 2: title has half a surrogate pair, which is no character: "x\\u{d83d}"',
+      ],
+    });
+  });
+
+  it('takes the first of several rows with one id', async () => {
+    const file =
+      'svc_id,media_type,title\na,movie,first\nb,movie,"two\nlines"\na,movie,second\n a ,series,third\nb,movie,other\n';
+    assert.deepEqual(await catalogue.import(file), {
+      result: counts({ rows: 5, created: 2, rejected: 3 }),
+      rejected: [
+        'line 5: svc_id a already stands at line 2',
+        'line 6: svc_id a already stands at line 2',
+        'line 7: svc_id b already stands at line 3',
+      ],
+    });
+    assert.deepEqual(
+      (await catalogue.titles()).map(({ svc_id, title }) => [svc_id, title]),
+      [
+        ['a', 'first'],
+        ['b', 'two\nlines'],
+      ],
+    );
+  });
+
+  it('strictly, writes nothing when there is any row that cannot be used', async () => {
+    const header = 'svc_id,media_type,title\n';
+    const strict = { strict: true };
+    await assertRefused(
+      `${header}a,movie,x\n!,movie,x\n?,movie,x\n`,
+      strict,
+      'line 3: svc_id is "!", expected 1 to 64 of A-Z, a-z, 0-9, _ and -. Nothing was written, because of --strict.',
+    );
+    await assertRefused(
+      `${header}a,movie,x\nb,movie\n`,
+      strict,
+      'line 3: 2 fields, but the header has 3. Nothing was written, because of --strict.',
+    );
+    await assertRefused(
+      `${header}a,movie,x\na,movie,x\n`,
+      strict,
+      'line 3: svc_id a already stands at line 2. Nothing was written, because of --strict.',
+    );
+    const { result } = await catalogue.import(`${header}a,movie,x\nb,Other,x\n`, {
+      ...strict,
+      values: mapping({ media_type: { Movie: 'movie' } }),
+      skipUnmapped: true,
+    });
+    assert.deepEqual(result, counts({ rows: 2, created: 1, skipped: 1 }));
+  });
+
+  it('refuses what is damaged, and what is no text, with nothing written', async () => {
+    const gzip = gzipSync(TITLES.repeat(50));
+    await assertRefused(gzip.subarray(0, gzip.length - 20), {}, /^The gzip data are damaged or end too early \(/);
+    const flipped = Buffer.from(gzip);
+    flipped.writeUInt8(flipped.readUInt8(gzip.length - 8) ^ 1, gzip.length - 8);
+    await assertRefused(flipped, {}, /^The gzip data are damaged or end too early \(/);
+    await assertRefused(Buffer.from(`\ufeff${TITLES}`, 'utf16le'), {}, 'The file is UTF-16 text; convert it to UTF-8.');
+    await assertRefused(Buffer.from('PK\x03\x04...'), {}, /^The file is a ZIP archive or a spreadsheet/);
+    await assertRefused('', {}, 'The file is empty: it should begin with a header line.');
+    assert.deepEqual((await catalogue.import('', { format: 'ndjson' })).result, counts({}));
+    assert.deepEqual((await catalogue.import('svc_id,media_type,title\n')).result, counts({}));
+  });
+
+  it('leaves the pool of connections as it was', async () => {
+    for (let round = 0; round < 6; round++) {
+      await catalogue.import(TITLES);
+      await assert.rejects(catalogue.import('x\n'), OperatorError);
+    }
+    const rows = await catalogue.query("select count(*) as tables from pg_class where relname like 'import\\_%'");
+    assert.deepEqual(rows, [{ tables: 0 }]);
+  });
+
+  it('takes the demo catalogue without a complaint', async () => {
+    for (const kind of ['titles', 'people', 'collections'] as const) {
+      const file = createReadStream(new URL(`../../db/demo/${kind}.csv`, import.meta.url));
+      const { result } = await catalogue.import(file, { kind, strict: true });
+      assert.ok(result.rows > 0);
+      assert.deepEqual(result, counts({ rows: result.rows, created: result.rows }));
+    }
+  });
+});

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import type { Knex } from 'knex';
+import type { ImportProgress } from '../../src/catalog/import/index.js';
+import { OperatorError } from '../../src/errors.js';
+import { eventually } from '../support/eventually.js';
+import { counts, openCatalogue, type TestCatalogue } from './importing.js';
+
+const ROWS = 120_000;
+const PEOPLE = `svc_id,name\n${Array.from({ length: ROWS }, (_, index) => `p${index},Person ${index}\n`).join('')}`;
+
+describe('import, interrupted', () => {
+  let catalogue: TestCatalogue;
+
+  beforeEach(async () => {
+    catalogue = await openCatalogue();
+  });
+
+  afterEach(async () => {
+    await catalogue.close();
+  });
+
+  async function assertNothingLeft() {
+    const rows = await catalogue.query(`
+      select (select count(*) from pg_class where relname like 'import\\_%') as tables,
+             (select count(*) from pg_locks where locktype = 'advisory'
+               and database = (select oid from pg_database where datname = current_database())) as locks`);
+    assert.deepEqual(rows, [{ tables: 0, locks: 0 }]);
+  }
+
+  function interruptedWith(message: RegExp) {
+    return (error: unknown) => {
+      assert.ok(error instanceof OperatorError, String(error));
+      assert.match(error.message, message);
+      return true;
+    };
+  }
+
+  it('while it waits for more of the file, writes nothing', async () => {
+    const stop = new AbortController();
+    const source = new PassThrough();
+    source.write('svc_id,name\na,x\nb,y\n');
+    const importing = catalogue.import(source, {
+      kind: 'people',
+      signal: stop.signal,
+      onProgress: ({ rows }) => rows === 2 && stop.abort(),
+    });
+    await assert.rejects(importing, interruptedWith(/^Interrupted after reading 2 rows\. Nothing was written\.$/));
+    assert.ok(source.destroyed);
+    await assertNothingLeft();
+    assert.equal((await catalogue.counts()).people, 0);
+  });
+
+  it('while another writer keeps the catalogue, stops waiting and writes nothing', async () => {
+    const stop = new AbortController();
+    await catalogue.db.transaction(async (writer) => {
+      await writer('people').insert({ svc_id: 'z', name: 'Zoe' });
+      const importing = assert.rejects(
+        catalogue.import('svc_id,name\na,x\n', { kind: 'people', signal: stop.signal }),
+        interruptedWith(/^Interrupted after reading 1 row\. Nothing was written\.$/),
+      );
+      await eventually('the import waits for the lock', async () => {
+        const rows = await catalogue.query("select from pg_locks where locktype = 'advisory' and not granted");
+        return rows.length === 1;
+      });
+      stop.abort();
+      await importing;
+    });
+    await assertNothingLeft();
+    assert.equal((await catalogue.counts()).people, 1);
+  });
+
+  it('while it writes, leaves whole batches, and completes when it is run again', async () => {
+    const stop = new AbortController();
+    const progress: ImportProgress[] = [];
+    const importing = catalogue.import(PEOPLE, {
+      kind: 'people',
+      signal: stop.signal,
+      onProgress: (report) => {
+        if (report.phase === 'reading') return;
+        progress.push(report);
+        stop.abort();
+      },
+    });
+    await assert.rejects(importing, (error) => {
+      assert.ok(error instanceof OperatorError, String(error));
+      const written = progress[0]?.rows ?? 0;
+      const count = written.toLocaleString('en-US');
+      assert.equal(
+        error.message,
+        `Interrupted after writing ${count} of 120,000 rows: ${count} created, 0 updated, 0 unchanged. ` +
+          'Run the import again to complete it.',
+      );
+      return true;
+    });
+    const written = progress[0]?.rows ?? 0;
+    assert.equal(progress.length, 1);
+    assert.ok(written > 0 && written < ROWS);
+    await assertNothingLeft();
+    assert.equal((await catalogue.counts()).people, written);
+
+    const { result } = await catalogue.import(PEOPLE, { kind: 'people' });
+    assert.deepEqual(result, counts({ rows: ROWS, created: ROWS - written, unchanged: written }));
+    assert.equal((await catalogue.counts()).people, ROWS);
+  });
+
+  it('before it began, does not begin', async () => {
+    const importing = catalogue.import('svc_id,name\na,x\n', { kind: 'people', signal: AbortSignal.abort() });
+    await assert.rejects(importing, interruptedWith(/^Interrupted after reading 0 rows\. Nothing was written\.$/));
+    assert.equal((await catalogue.counts()).people, 0);
+  });
+
+  it('by the loss of its connection, leaves whole batches', async () => {
+    let other: Promise<void> | undefined;
+    const importing = catalogue.import(PEOPLE, {
+      kind: 'people',
+      onProgress: ({ phase }) => {
+        // Takes its turn between two batches, and ends the import's session while that waits for the next.
+        if (phase === 'writing') other ??= catalogue.db.transaction(endTheOneThatWaits);
+      },
+    });
+    await assert.rejects(importing, /terminating connection|Connection terminated/);
+    await other;
+    const { people } = await catalogue.counts();
+    assert.ok(people > 1 && people < ROWS);
+    const { result } = await catalogue.import(PEOPLE, { kind: 'people' });
+    assert.deepEqual(result, counts({ rows: ROWS, created: ROWS - (people - 1), unchanged: people - 1 }));
+  });
+
+  async function endTheOneThatWaits(writer: Knex): Promise<void> {
+    await writer('people').insert({ svc_id: 'other', name: 'Other' });
+    await eventually('the import waits for the lock, and is ended', async () => {
+      const rows = await catalogue.query(
+        "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and not granted",
+      );
+      return rows.length === 1;
+    });
+  }
+
+  it('by a source that fails, writes nothing', async () => {
+    const source = new PassThrough();
+    source.write('svc_id,name\na,x\n');
+    const importing = catalogue.import(source, {
+      kind: 'people',
+      onProgress: () => source.destroy(new Error('the disk is gone')),
+    });
+    await assert.rejects(importing, /^Error: the disk is gone$/);
+    await assertNothingLeft();
+    assert.equal((await catalogue.counts()).people, 0);
+  });
+
+  it('takes turns with other writers', async () => {
+    let others = 0;
+    const writing: Promise<unknown>[] = [];
+    const { result } = await catalogue.import(PEOPLE, {
+      kind: 'people',
+      onProgress: ({ phase, rows }) => {
+        if (phase === 'writing' && rows < ROWS) {
+          writing.push(
+            catalogue
+              .db('people')
+              .insert({ svc_id: `other-${others++}`, name: 'Other' })
+              .then(() => undefined),
+          );
+        }
+      },
+    });
+    await Promise.all(writing);
+    assert.deepEqual(result, counts({ rows: ROWS, created: ROWS }));
+    assert.ok(others > 0);
+    assert.equal((await catalogue.counts()).people, ROWS + others);
+  });
+});

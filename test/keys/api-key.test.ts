@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { generateApiKey, hashApiKey, isWellFormedApiKey, redactApiKeys } from '../../src/keys/api-key.js';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+const base62 = (length: number) =>
+  fc.string({ unit: fc.constantFrom(...BASE62), minLength: length, maxLength: length });
+
+/** Any key that could be made, its checksum by the model. */
+const anyKey = fc.tuple(base62(8), base62(32)).map(([id, secret]) => {
+  const body = `svc_${id}_${secret}`;
+  return body + modelChecksum(body);
+});
+
+/** CRC-32 as its definition says it, bit by bit, in base62. */
+function modelChecksum(body: string): string {
+  let crc = 0xffffffffn;
+  for (const byte of Buffer.from(body)) {
+    crc ^= BigInt(byte);
+    for (let bit = 0; bit < 8; bit += 1) crc = crc & 1n ? (crc >> 1n) ^ 0xedb88320n : crc >> 1n;
+  }
+  let rest = crc ^ 0xffffffffn;
+  const digits: string[] = [];
+  while (digits.length < 6) {
+    digits.unshift(BASE62.charAt(Number(rest % 62n)));
+    rest /= 62n;
+  }
+  return digits.join('');
+}
+
+function modelIsWellFormed(text: string): boolean {
+  const parts = text.split('_');
+  const [scheme, id = '', rest = ''] = parts;
+  const isBase62 = (part: string) => [...part].every((character) => BASE62.includes(character));
+  return (
+    parts.length === 3 &&
+    scheme === 'svc' &&
+    id.length === 8 &&
+    rest.length === 38 &&
+    isBase62(id + rest) &&
+    modelChecksum(`svc_${id}_${rest.slice(0, 32)}`) === rest.slice(32)
+  );
+}
+
+describe('API keys', () => {
+  it('are made well-formed, with their prefix and their hash', () => {
+    for (let i = 0; i < 500; i += 1) {
+      const { key, prefix, hash } = generateApiKey();
+      assert.match(key, /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/);
+      assert.ok(modelIsWellFormed(key), key);
+      assert.ok(isWellFormedApiKey(key), key);
+      assert.equal(prefix, key.slice(0, 12));
+      assert.deepEqual(hash, createHash('sha256').update(key, 'ascii').digest());
+      assert.deepEqual(hashApiKey(key), hash);
+    }
+  });
+
+  it('are all different, and use every character at every place', () => {
+    const keys = Array.from({ length: 3_000 }, () => generateApiKey().key);
+    assert.equal(new Set(keys).size, keys.length);
+    for (let place = 4; place < 45; place += 1) {
+      if (place === 12) continue;
+      // That any is missing after 3,000 draws has a chance of 1 in 10^17.
+      assert.equal(new Set(keys.map((key) => key.charAt(place))).size, 62, `place ${place}`);
+    }
+  });
+
+  it('have a checksum that is fixed for all time', () => {
+    assert.ok(isWellFormedApiKey('svc_00000000_000000000000000000000000000000001vbHU7'));
+    assert.ok(isWellFormedApiKey('svc_4fT9kQ2z_abcdefghijklmnopqrstuvwxyzABCDEF1ps2qI'));
+  });
+
+  it('are well-formed exactly when the model says so', () => {
+    const nearlyKey = fc.tuple(anyKey, fc.nat(60), fc.string({ maxLength: 2 }), fc.nat(2)).map(
+      ([key, place, text, removed]) => key.slice(0, place) + text + key.slice(place + removed),
+    );
+    fc.assert(
+      fc.property(fc.oneof(anyKey, nearlyKey, fc.string()), (text) => {
+        assert.equal(isWellFormedApiKey(text), modelIsWellFormed(text), text);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('are refused with one character changed', () => {
+    const character = fc.oneof(fc.constantFrom(...BASE62, '_', '-', ' '), fc.string({ minLength: 1, maxLength: 1 }));
+    fc.assert(
+      fc.property(anyKey, fc.nat(50), character, (key, place, other) => {
+        fc.pre(key.charAt(place) !== other);
+        assert.equal(isWellFormedApiKey(key.slice(0, place) + other + key.slice(place + 1)), false);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('are refused with two neighbours swapped, one character left out, or one too many', () => {
+    fc.assert(
+      fc.property(anyKey, fc.nat(49), fc.constantFrom(...BASE62), (key, place, extra) => {
+        const [before, a, b, after] = [key.slice(0, place), key.charAt(place), key.charAt(place + 1), key.slice(place + 2)];
+        if (a !== b) assert.equal(isWellFormedApiKey(before + b + a + after), false);
+        assert.equal(isWellFormedApiKey(before + b + after), false);
+        assert.equal(isWellFormedApiKey(before + a + extra + b + after), false);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('are refused with anything around them', () => {
+    const { key } = generateApiKey();
+    for (const text of [` ${key}`, `${key} `, `${key}\n`, `\n${key}`, `${key}\0`, `${key}${key}`, `"${key}"`, key.replace('svc', 'SVC')]) {
+      assert.equal(isWellFormedApiKey(text), false, JSON.stringify(text));
+    }
+  });
+
+  it('are cut to their prefix in any text', () => {
+    const around = fc.oneof(
+      fc.string(),
+      fc.constantFrom('', '/', '?api_key=', 'Bearer ', 'svc_', 'svc_AAAAAAAA_', 'svc_AAAAAAAA', '_', 'x', '"'),
+    );
+    fc.assert(
+      fc.property(anyKey, anyKey, around, around, around, (one, two, a, b, c) => {
+        const redacted = redactApiKeys(a + one + b + two + c);
+        assert.ok(!redacted.includes(one.slice(13)), redacted);
+        assert.ok(!redacted.includes(two.slice(13)), redacted);
+        assert.equal(redactApiKeys(redacted).includes(one.slice(13)), false);
+      }),
+      { numRuns: 2_000 },
+    );
+    const { key, prefix } = generateApiKey();
+    assert.equal(redactApiKeys(`a ${key}, b`), `a ${prefix}_[redacted], b`);
+    assert.equal(redactApiKeys(`${prefix} and svc_1234`), `${prefix} and svc_1234`);
+  });
+});

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { createDeveloper, listDevelopers, reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { OperatorError } from '../../src/errors.js';
+import { hashApiKey } from '../../src/keys/api-key.js';
+import { findCaller } from '../../src/keys/callers.js';
+import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
+
+describe('keys and developers', () => {
+  let database: OpenTestDatabase;
+
+  before(async () => {
+    database = await openTestDatabase();
+  });
+
+  after(() => database.close());
+
+  it('are created, listed and found', async () => {
+    const { db } = database;
+    const developer = await createDeveloper(db, { projectName: 'Atlas', attributionRequired: true });
+    assert.deepEqual(developer, {
+      id: developer.id,
+      projectName: 'Atlas',
+      attributionRequired: true,
+      suspendedAt: null,
+      createdAt: developer.createdAt,
+    });
+    assert.match(developer.createdAt, RFC3339);
+    const { key, ...record } = await createKey(db, { developerId: developer.id, planId: 'pro', label: 'staging' });
+    assert.deepEqual(record, {
+      prefix: key.slice(0, 12),
+      developerId: developer.id,
+      planId: 'pro',
+      label: 'staging',
+      createdAt: record.createdAt,
+      lastUsedAt: null,
+      revokedAt: null,
+    });
+    const { key: secondKey, ...second } = await createKey(db, { developerId: developer.id, planId: 'free' });
+    assert.equal(second.label, null);
+    assert.deepEqual(await listKeys(db, developer.id), [record, second]);
+    assert.deepEqual(await listKeys(db, developer.id + 1), []);
+    assert.deepEqual(await listKeys(db), [record, second]);
+    assert.deepEqual(await listDevelopers(db), [developer]);
+
+    const caller = await findCaller(db, key);
+    assert.deepEqual(caller, {
+      keyId: caller?.keyId,
+      keyPrefix: record.prefix,
+      developerId: developer.id,
+      projectName: 'Atlas',
+      attributionRequired: true,
+      plan: { id: 'pro', name: 'Pro', requestsPerMinute: 600, requestsPerDay: 250_000, commercialUse: true },
+    });
+    assert.equal((await findCaller(db, secondKey))?.plan.id, 'free');
+    assert.equal(await findCaller(db, record.prefix), undefined);
+    const stored = (await db('api_keys').where({ prefix: record.prefix }).first('hash')) as { hash: Buffer };
+    assert.deepEqual(stored.hash, hashApiKey(key));
+  });
+
+  it('keep the first time of a revocation and of a suspension', async () => {
+    const { db } = database;
+    const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
+    const { prefix } = await createKey(db, { developerId: id, planId: 'free' });
+    const revoked = await revokeKey(db, prefix);
+    assert.match(revoked.revokedAt ?? '', RFC3339);
+    assert.deepEqual(await revokeKey(db, prefix), revoked);
+    const suspended = await suspendDeveloper(db, id);
+    assert.match(suspended.suspendedAt ?? '', RFC3339);
+    assert.deepEqual(await suspendDeveloper(db, id), suspended);
+    const reinstated = await reinstateDeveloper(db, id);
+    assert.deepEqual(reinstated, { ...suspended, suspendedAt: null });
+    assert.deepEqual(await reinstateDeveloper(db, id), reinstated);
+  });
+
+  it('say what is missing', async () => {
+    const { db } = database;
+    const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
+    const nobody = 2_000_000_000;
+    for (const [attempt, message] of [
+      [() => createKey(db, { developerId: nobody, planId: 'free' }), /There is no developer "2000000000"/],
+      [() => createKey(db, { developerId: id, planId: 'gone' }), /There is no plan "gone"/],
+      [() => revokeKey(db, 'svc_00000000'), /No key has the prefix "svc_00000000"/],
+      [() => suspendDeveloper(db, nobody), /There is no developer 2000000000/],
+      [() => reinstateDeveloper(db, nobody), /There is no developer 2000000000/],
+    ] as const) {
+      await assert.rejects(attempt, (error) => error instanceof OperatorError && message.test(error.message));
+    }
+  });
+
+  it('are held to their form by the database', async () => {
+    const { db } = database;
+    const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
+    const row = { prefix: 'svc_abcdefgh', hash: Buffer.alloc(32, 7), developer_id: id, plan_id: 'free' };
+    for (const [change, constraint] of [
+      [{ prefix: 'svc_abcdefg' }, 'api_keys_prefix_format'],
+      [{ prefix: 'svc_abcdefgh\n' }, 'api_keys_prefix_format'],
+      [{ hash: Buffer.alloc(31) }, 'api_keys_hash_length'],
+      [{ label: '' }, 'api_keys_label_length'],
+      [{ developer_id: 2_000_000_000 }, 'api_keys_developer_id_fkey'],
+      [{ plan_id: 'gone' }, 'api_keys_plan_id_fkey'],
+    ] as const) {
+      await assert.rejects(db('api_keys').insert({ ...row, ...change }), { constraint });
+    }
+    await db('api_keys').insert(row);
+    await assert.rejects(db('api_keys').insert({ ...row, prefix: 'svc_other000' }), { constraint: 'api_keys_hash_unique' });
+    await assert.rejects(db('api_keys').insert({ ...row, hash: Buffer.alloc(32) }), {
+      constraint: 'api_keys_prefix_unique',
+    });
+    await assert.rejects(db('developers').where({ id }).delete(), { constraint: 'api_keys_developer_id_fkey' });
+    await assert.rejects(createDeveloper(db, { projectName: '', attributionRequired: false }), {
+      constraint: 'developers_project_name_length',
+    });
+  });
+});

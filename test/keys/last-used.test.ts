@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { findCaller } from '../../src/keys/callers.js';
+import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
+import { LastUsed } from '../../src/keys/last-used.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { startService } from '../support/service.js';
+
+const EARLY = new Date('2026-11-20T10:00:00.123Z');
+const MIDDLE = new Date('2026-11-20T11:00:00.456Z');
+const LATE = new Date('2026-11-20T12:00:00.789Z');
+
+describe('the times at which keys were last used', () => {
+  let database: OpenTestDatabase;
+  let developerId: number;
+
+  before(async () => {
+    database = await openTestDatabase();
+    ({ id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false }));
+  });
+
+  after(() => database.close());
+
+  async function newKey(): Promise<{ id: number; prefix: string; key: string }> {
+    const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
+    const caller = await findCaller(database.db, key);
+    return { id: caller?.keyId ?? 0, prefix, key };
+  }
+
+  async function lastUsed(prefix: string): Promise<string | null | undefined> {
+    return (await listKeys(database.db)).find((record) => record.prefix === prefix)?.lastUsedAt;
+  }
+
+  /** The texts of the queries that something sends. */
+  async function queriesOf(act: () => Promise<unknown>): Promise<string[]> {
+    const queries: string[] = [];
+    const note = ({ sql }: { sql: string }): void => void queries.push(sql);
+    database.db.on('query', note);
+    await act();
+    database.db.off('query', note);
+    return queries;
+  }
+
+  it('are written in one statement, however many keys and requests', async () => {
+    const keys = [await newKey(), await newKey(), await newKey()] as const;
+    const times = new LastUsed();
+    for (let i = 0; i < 1_000; i += 1) for (const { id } of keys) times.touch(id, EARLY);
+    times.touch(keys[0].id, LATE);
+    times.touch(keys[1].id, MIDDLE);
+    const queries = await queriesOf(async () => {
+      assert.equal(await times.flush(database.db), 3);
+    });
+    assert.equal(queries.length, 1);
+    assert.deepEqual(await Promise.all(keys.map(({ prefix }) => lastUsed(prefix))), [
+      '2026-11-20T12:00:00.789000Z',
+      '2026-11-20T11:00:00.456000Z',
+      '2026-11-20T10:00:00.123000Z',
+    ]);
+  });
+
+  it('are written once: nothing is sent when nothing was used', async () => {
+    const { id } = await newKey();
+    const times = new LastUsed();
+    times.touch(id, EARLY);
+    await times.flush(database.db);
+    assert.deepEqual(
+      await queriesOf(async () => {
+        assert.equal(await times.flush(database.db), 0);
+      }),
+      [],
+    );
+  });
+
+  it('never step back, whoever writes', async () => {
+    const { id, prefix } = await newKey();
+    const [one, two] = [new LastUsed(), new LastUsed()];
+    one.touch(id, LATE);
+    one.touch(id, EARLY);
+    two.touch(id, MIDDLE);
+    await one.flush(database.db);
+    await two.flush(database.db);
+    assert.equal(await lastUsed(prefix), '2026-11-20T12:00:00.789000Z');
+  });
+
+  it('are kept when they cannot be written, and do not replace later ones', async () => {
+    const [a, b] = [await newKey(), await newKey()];
+    const times = new LastUsed();
+    times.touch(a.id, EARLY);
+    times.touch(b.id, EARLY);
+    await database.db.raw('alter table api_keys rename to mislaid');
+    try {
+      const failing = assert.rejects(times.flush(database.db), /relation "api_keys" does not exist/);
+      times.touch(b.id, LATE);
+      await failing;
+    } finally {
+      await database.db.raw('alter table mislaid rename to api_keys');
+    }
+    assert.equal(await times.flush(database.db), 2);
+    assert.equal(await lastUsed(a.prefix), '2026-11-20T10:00:00.123000Z');
+    assert.equal(await lastUsed(b.prefix), '2026-11-20T12:00:00.789000Z');
+  });
+
+  it('are written for a key that was revoked meanwhile, without bringing it back', async () => {
+    const { id, prefix, key } = await newKey();
+    const times = new LastUsed();
+    times.touch(id, EARLY);
+    await revokeKey(database.db, prefix);
+    assert.equal(await times.flush(database.db), 1);
+    assert.equal(await lastUsed(prefix), '2026-11-20T10:00:00.123000Z');
+    assert.equal(await findCaller(database.db, key), undefined);
+  });
+
+  it('are noted by requests whose key is valid, and by no write', async () => {
+    const service = await startService({ now: () => BigInt(LATE.getTime()) * 1000n });
+    try {
+      await service.get('/api/v1/me');
+      await service.get('/api/v1/nope');
+      await service.get('/api/v1/me', { headers: { 'x-api-key': 'wrong' } });
+      await service.get('/api/v1/me', { headers: {} });
+      assert.ok(service.queries.every((sql) => sql.startsWith('select')), service.queries.join('\n'));
+      assert.equal((await listKeys(service.db))[0]?.lastUsedAt, null);
+      assert.equal(await service.lastUsed.flush(service.db), 1);
+      assert.deepEqual(
+        (await listKeys(service.db)).map((record) => [record.prefix, record.lastUsedAt]),
+        [[service.key.slice(0, 12), '2026-11-20T12:00:00.789000Z']],
+      );
+    } finally {
+      await service.stop();
+    }
+  });
+});
