@@ -5,7 +5,10 @@ import { fromRfc3339, MICROS_PER_SECOND, type Micros } from './timestamps.js';
 
 const DAY: Micros = 86_400n * MICROS_PER_SECOND;
 
-/** An empty page's position older than this is moved up, so that a quiet catalogue does not let it age out of the window. */
+/**
+ * A position older than this is moved up where nothing follows it, so that it does not age out of the window in a quiet
+ * catalogue: a follower may leave as much time between two visits as the rest of the window.
+ */
 const AGEING: Micros = WINDOW / 2n;
 
 /**
@@ -55,12 +58,15 @@ async function freshPage(db: Knex, since: Micros): Promise<ChangesPage> {
   return { entries, hasMore, nextSince: last ? fromRfc3339(last.updated_at) : since };
 }
 
-/** Like a fresh page, but an empty one moves its position up to a point that no later commit can precede. */
+/**
+ * Like a fresh page, but where it is the last one, its position moves up to a point that no later commit can precede. Not
+ * only where it is empty: the newest entry may itself be almost as old as the window.
+ */
 async function agedPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
   // In this order: the clock, then that no writer is at work, and only then the page.
   const quiet = await readQuietClock(db);
   const page = await freshPage(db, since);
-  if (page.entries.length > 0 || quiet === undefined) return page;
+  if (page.hasMore || quiet === undefined) return page;
   const safe = (quiet < now ? quiet : now) - CLOCK_MARGIN;
-  return { ...page, nextSince: safe > since ? safe : since };
+  return { ...page, nextSince: safe > page.nextSince ? safe : page.nextSince };
 }

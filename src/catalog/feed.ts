@@ -12,7 +12,7 @@ export interface FeedEntry {
 }
 
 /** The most entries in one page. */
-export const PAGE_SIZE = 200;
+const PAGE_SIZE = 200;
 
 /**
  * Reads one page of the feed: what changed after a position, oldest first.

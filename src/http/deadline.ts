@@ -1,7 +1,7 @@
 import { Problem } from '../errors.js';
 
 /** How long a client should wait before it tries again while the service lacks something it needs, in seconds. */
-export const RETRY_AFTER_SECONDS = 2;
+const RETRY_AFTER_SECONDS = 2;
 
 /** The answer while something the service needs is away. */
 export function serviceUnavailable(cause?: unknown): Problem {

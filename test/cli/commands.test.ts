@@ -143,17 +143,17 @@ describe('command line', () => {
     it('go through their whole life', async () => {
       const created = (
         await json('developers', 'create', '--project-name', 'Film \u001b[31mclub', '--attribution-required')
-      )['developer'] as Record<string, unknown>;
-      const id = String(created['id']);
-      assert.equal(created['project_name'], 'Film \u001b[31mclub');
-      assert.equal(created['attribution_required'], true);
-      assert.match(String(created['created_at']), TIMESTAMP);
-      assert.equal(created['suspended_at'], null);
+      ).developer as Record<string, unknown>;
+      const id = String(created.id);
+      assert.equal(created.project_name, 'Film \u001b[31mclub');
+      assert.equal(created.attribution_required, true);
+      assert.match(String(created.created_at), TIMESTAMP);
+      assert.equal(created.suspended_at, null);
 
       const key = await json('keys', 'create', '--developer', id, '--plan', 'free', '--label', 'production');
-      assert.match(String(key['key']), /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/);
-      const prefix = String(key['key_prefix']);
-      assert.equal(String(key['key']).startsWith(`${prefix}_`), true);
+      assert.match(String(key.key), /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/);
+      const prefix = String(key.key_prefix);
+      assert.equal(String(key.key).startsWith(`${prefix}_`), true);
       assert.deepEqual(Object.keys(key).sort(), [
         'created_at',
         'developer_id',
@@ -167,25 +167,25 @@ describe('command line', () => {
 
       const table = await catalog('keys', 'list', '--developer', id);
       assert.match(table.stdout, new RegExp(`^${prefix} +${id} +free +production +\\S+ +- +-$`, 'm'));
-      assert.equal(table.stdout.includes(String(key['key'])), false);
+      assert.equal(table.stdout.includes(String(key.key)), false);
       // A name must not be able to steer the terminal.
       assert.equal((await catalog('developers', 'list')).stdout.includes('\u001b'), false);
 
       assert.match((await catalog('developers', 'suspend', id)).stdout, /^Suspended developer/);
       assert.match(
-        String(((await json('developers', 'suspend', id))['developer'] as Record<string, unknown>)['suspended_at']),
+        String(((await json('developers', 'suspend', id)).developer as Record<string, unknown>).suspended_at),
         TIMESTAMP,
       );
       assert.equal(
-        ((await json('developers', 'reinstate', id))['developer'] as Record<string, unknown>)['suspended_at'],
+        ((await json('developers', 'reinstate', id)).developer as Record<string, unknown>).suspended_at,
         null,
       );
 
       // The whole key will do, and is not repeated.
-      const revoked = await catalog('keys', 'revoke', String(key['key']));
+      const revoked = await catalog('keys', 'revoke', String(key.key));
       assert.equal(revoked.stdout, `Revoked ${prefix}. It is refused from the next request on, for good.\n`);
       const again = await json('keys', 'revoke', prefix);
-      assert.match(String(again['revoked_at']), TIMESTAMP);
+      assert.match(String(again.revoked_at), TIMESTAMP);
     });
 
     it('prints a new key once, in a form to copy', async () => {
@@ -230,7 +230,7 @@ describe('command line', () => {
   describe('stats verify', () => {
     it('finds a counter that was spoilt, names it, and repairs it', async () => {
       await db.raw("insert into titles (svc_id, media_type, title) values ('a', 'movie', 'A'), ('b', 'series', 'B')");
-      assert.deepEqual((await json('stats', 'verify'))['mismatches'], []);
+      assert.deepEqual((await json('stats', 'verify')).mismatches, []);
 
       await db('catalog_counts').update({ movies: 7 });
       const found = await catalog('stats', 'verify');
@@ -238,7 +238,7 @@ describe('command line', () => {
       assert.match(found.stderr, /^catalog: Wrong: movies is kept as 7, a recount says 1$/m);
       const document = await catalog('stats', 'verify', '--json');
       assert.equal(document.code, 1);
-      assert.deepEqual((JSON.parse(document.stdout) as Record<string, unknown>)['mismatches'], [
+      assert.deepEqual((JSON.parse(document.stdout) as Record<string, unknown>).mismatches, [
         { counter: 'movies', kept: 7, counted: 1 },
       ]);
 

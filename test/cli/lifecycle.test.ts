@@ -37,9 +37,8 @@ describe('the program on its embedded PostgreSQL', () => {
 
   it('starts from nothing with a demo, and the calls it shows work', async () => {
     const server = await startServer(environment, ['--migrate', '--demo']);
-    const welcome = await eventually(
-      'the welcome',
-      () => server.output.stdout.includes('/titles/') && readWelcome(server.output.stdout),
+    const welcome = await eventually('the welcome', () =>
+      server.output.stdout.includes('/titles/') ? readWelcome(server.output.stdout) : undefined,
     );
     ({ key } = welcome);
     assert.equal(welcome.calls.length, 3);
@@ -92,13 +91,13 @@ describe('the program on its embedded PostgreSQL', () => {
   it('obeys the command line beside a running server, from the next request on', async () => {
     const server = await startServer(environment);
     const created = JSON.parse((await catalog('keys', 'create', '--demo', '--json')).stdout) as Record<string, string>;
-    const second = created['key'] ?? '';
+    const second = created.key ?? '';
     assert.equal((await send(server.url, '/api/v1/me', bearer(second))).status, 200);
 
-    assert.equal((await catalog('keys', 'revoke', created['key_prefix'] ?? '')).code, 0);
+    assert.equal((await catalog('keys', 'revoke', created.key_prefix ?? '')).code, 0);
     assert.equal((await send(server.url, '/api/v1/me', bearer(second))).status, 401);
 
-    const id = String(created['developer_id']);
+    const id = String(created.developer_id);
     assert.equal((await catalog('developers', 'suspend', id)).code, 0);
     assert.equal((await send(server.url, '/api/v1/me', bearer(key))).status, 401);
     assert.equal((await catalog('developers', 'reinstate', id)).code, 0);
@@ -174,7 +173,7 @@ describe('shutdown', () => {
     const { status, headers, json } = await reply;
     // 503 where this machine was so slow that the request ran into its own bound; cut off it never is.
     assert.ok(status === 200 || status === 503, String(status));
-    assert.equal(headers['connection'], 'close');
+    assert.equal(headers.connection, 'close');
     assert.ok(json);
     const { code, stdout } = await ended;
     assert.equal(code, 0);

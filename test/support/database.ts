@@ -1,6 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { openDatabase } from '../../src/platform/database.js';
 import { createTestDatabase } from './postgres.js';
+
+/** How long connections may take to notice that their database is gone, in milliseconds. */
+const HELD_CONNECTIONS_MS = 1_000;
 
 /** A database of its own, with connections to it. */
 export interface OpenTestDatabase {
@@ -16,7 +20,7 @@ export async function openTestDatabase(): Promise<OpenTestDatabase> {
   const db = openDatabase({
     address: database.url,
     applicationName: 'test',
-    poolSize: 8,
+    poolSize: 16,
     acquireTimeoutMs: 10_000,
     statementTimeoutMs: 0,
   });
@@ -24,8 +28,9 @@ export async function openTestDatabase(): Promise<OpenTestDatabase> {
     db,
     url: database.url,
     async close() {
-      await db.destroy();
+      // The connections end with the database, also those that a failed test still holds: destroy() would wait for them.
       await database.drop();
+      await Promise.race([db.destroy(), delay(HELD_CONNECTIONS_MS, undefined, { ref: false })]);
     },
   };
 }

@@ -13,13 +13,13 @@ export async function eventually<Value>(
   what: string,
   condition: () => Value | Promise<Value>,
   timeoutMs = 20_000,
-): Promise<NonNullable<Value>> {
+): Promise<Exclude<NonNullable<Value>, false>> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     let cause: unknown;
     try {
       const value = await condition();
-      if (value !== false && value !== undefined && value !== null) return value;
+      if (value !== false && value !== undefined && value !== null) return value as Exclude<NonNullable<Value>, false>;
     } catch (error) {
       cause = error;
     }

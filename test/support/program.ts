@@ -29,9 +29,9 @@ export interface RunningProgram {
 }
 
 /** Starts the built program with these settings and no others. */
-export function startProgram(args: readonly string[], environment: Environment): RunningProgram {
+function startProgram(args: readonly string[], environment: Environment): RunningProgram {
   const child = spawn(process.execPath, [CLI, ...args], {
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { PATH: process.env.PATH, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const output = { stdout: '', stderr: '' };

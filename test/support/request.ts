@@ -14,7 +14,7 @@ export interface Reply {
 export interface RequestOptions {
   readonly method?: string;
   /** An array sends a header field several times. */
-  readonly headers?: OutgoingHttpHeaders;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: string;
 }
 
@@ -31,7 +31,7 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
         port,
         path,
         method: options.method ?? 'GET',
-        headers: options.headers ?? {},
+        headers: (options.headers ?? {}) as OutgoingHttpHeaders,
         agent: false,
         timeout: TIMEOUT_MS,
       },
@@ -41,7 +41,7 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
         response.on('error', reject);
         response.on('end', () => {
           const text = Buffer.concat(chunks).toString('utf8');
-          const isJson = /json/.test(response.headers['content-type'] ?? '') && text !== '';
+          const isJson = (response.headers['content-type'] ?? '').includes('json') && text !== '';
           resolve({
             status: response.statusCode ?? 0,
             headers: response.headers,

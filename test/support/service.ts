@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { Knex } from 'knex';
-import pino, { type Logger } from 'pino';
+import type pino from 'pino';
+import { type Logger } from 'pino';
 import { createApp } from '../../src/app.js';
 import { systemClock, type Micros } from '../../src/catalog/timestamps.js';
 import { createDeveloper } from '../../src/developers/developers.js';

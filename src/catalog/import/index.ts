@@ -77,7 +77,7 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
   };
   try {
     // A source that fails before it is read fails again when it is; until then there is nobody to tell.
-    source.on('error', () => undefined);
+    
     // Also when it waits for the next bytes.
     if (signal) addAbortSignal(signal, source);
     await withSession(db, signal, async (session) => {

@@ -126,7 +126,7 @@ function copyFreeText(cell: string, name: string): Checked {
   if (cell.trim() === '') return new Unusable(`${name} is empty`);
   if (cell.length > LONGEST_TEXT) {
     const length = codePoints(cell);
-    if (length > 2000) {
+    if (length > LONGEST_TEXT) {
       return new Unusable(`${name} has ${length} characters, at most ${LONGEST_TEXT} fit: ${quote(cell)}`);
     }
   }
