@@ -39,7 +39,7 @@ create table collections (
   name text not null,
   constraint collections_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 1000))),
   constraint collections_pkey PRIMARY KEY (svc_id),
-  constraint collections_svc_id_format CHECK ((svc_id ~ '^[A-Za-z0-9_-]{1,64}$'::text))
+  constraint collections_svc_id_format CHECK (((svc_id ~ '^[A-Za-z0-9_-]+$'::text) AND (octet_length(svc_id) <= 64)))
 );
 
 create table developers (
@@ -57,7 +57,7 @@ create table people (
   name text not null,
   constraint people_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 1000))),
   constraint people_pkey PRIMARY KEY (svc_id),
-  constraint people_svc_id_format CHECK ((svc_id ~ '^[A-Za-z0-9_-]{1,64}$'::text))
+  constraint people_svc_id_format CHECK (((svc_id ~ '^[A-Za-z0-9_-]+$'::text) AND (octet_length(svc_id) <= 64)))
 );
 
 create table plans (
@@ -84,7 +84,7 @@ create table titles (
   updated_at timestamp with time zone not null,
   constraint titles_media_type_known CHECK ((media_type = ANY (ARRAY['movie'::text, 'series'::text]))),
   constraint titles_pkey PRIMARY KEY (svc_id),
-  constraint titles_svc_id_format CHECK ((svc_id ~ '^[A-Za-z0-9_-]{1,64}$'::text)),
+  constraint titles_svc_id_format CHECK (((svc_id ~ '^[A-Za-z0-9_-]+$'::text) AND (octet_length(svc_id) <= 64))),
   constraint titles_title_length CHECK (((char_length(title) >= 1) AND (char_length(title) <= 1000))),
   constraint titles_updated_at_unique UNIQUE (updated_at)
 );

@@ -1,8 +1,11 @@
 -- The catalogue: titles, people and curated collections, and the feed of changes to titles.
+--
+-- A svc_id is 1 to 64 of A-Z, a-z, 0-9, _ and -. Its length is checked apart from its characters: a bounded repetition in
+-- a regular expression costs ten times as much, three seconds in a million rows.
 
 create table public.titles (
   svc_id text collate "C" primary key
-    constraint titles_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]{1,64}$'),
+    constraint titles_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]+$' and octet_length(svc_id) <= 64),
   media_type text collate "C" not null
     constraint titles_media_type_known check (media_type in ('movie', 'series')),
   title text not null
@@ -18,14 +21,14 @@ create table public.titles (
 
 create table public.people (
   svc_id text collate "C" primary key
-    constraint people_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]{1,64}$'),
+    constraint people_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]+$' and octet_length(svc_id) <= 64),
   name text not null
     constraint people_name_length check (char_length(name) between 1 and 1000)
 );
 
 create table public.collections (
   svc_id text collate "C" primary key
-    constraint collections_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]{1,64}$'),
+    constraint collections_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]+$' and octet_length(svc_id) <= 64),
   name text not null
     constraint collections_name_length check (char_length(name) between 1 and 1000)
 );

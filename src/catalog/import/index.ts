@@ -77,7 +77,7 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
   };
   try {
     // A source that fails before it is read fails again when it is; until then there is nobody to tell.
-    
+    source.on('error', () => undefined);
     // Also when it waits for the next bytes.
     if (signal) addAbortSignal(signal, source);
     await withSession(db, signal, async (session) => {
@@ -88,6 +88,7 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
       await removeRepeated(session, ({ line, svc_id, first }) => {
         rows.repeated(line, `svc_id ${svc_id} already stands at line ${first}`);
       });
+      report('writing', 0, rows.staged);
       await mergeStaged(session, { kind, columns, rows: rows.staged, signal }, (progress) => {
         Object.assign(merged, progress);
         report('writing', countMerged(merged), rows.staged);
