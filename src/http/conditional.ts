@@ -5,8 +5,8 @@ import type { RequestContext } from './state.js';
 /** Operations whose answer no cache may keep, not even the client's. */
 const NEVER_STORED = new Set(['getMe']);
 
-/** An entity tag (RFC 9110, section 8.8.3); the comparison for `If-None-Match` leaves out whether it is weak. */
-const ENTITY_TAG = /(?:W\/)?(?<opaque>"[^"]*")/g;
+/** The opaque part of an entity tag; whether it is weak makes no difference to `If-None-Match` (RFC 9110, section 8.8.3). */
+const OPAQUE_TAG = /"[^"]*"/g;
 
 /**
  * Answers 200 with a JSON body, or 304 when the client has that very body already.
@@ -42,5 +42,5 @@ export function clientHas(request: IncomingMessage, tag: string): boolean {
   const field = request.headers['if-none-match'];
   if (field === undefined) return false;
   if (field.trim() === '*') return true;
-  return [...field.matchAll(ENTITY_TAG)].some(({ groups }) => groups?.opaque === tag);
+  return field.match(OPAQUE_TAG)?.includes(tag) ?? false;
 }

@@ -32,7 +32,9 @@ const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
 /**
  * Counts requests against the two quotas of a plan, per developer and plan: more keys do not buy more requests.
  *
- * Counts in this process. A refused request is given back to both counters, so that it costs nothing.
+ * Counts in this process. Requests are decided one after the other: both counters are read, and charged only if both have
+ * room. Charging first and giving back what is refused would let requests that arrive together see one another's charges,
+ * and blame a quota that nobody has used up.
  */
 export class PlanLimiter {
   readonly #counters: readonly { name: QuotaName; counter: RateLimiterAbstract }[] = (['minute', 'day'] as const).map(
@@ -45,31 +47,43 @@ export class PlanLimiter {
       }),
     }),
   );
+  #previous: Promise<unknown> = Promise.resolve();
 
-  /** Charges one request and tells where the caller stands afterwards. */
-  async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
+  /** Charges one request, unless it is refused, and tells where the caller stands afterwards. */
+  consume(developerId: number, plan: Plan): Promise<LimitDecision> {
+    const decision = this.#previous.then(() => this.#decide(developerId, plan));
+    this.#previous = decision.catch(() => undefined);
+    return decision;
+  }
+
+  async #decide(developerId: number, plan: Plan): Promise<LimitDecision> {
     const key = `${String(developerId)}:${plan.id}`;
     const limits: Record<QuotaName, number> = { minute: plan.requestsPerMinute, day: plan.requestsPerDay };
-    const counted = await Promise.all(
-      this.#counters.map(async ({ name, counter }) => toQuota(name, limits[name], await counter.consume(key))),
+    const found = await this.#forEachCounter(async (name, counter) =>
+      toQuota(name, limits[name], await counter.get(key)),
     );
-    const violated = counted.filter(({ consumed, quota }) => consumed > quota.limit).map(({ quota }) => quota);
-    if (violated.length === 0) return { quotas: counted.map(({ quota }) => quota), violated };
-    await Promise.all(this.#counters.map(({ counter }) => counter.reward(key)));
-    return {
-      quotas: counted.map(({ quota, consumed }) => ({ ...quota, remaining: Math.max(0, quota.limit - consumed + 1) })),
-      violated,
-    };
+    const violated = found.filter(({ remaining }) => remaining === 0);
+    if (violated.length > 0) return { quotas: found, violated };
+    const quotas = await this.#forEachCounter(async (name, counter) =>
+      toQuota(name, limits[name], await counter.consume(key)),
+    );
+    return { quotas, violated };
+  }
+
+  #forEachCounter<T>(act: (name: QuotaName, counter: RateLimiterAbstract) => Promise<T>): Promise<T[]> {
+    return Promise.all(this.#counters.map(({ name, counter }) => act(name, counter)));
   }
 }
 
-function toQuota(name: QuotaName, limit: number, count: RateLimiterRes): { quota: Quota; consumed: number } {
-  const quota: Quota = {
+/** @param count - null where nothing was counted in this window yet; one that has just ended counts as such */
+function toQuota(name: QuotaName, limit: number, count: RateLimiterRes | null): Quota {
+  const windowSeconds = WINDOW_SECONDS[name];
+  const current = count !== null && count.msBeforeNext > 0 ? count : undefined;
+  return {
     name,
     limit,
-    windowSeconds: WINDOW_SECONDS[name],
-    remaining: Math.max(0, limit - count.consumedPoints),
-    resetSeconds: Math.max(1, Math.ceil(count.msBeforeNext / 1000)),
+    windowSeconds,
+    remaining: Math.max(0, limit - (current?.consumedPoints ?? 0)),
+    resetSeconds: current === undefined ? windowSeconds : Math.ceil(current.msBeforeNext / 1000),
   };
-  return { quota, consumed: count.consumedPoints };
 }

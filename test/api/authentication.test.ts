@@ -166,7 +166,16 @@ describe('authentication', () => {
   });
 
   it('asks for no key outside of the API', async () => {
-    for (const path of ['/', '/api', '/api/', '/api/v1x', '/api/v10/stats', '/API/v1/stats', '//api/v1/stats', '/x/api/v1/stats']) {
+    for (const path of [
+      '/',
+      '/api',
+      '/api/',
+      '/api/v1x',
+      '/api/v10/stats',
+      '/API/v1/stats',
+      '//api/v1/stats',
+      '/x/api/v1/stats',
+    ]) {
       assertProblem(await send(service.url, path), 'not_found', {
         detail: 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.',
         headers: { vary: undefined, 'www-authenticate': undefined },
@@ -223,7 +232,7 @@ describe('authentication', () => {
     it('does not let an UPDATE bring a revoked key back', async () => {
       const { first, second, statuses } = await twoKeys();
       const { revokedAt } = await revokeKey(service.db, first.prefix);
-      const { hash } = (await service.db('api_keys').where({ prefix: second.prefix }).first('hash')) as { hash: Buffer };
+      const [hash] = await service.db('api_keys').where({ prefix: second.prefix }).pluck<Buffer[]>('hash');
       const row = () => service.db('api_keys').where({ prefix: first.prefix });
       for (const change of [
         { revoked_at: null },

@@ -60,7 +60,17 @@ describe('conditional requests', () => {
   it('answers 200 to whoever has another one', async () => {
     for (const path of paths()) {
       const etag = await current(path);
-      for (const field of ['"x"', 'W/"x"', etag.slice(1, -1), etag.toUpperCase(), `"${etag}`, '', '"', '"*"', '"x", *']) {
+      for (const field of [
+        '"x"',
+        'W/"x"',
+        etag.slice(1, -1),
+        etag.toUpperCase(),
+        `"${etag}`,
+        '',
+        '"',
+        '"*"',
+        '"x", *',
+      ]) {
         const reply = await ask(path, { 'if-none-match': field });
         assert.equal(reply.status, 200, field);
         assert.equal(reply.headers.etag, etag);

@@ -43,7 +43,9 @@ describe('GET /api/v1/me', () => {
     await setPlan(service.db, 'gold', { name: 'Gold', requestsPerMinute: 7, requestsPerDay: 70, commercialUse: true });
     const { key, prefix } = await createKey(service.db, { developerId: id, planId: 'gold' });
     const ask = () => service.get('/api/v1/me', { headers: { 'x-api-key': key } });
-    const data = (plan: object) => ({ data: { project_name: 'P', key_prefix: prefix, plan, attribution_required: false } });
+    const data = (plan: object) => ({
+      data: { project_name: 'P', key_prefix: prefix, plan, attribution_required: false },
+    });
     assert.deepEqual(
       (await ask()).json,
       data({ id: 'gold', name: 'Gold', requests_per_minute: 7, requests_per_day: 70, commercial_use: true }),

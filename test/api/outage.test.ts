@@ -93,7 +93,9 @@ describe('while the database is away', () => {
         detail: 'The service made a mistake. It is logged with the request_id, which helps when you report it.',
         headers: { 'retry-after': undefined, 'x-request-id': 'broken' },
       });
-      const line = await eventually('the mistake is logged', () => service.logged.find((text) => text.includes('"broken"')));
+      const line = await eventually('the mistake is logged', () =>
+        service.logged.find((text) => text.includes('"broken"')),
+      );
       const { level, status, err } = JSON.parse(line) as { level: number; status: number; err: { message: string } };
       assert.deepEqual([level, status], [50, 500]);
       assert.match(err.message, /relation "catalog_counts" does not exist/);

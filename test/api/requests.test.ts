@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -10,7 +12,8 @@ describe('requests', () => {
   let service: TestService;
 
   before(async () => {
-    service = await startService();
+    // The clock stands still, so that what an answer says of it does not change between two requests.
+    service = await startService({ now: () => 1_795_218_005_123_456n });
   });
 
   after(() => service.stop());
@@ -47,7 +50,13 @@ describe('requests', () => {
     }
 
     it('takes the absolute form of a target, whatever host it names', async () => {
-      for (const origin of ['http://catalog.example', 'HTTPS://catalog.example:443', 'http://[x', 'http://x:y', 'http://u@']) {
+      for (const origin of [
+        'http://catalog.example',
+        'HTTPS://catalog.example:443',
+        'http://[x',
+        'http://x:y',
+        'http://u@',
+      ]) {
         const reply = await service.get(`${origin}/api/v1/stats?x=y`);
         assert.equal(reply.status, 200);
         assert.ok(reply.headers['x-request-id']);
@@ -95,8 +104,35 @@ describe('requests', () => {
     });
   });
 
+  for (const hosts of [[], ['a.example', 'b.example']]) {
+    it(`refuses a request that names ${hosts.length} hosts`, async () => {
+      const fields = hosts.map((host) => `Host: ${host}\r\n`).join('');
+      const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
+      socket.write(`GET /api/v1/stats HTTP/1.1\r\n${fields}X-API-Key: ${service.key}\r\n\r\n`);
+      const answer = await text(socket);
+      assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/);
+      assert.match(answer, /^Connection: close\r$/m);
+      const { code, detail } = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as Record<string, unknown>;
+      assert.deepEqual([code, detail], ['malformed_request', 'An HTTP/1.1 request has one Host field.']);
+    });
+  }
+
+  it('ignores an expectation that it does not know', async () => {
+    assert.equal(
+      (await service.get('/api/v1/stats', { headers: { 'x-api-key': service.key, expect: 'the best' } })).status,
+      200,
+    );
+  });
+
   describe('percent-encoding', () => {
-    for (const path of ['/api/v1/titles/%', '/api/v1/titles/%zz', '/api/v1/titles/%ff', '/api/v1/stats%2', '/api/v1/%C3', '/api/v1/%E0%A4%A']) {
+    for (const path of [
+      '/api/v1/titles/%',
+      '/api/v1/titles/%zz',
+      '/api/v1/titles/%ff',
+      '/api/v1/stats%2',
+      '/api/v1/%C3',
+      '/api/v1/%E0%A4%A',
+    ]) {
       it(`answers 400 where it is malformed in the path: ${path}`, async () => {
         assertProblem(await service.get(path), 'invalid_parameter', {
           detail: 'The path is not valid percent-encoded UTF-8. Write a literal percent sign as %25.',
@@ -147,7 +183,10 @@ describe('requests', () => {
         const { headers } = await service.get('/api/v1/stats', {
           headers: { 'x-api-key': service.key, 'x-request-id': id },
         });
-        assert.match(String(headers['x-request-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+        assert.match(
+          String(headers['x-request-id']),
+          /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+        );
       });
     }
 
@@ -181,7 +220,7 @@ describe('requests', () => {
         assert.equal(reply.status, 200);
         assertHeaders(reply, { 'content-type': mediaType, 'cache-control': 'no-cache' });
         assert.match(reply.text, /catalog/i);
-        const again = await send(service.url, path, { headers: { 'if-none-match': reply.headers.etag } });
+        const again = await send(service.url, path, { headers: { 'if-none-match': reply.headers.etag ?? '' } });
         assert.deepEqual([again.status, again.text, again.headers.etag], [304, '', reply.headers.etag]);
         assert.equal((await send(service.url, path, { headers: { 'if-none-match': '"x"' } })).status, 200);
       });

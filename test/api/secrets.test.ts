@@ -26,7 +26,7 @@ describe('a key', () => {
   /** Every way by which a key may arrive, meant or not. */
   function waysToSend(key: string): Send[] {
     const half = key.length / 2;
-    const encoded = [...key].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
+    const encoded = `%${Buffer.from(key).toString('hex').match(/../g)?.join('%') ?? ''}`;
     return [
       ['/api/v1/me', { authorization: `Bearer ${key}` }],
       ['/api/v1/me', { authorization: `Bearer ${key}x` }],

@@ -14,7 +14,12 @@ describe('GET /api/v1/titles/{title_id}', () => {
   it('answers the title, with times to the microsecond', async () => {
     const [times] = await service
       .db('titles')
-      .insert({ svc_id: 'Amelie_2001-x', media_type: 'movie', title: 'Le Fabuleux Destin d’Amélie "P."', has_bundles: true })
+      .insert({
+        svc_id: 'Amelie_2001-x',
+        media_type: 'movie',
+        title: 'Le Fabuleux Destin d’Amélie "P."',
+        has_bundles: true,
+      })
       .returning<{ created_at: string; updated_at: string }[]>(['created_at', 'updated_at']);
     const reply = await service.get('/api/v1/titles/Amelie_2001-x');
     assert.equal(reply.status, 200);
@@ -41,7 +46,9 @@ describe('GET /api/v1/titles/{title_id}', () => {
 
   it('answers the new state after an update, and keeps the time of creation', async () => {
     await service.db('titles').insert({ svc_id: 'wire', media_type: 'movie', title: 'Wire' });
-    const before = (await service.get('/api/v1/titles/wire')).json as { data: { created_at: string; updated_at: string } };
+    const before = (await service.get('/api/v1/titles/wire')).json as {
+      data: { created_at: string; updated_at: string };
+    };
     await service.db('titles').where({ svc_id: 'wire' }).update({
       media_type: 'series',
       title: 'The Wire',

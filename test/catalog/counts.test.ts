@@ -82,7 +82,10 @@ describe('the headline counts', () => {
       const rows = ['a', 'b', 'c', 'd'].map((id) => ({ svc_id: id, name: id }));
       await db(table).insert(rows);
       await assertCounts({ [table]: 4 });
-      await db(table).insert([...rows, { svc_id: 'e', name: 'E' }]).onConflict('svc_id').merge();
+      await db(table)
+        .insert([...rows, { svc_id: 'e', name: 'E' }])
+        .onConflict('svc_id')
+        .merge();
       await assertCounts({ [table]: 5 });
       await db(table).update({ name: 'Same' });
       await assertCounts({ [table]: 5 });
@@ -139,7 +142,12 @@ describe('the headline counts', () => {
           (on: Knex) =>
             on('titles').where({ media_type: mediaType }).update({ available_in_library: available }),
       ),
-      fc.constant((on: Knex) => on('titles').update({ media_type: on.raw("case when has_bundles then 'movie' else 'series' end"), has_bundles: on.raw('not has_bundles') })),
+      fc.constant((on: Knex) =>
+        on('titles').update({
+          media_type: on.raw("case when has_bundles then 'movie' else 'series' end"),
+          has_bundles: on.raw('not has_bundles'),
+        }),
+      ),
       fc.tuple(fc.constantFrom('people', 'collections'), id).map(
         ([table, svcId]) =>
           (on: Knex) =>

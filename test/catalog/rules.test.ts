@@ -36,7 +36,7 @@ describe('the rules of the catalogue, kept by the database', () => {
     'truncate titles',
     'truncate people, titles',
     'truncate titles cascade',
-    "with gone as (delete from titles returning *) select * from gone",
+    'with gone as (delete from titles returning *) select * from gone',
     "merge into titles t using (values ('kept')) v (id) on t.svc_id = v.id when matched then delete",
   ]) {
     it(`refuses to remove titles: ${sql}`, async () => {
@@ -131,7 +131,9 @@ describe('the rules of the catalogue, kept by the database', () => {
       .onConflict('svc_id')
       .merge(['title', 'media_type']);
     assert.deepEqual(await titles(), before);
-    await db('titles').whereIn('svc_id', ['kept', 'other']).update({ title: db.raw("case svc_id when 'kept' then 'New' else title end") });
+    await db('titles')
+      .whereIn('svc_id', ['kept', 'other'])
+      .update({ title: db.raw("case svc_id when 'kept' then 'New' else title end") });
     const changed = (await titles()).filter((row, index) => JSON.stringify(row) !== JSON.stringify(before[index]));
     assert.deepEqual(
       changed.map((row) => (row as { svc_id: string; title: string }).title),

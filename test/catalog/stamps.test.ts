@@ -23,8 +23,8 @@ describe('the stamps of the feed', () => {
   }
 
   async function stampOf(svcId: string): Promise<bigint> {
-    const row = (await db('titles').where({ svc_id: svcId }).first('updated_at')) as { updated_at: string };
-    return fromRfc3339(row.updated_at);
+    const [stamp = ''] = await db('titles').where({ svc_id: svcId }).pluck<string[]>('updated_at');
+    return fromRfc3339(stamp);
   }
 
   async function clock(): Promise<bigint> {
@@ -54,12 +54,15 @@ describe('the stamps of the feed', () => {
 
   it('follow the order of commits among concurrent writers, and never meet', async () => {
     const seen: string[] = [];
-    let writing = true;
+    const progress = { writing: true };
     // A reader that polls as a follower does: what it has passed may not change any more.
     const reader = (async () => {
       let position = '1970-01-01T00:00:00.000000Z';
-      for (let last = false; ; last = !writing) {
-        const page = await db('titles').where('updated_at', '>', position).orderBy('updated_at').pluck<string[]>('updated_at');
+      for (let last = false; ; last = !progress.writing) {
+        const page = await db('titles')
+          .where('updated_at', '>', position)
+          .orderBy('updated_at')
+          .pluck<string[]>('updated_at');
         seen.push(...page);
         position = page.at(-1) ?? position;
         if (last) return;
@@ -76,7 +79,7 @@ describe('the stamps of the feed', () => {
         }
       }),
     );
-    writing = false;
+    progress.writing = false;
     await reader;
     const all = await stamps();
     assert.equal(all.length, 4 * (50 + 17 * 5));
@@ -105,15 +108,20 @@ describe('the stamps of the feed', () => {
     await insert(db, 'there');
     const first = await db.transaction();
     await insert(first, 'first');
-    const blocked = [
-      () => db('titles').where({ svc_id: 'there' }).update({ title: 'New' }),
+    const writes: (() => Promise<unknown>)[] = [
+      async () => db('titles').where({ svc_id: 'there' }).update({ title: 'New' }),
       () => insert(db, 'new'),
-      () => db.raw("insert into titles (svc_id, media_type, title) values ('there', 'movie', 'x') on conflict do nothing"),
-      () => db('people').insert({ svc_id: 'q', name: 'Q' }),
-      () => db('people').update({ name: 'R' }),
-      () => db('people').delete(),
-      () => db('collections').insert({ svc_id: 'c', name: 'C' }),
-    ].map(async (write) => write());
+      async () => {
+        await db.raw(
+          "insert into titles (svc_id, media_type, title) values ('there', 'movie', 'x') on conflict do nothing",
+        );
+      },
+      async () => db('people').insert({ svc_id: 'q', name: 'Q' }),
+      async () => db('people').update({ name: 'R' }),
+      async () => db('people').delete(),
+      async () => db('collections').insert({ svc_id: 'c', name: 'C' }),
+    ];
+    const blocked = writes.map((write) => write());
     await eventually('all wait for the lock', async () => (await waitingWriters()) === blocked.length);
     // None of them holds the row that the first one now takes.
     await first('titles').where({ svc_id: 'there' }).update({ title: 'First' });
@@ -137,10 +145,10 @@ describe('the stamps of the feed', () => {
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     const rolledBack = await db.transaction();
     await insert(rolledBack, 'gone');
-    const gone = (await rolledBack('titles').first('updated_at')) as { updated_at: string };
+    const gone = await rolledBack('titles').pluck<string[]>('updated_at');
     await rolledBack.rollback();
     await insert(db, 'kept');
-    assert.equal(gone.updated_at, toRfc3339(ahead + 1n));
+    assert.deepEqual(gone, [toRfc3339(ahead + 1n)]);
     assert.equal(await stampOf('kept'), ahead + 2n);
   });
 

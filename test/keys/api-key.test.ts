@@ -4,9 +4,10 @@ import fc from 'fast-check';
 import { generateApiKey, hashApiKey, isWellFormedApiKey, redactApiKeys } from '../../src/keys/api-key.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const DIGITS = Array.from(BASE62);
 
 const base62 = (length: number) =>
-  fc.string({ unit: fc.constantFrom(...BASE62), minLength: length, maxLength: length });
+  fc.string({ unit: fc.constantFrom(...DIGITS), minLength: length, maxLength: length });
 
 /** Any key that could be made, its checksum by the model. */
 const anyKey = fc.tuple(base62(8), base62(32)).map(([id, secret]) => {
@@ -33,7 +34,7 @@ function modelChecksum(body: string): string {
 function modelIsWellFormed(text: string): boolean {
   const parts = text.split('_');
   const [scheme, id = '', rest = ''] = parts;
-  const isBase62 = (part: string) => [...part].every((character) => BASE62.includes(character));
+  const isBase62 = (part: string) => /^[0-9A-Za-z]*$/.test(part);
   return (
     parts.length === 3 &&
     scheme === 'svc' &&
@@ -73,9 +74,9 @@ describe('API keys', () => {
   });
 
   it('are well-formed exactly when the model says so', () => {
-    const nearlyKey = fc.tuple(anyKey, fc.nat(60), fc.string({ maxLength: 2 }), fc.nat(2)).map(
-      ([key, place, text, removed]) => key.slice(0, place) + text + key.slice(place + removed),
-    );
+    const nearlyKey = fc
+      .tuple(anyKey, fc.nat(60), fc.string({ maxLength: 2 }), fc.nat(2))
+      .map(([key, place, text, removed]) => key.slice(0, place) + text + key.slice(place + removed));
     fc.assert(
       fc.property(fc.oneof(anyKey, nearlyKey, fc.string()), (text) => {
         assert.equal(isWellFormedApiKey(text), modelIsWellFormed(text), text);
@@ -85,7 +86,7 @@ describe('API keys', () => {
   });
 
   it('are refused with one character changed', () => {
-    const character = fc.oneof(fc.constantFrom(...BASE62, '_', '-', ' '), fc.string({ minLength: 1, maxLength: 1 }));
+    const character = fc.oneof(fc.constantFrom(...DIGITS, '_', '-', ' '), fc.string({ minLength: 1, maxLength: 1 }));
     fc.assert(
       fc.property(anyKey, fc.nat(50), character, (key, place, other) => {
         fc.pre(key.charAt(place) !== other);
@@ -97,8 +98,13 @@ describe('API keys', () => {
 
   it('are refused with two neighbours swapped, one character left out, or one too many', () => {
     fc.assert(
-      fc.property(anyKey, fc.nat(49), fc.constantFrom(...BASE62), (key, place, extra) => {
-        const [before, a, b, after] = [key.slice(0, place), key.charAt(place), key.charAt(place + 1), key.slice(place + 2)];
+      fc.property(anyKey, fc.nat(49), fc.constantFrom(...DIGITS), (key, place, extra) => {
+        const [before, a, b, after] = [
+          key.slice(0, place),
+          key.charAt(place),
+          key.charAt(place + 1),
+          key.slice(place + 2),
+        ];
         if (a !== b) assert.equal(isWellFormedApiKey(before + b + a + after), false);
         assert.equal(isWellFormedApiKey(before + b + after), false);
         assert.equal(isWellFormedApiKey(before + a + extra + b + after), false);
@@ -109,7 +115,16 @@ describe('API keys', () => {
 
   it('are refused with anything around them', () => {
     const { key } = generateApiKey();
-    for (const text of [` ${key}`, `${key} `, `${key}\n`, `\n${key}`, `${key}\0`, `${key}${key}`, `"${key}"`, key.replace('svc', 'SVC')]) {
+    for (const text of [
+      ` ${key}`,
+      `${key} `,
+      `${key}\n`,
+      `\n${key}`,
+      `${key}\0`,
+      `${key}${key}`,
+      `"${key}"`,
+      key.replace('svc', 'SVC'),
+    ]) {
       assert.equal(isWellFormedApiKey(text), false, JSON.stringify(text));
     }
   });

@@ -117,7 +117,10 @@ describe('the times at which keys were last used', () => {
       await service.get('/api/v1/nope');
       await service.get('/api/v1/me', { headers: { 'x-api-key': 'wrong' } });
       await service.get('/api/v1/me', { headers: {} });
-      assert.ok(service.queries.every((sql) => sql.startsWith('select')), service.queries.join('\n'));
+      assert.ok(
+        service.queries.every((sql) => sql.startsWith('select')),
+        service.queries.join('\n'),
+      );
       assert.equal((await listKeys(service.db))[0]?.lastUsedAt, null);
       assert.equal(await service.lastUsed.flush(service.db), 1);
       assert.deepEqual(

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { toRfc3339, type Micros } from '../../src/catalog/timestamps.js';
 import type { Answer } from '../../src/contract.js';
 import type { Reply } from './request.js';
 
@@ -10,6 +11,26 @@ export async function addTitles(db: Knex, count: number, prefix = 'title'): Prom
        from generate_series(1, ?::integer) as i`,
     [prefix, count],
   );
+}
+
+/** Empties the titles, past the rule that they cannot be removed. The counts do not follow. */
+export async function removeTitles(db: Knex): Promise<void> {
+  await db.raw('begin; set local session_replication_role = replica; truncate titles; commit');
+}
+
+/** Puts a title into the feed at a time of one's own, past the rule that the database sets it. */
+export async function addTitleAt(db: Knex, svcId: string, stamp: Micros): Promise<void> {
+  await db.transaction(async (transaction) => {
+    await transaction.raw('set local session_replication_role = replica');
+    const at = toRfc3339(stamp);
+    await transaction('titles').insert({
+      svc_id: svcId,
+      media_type: 'movie',
+      title: 'T',
+      created_at: at,
+      updated_at: at,
+    });
+  });
 }
 
 /** The ids that {@link addTitles} gives, in order. */

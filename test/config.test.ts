@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { ConfigError, readConfig, SETTINGS } from '../src/config.js';
+
+const DEFAULTS = {
+  host: '127.0.0.1',
+  port: 8080,
+  databaseUrl: undefined,
+  databasePoolSize: 10,
+  dataDir: undefined,
+  logLevel: 'info',
+};
+
+/** The message about settings that cannot be used. */
+function complaint(environment: Record<string, string>): string {
+  try {
+    readConfig(environment);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  return assert.fail(`accepted: ${JSON.stringify(environment)}`);
+}
+
+describe('settings', () => {
+  it('have defaults, and take an empty or blank value as not set', () => {
+    assert.deepEqual(readConfig({}), DEFAULTS);
+    assert.deepEqual(readConfig(Object.fromEntries(SETTINGS.map(({ name }) => [name, '']))), DEFAULTS);
+    assert.deepEqual(readConfig(Object.fromEntries(SETTINGS.map(({ name }) => [name, ' \t ']))), DEFAULTS);
+    assert.deepEqual(readConfig({ UNKNOWN: 'x', port: '1', PORT: undefined }), DEFAULTS);
+  });
+
+  it('are read, without blanks around them', () => {
+    const config = readConfig({
+      HOST: ' 0.0.0.0 ',
+      PORT: '0',
+      DATABASE_URL: ' postgresql://u:p%40@db.example:5432/catalog?sslmode=require ',
+      DATABASE_POOL_SIZE: '1000',
+      DATA_DIR: './some where',
+      LOG_LEVEL: 'silent',
+    });
+    assert.deepEqual(config, {
+      host: '0.0.0.0',
+      port: 0,
+      databaseUrl: 'postgresql://u:p%40@db.example:5432/catalog?sslmode=require',
+      databasePoolSize: 1000,
+      dataDir: './some where',
+      logLevel: 'silent',
+    });
+    assert.ok(Object.isFrozen(config));
+  });
+
+  it('are complained about all at once, each by its name', () => {
+    assert.equal(
+      complaint({ HOST: 'a b', PORT: '65536', DATABASE_URL: 'mysql://x', DATABASE_POOL_SIZE: '1', LOG_LEVEL: 'INFO' }),
+      [
+        'These settings cannot be used:',
+        '  HOST must be an address or a host name such as 127.0.0.1, not "a b"',
+        '  PORT must be a whole number from 0 to 65535, not "65536"',
+        '  DATABASE_URL must be a URL such as postgres://user:password@host:5432/database',
+        '  DATABASE_POOL_SIZE must be a whole number from 2 to 1000, not "1"',
+        '  LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "INFO"',
+      ].join('\n'),
+    );
+  });
+
+  for (const [name, good, bad] of [
+    [
+      'HOST',
+      ['localhost', '::', '::1', 'fe80::1', 'catalog.example', '10.0.0.1'],
+      ['a/b', 'http://x', '[::1]', 'a,b', 'a\nb'],
+    ],
+    ['PORT', ['0', '1', '65535', '0080'], ['-1', '65536', '80.5', '1e3', '0x50', 'http', '8080 8081', '９']],
+    ['DATABASE_POOL_SIZE', ['2', '1000'], ['0', '1', '1001', 'many', '1e2']],
+    [
+      'DATABASE_URL',
+      ['postgres://h/d', 'postgresql://u@h:1/d'],
+      ['h', '/var/run', 'http://h/d', 'postgres//h', 'host=h dbname=d'],
+    ],
+    [
+      'LOG_LEVEL',
+      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+      ['Info', 'verbose', '30', 'toString', '__proto__'],
+    ],
+  ] as const) {
+    it(`are checked: ${name}`, () => {
+      for (const value of good) readConfig({ [name]: value });
+      for (const value of bad) {
+        const lines = complaint({ [name]: value }).split('\n');
+        assert.equal(lines.length, 2);
+        assert.ok(lines[1]?.startsWith(`  ${name} must be `), lines[1]);
+      }
+    });
+  }
+
+  it('never repeat a password', () => {
+    for (const url of ['postgre://u:hunter2@h/d', 'u:hunter2@h/d', 'postgres://u:hunter2@h:port/d', 'hunter2']) {
+      assert.ok(!complaint({ DATABASE_URL: url, PORT: 'x' }).includes('hunter2'));
+    }
+  });
+
+  it('are described, each once, in the order of their names being read', () => {
+    const names = SETTINGS.map(({ name }) => name);
+    assert.equal(new Set(names).size, names.length);
+    for (const setting of SETTINGS) {
+      assert.match(setting.name, /^[A-Z][A-Z_]*$/);
+      assert.ok(setting.description.length > 0 && setting.default.length > 0);
+    }
+  });
+});

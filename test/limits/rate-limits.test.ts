@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { setPlan } from '../../src/limits/plans.js';
+import { assertHeaders, assertProblem } from '../support/problem.js';
+import type { Reply, RequestOptions } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+
+describe('rate limits', () => {
+  let service: TestService;
+  let plans = 0;
+
+  before(async () => {
+    service = await startService();
+  });
+
+  after(() => service.stop());
+
+  async function newPlan(requestsPerMinute: number, requestsPerDay: number): Promise<string> {
+    const id = `plan${++plans}`;
+    await setPlan(service.db, id, { name: 'Plan', requestsPerMinute, requestsPerDay, commercialUse: false });
+    return id;
+  }
+
+  async function newDeveloper(): Promise<number> {
+    return (await createDeveloper(service.db, { projectName: 'P', attributionRequired: false })).id;
+  }
+
+  async function newKey(developerId: number, planId: string): Promise<string> {
+    return (await createKey(service.db, { developerId, planId })).key;
+  }
+
+  function ask(key: string, path = '/api/v1/stats', options: RequestOptions = {}): Promise<Reply> {
+    return service.get(path, { ...options, headers: { 'x-api-key': key, ...options.headers } });
+  }
+
+  /** What is left of the minute and of the day. */
+  function remaining({ headers }: Reply): number[] {
+    return [...String(headers.ratelimit).matchAll(/;r=(\d+);/g)].map(([, count]) => Number(count));
+  }
+
+  it('are told on every answer to a valid key, in the exact form', async () => {
+    const key = await newKey(await newDeveloper(), await newPlan(60, 10_000));
+    assertHeaders(await ask(key), {
+      'ratelimit-policy': '"minute";q=60;w=60, "day";q=10000;w=86400',
+      ratelimit: '"minute";r=59;t=60, "day";r=9999;t=86400',
+    });
+    const { headers } = await ask(key);
+    assert.match(String(headers.ratelimit), /^"minute";r=58;t=(?:60|59|58), "day";r=9998;t=86(?:400|399|398)$/);
+    assert.equal(headers['retry-after'], undefined);
+  });
+
+  it('refuse what is over the minute, say so, and let the client know when to come back', async () => {
+    const key = await newKey(await newDeveloper(), await newPlan(2, 10_000));
+    await ask(key);
+    await ask(key);
+    const reply = await ask(key, '/api/v1/me');
+    const retryAfter = String(reply.headers['retry-after']);
+    assertProblem(reply, 'rate_limit_exceeded', {
+      type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+      detail: `The plan's requests per minute are used up. Wait ${retryAfter} s, as Retry-After says, and try again.`,
+      members: { 'violated-policies': ['minute'] },
+      headers: { vary: 'Authorization, X-API-Key', 'ratelimit-policy': '"minute";q=2;w=60, "day";q=10000;w=86400' },
+    });
+    assert.match(retryAfter, /^(?:60|5\d)$/);
+    assert.match(
+      String(reply.headers.ratelimit),
+      new RegExp(`^"minute";r=0;t=${retryAfter}, "day";r=9998;t=86[34]\\d\\d$`),
+    );
+    assert.deepEqual((await ask(key, '/api/v1/me', { method: 'HEAD' })).status, 429);
+  });
+
+  it('refuse what is over the day, and charge the minute nothing for it', async () => {
+    const key = await newKey(await newDeveloper(), await newPlan(100, 2));
+    await ask(key);
+    await ask(key);
+    for (let i = 0; i < 3; i += 1) {
+      const reply = await ask(key);
+      assertProblem(reply, 'rate_limit_exceeded', {
+        type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+        detail: /^The plan's requests per day are used up\. Wait 86\d\d\d s,/,
+        members: { 'violated-policies': ['day'] },
+      });
+      assert.deepEqual(remaining(reply), [98, 0]);
+      assert.match(String(reply.headers['retry-after']), /^86[34]\d\d$/);
+    }
+  });
+
+  it('name both where both are used up, and the longer wait', async () => {
+    const key = await newKey(await newDeveloper(), await newPlan(1, 1));
+    await ask(key);
+    const reply = await ask(key);
+    assertProblem(reply, 'rate_limit_exceeded', {
+      type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+      detail: /^The plan's requests per minute and per day are used up\./,
+      members: { 'violated-policies': ['minute', 'day'] },
+    });
+    assert.match(String(reply.headers['retry-after']), /^86[34]\d\d$/);
+  });
+
+  it('serve exactly the plan’s number of concurrent requests over two keys of one developer', async () => {
+    const developer = await newDeveloper();
+    const plan = await newPlan(20, 1_000);
+    const keys = [await newKey(developer, plan), await newKey(developer, plan)];
+    const replies = await Promise.all(Array.from({ length: 60 }, (_, i) => ask(keys[i % 2] ?? '')));
+    assert.equal(replies.filter(({ status }) => status === 200).length, 20);
+    assert.equal(replies.filter(({ status }) => status === 429).length, 40);
+    const third = await newKey(developer, plan);
+    assert.equal((await ask(third)).status, 429);
+    assert.deepEqual(remaining(await ask(third)), [0, 980]);
+  });
+
+  it('count developers, and the plans of one developer, apart', async () => {
+    const plan = await newPlan(1, 10);
+    const [one, two] = [await newDeveloper(), await newDeveloper()];
+    const keys = [await newKey(one, plan), await newKey(two, plan), await newKey(one, await newPlan(1, 10))];
+    for (const key of keys) assert.equal((await ask(key)).status, 200);
+    for (const key of keys) assert.equal((await ask(key)).status, 429);
+  });
+
+  it('count every answer to a valid key, and nothing else', async () => {
+    const developer = await newDeveloper();
+    const plan = await newPlan(100, 1_000);
+    const key = await newKey(developer, plan);
+    const etag = (await ask(key)).headers.etag ?? '';
+    let left = 99;
+    for (const [path, options, status] of [
+      ['/api/v1/stats', { headers: { 'if-none-match': etag } }, 304],
+      ['/api/v1/stats', { method: 'HEAD' }, 200],
+      ['/api/v1/nope', {}, 404],
+      ['/api/v1/titles/none', {}, 404],
+      ['/api/v1/changes', {}, 400],
+      ['/api/v1/stats?%zz', {}, 400],
+      ['/api/v1/me', { method: 'DELETE' }, 405],
+    ] as const) {
+      const reply = await ask(key, path, options);
+      assert.equal(reply.status, status, path);
+      left -= 1;
+      assert.deepEqual(remaining(reply), [left, left + 900], path);
+    }
+    // None of these belongs to the developer, or to the API.
+    assert.equal((await ask(`${key}x`)).status, 401);
+    assert.equal((await service.get('/api/v1/stats', { headers: {} })).status, 401);
+    assert.equal((await ask(key, '/api/v1/stats?api_key=other')).status, 401);
+    assert.equal((await ask(key, '/livez')).status, 200);
+    assert.equal((await ask(key, '/nope')).status, 404);
+    const revoked = await newKey(developer, plan);
+    await revokeKey(service.db, revoked.slice(0, 12));
+    assert.equal((await ask(revoked)).status, 401);
+    assert.deepEqual(remaining(await ask(key)), [left - 1, left - 1 + 900]);
+  });
+
+  it('follow a changed plan from the next request on, and a key that is moved to another', async () => {
+    const plan = await newPlan(2, 100);
+    const key = await newKey(await newDeveloper(), plan);
+    assert.deepEqual([(await ask(key)).status, (await ask(key)).status, (await ask(key)).status], [200, 200, 429]);
+    await setPlan(service.db, plan, { requestsPerMinute: 5 });
+    const reply = await ask(key);
+    assert.equal(reply.status, 200);
+    assertHeaders(reply, { 'ratelimit-policy': '"minute";q=5;w=60, "day";q=100;w=86400' });
+    assert.deepEqual(remaining(reply), [2, 97]);
+    await setPlan(service.db, plan, { requestsPerMinute: 1, requestsPerDay: 50 });
+    assert.equal((await ask(key)).status, 429);
+    await service
+      .db('api_keys')
+      .where({ prefix: key.slice(0, 12) })
+      .update({ plan_id: 'pro' });
+    assert.deepEqual(remaining(await ask(key)), [599, 249_999]);
+  });
+
+  it('come before the operation: over the limit, no path and no parameter is looked at', async () => {
+    const key = await newKey(await newDeveloper(), await newPlan(1, 10));
+    await ask(key);
+    const queries = service.queries.length;
+    for (const path of ['/api/v1/nope', '/api/v1/changes', '/api/v1/titles/%zz', '/api/v1/stats']) {
+      assert.equal((await ask(key, path)).status, 429);
+      assert.equal((await ask(key, path, { method: 'POST' })).status, 429);
+    }
+    assert.equal(service.queries.length, queries + 8); // for the key
+  });
+});
