@@ -64,7 +64,7 @@ describe('since', () => {
         assert.deepEqual(error.members, { oldest_since: 1792626005.123456 });
         assert.match(
           error.detail,
-          /^since is more than 30 days in the past\. .*oldest_since is the oldest value accepted/,
+          /^since is more than 30 days in the past, .*oldest_since, the oldest value accepted/,
         );
         return true;
       },
