@@ -19,12 +19,16 @@ import { originForm, requireHost } from './http/request-target.js';
 import { callerOf, type RequestContext } from './http/state.js';
 import type { LastUsed } from './keys/last-used.js';
 import type { PlanLimiter } from './limits/plan-limiter.js';
+import type { Read } from './platform/replica.js';
 
 /** What the application is made of. */
 export interface AppParts {
   /** The text of `openapi.yaml`. */
   readonly contract: string;
+  /** The primary. */
   readonly db: Knex;
+  /** For what may be read from a replica. */
+  readonly read: Read;
   readonly limiter: PlanLimiter;
   readonly lastUsed: LastUsed;
   readonly log: Logger;
@@ -44,7 +48,7 @@ const REQUEST_DEADLINE_MS = 900;
 export async function createApp(parts: AppParts): Promise<Koa> {
   const { db, limiter, lastUsed, log, now } = parts;
   const contract = parse(parts.contract) as Document;
-  const dispatch = await createDispatch(contract, { db, now });
+  const dispatch = await createDispatch(contract, { db, read: parts.read, now });
   const operational = operationalRoutes({
     contract: { yaml: parts.contract, json: JSON.stringify(contract) },
     readyTimeoutMs: REQUEST_DEADLINE_MS,

@@ -15,6 +15,11 @@ export const SETTINGS = [
     default: 'the embedded PostgreSQL',
     description: 'PostgreSQL to use, postgres://user:password@host:port/database',
   },
+  {
+    name: 'DATABASE_READ_URL',
+    default: 'none',
+    description: 'streaming replica of DATABASE_URL that feed, counts and title lookups read from',
+  },
   { name: 'DATABASE_POOL_SIZE', default: '10', description: 'most database connections of one server process' },
   { name: 'DATA_DIR', default: '.data in the checkout', description: 'folder of the embedded PostgreSQL' },
   { name: 'LOG_LEVEL', default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' },
@@ -30,6 +35,8 @@ export interface Config {
   readonly port: number;
   /** Undefined for the embedded PostgreSQL. May hold a password: never printed. */
   readonly databaseUrl: string | undefined;
+  /** Undefined for none. May hold a password: never printed. */
+  readonly databaseReadUrl: string | undefined;
   readonly databasePoolSize: number;
   /** Undefined for the place that the embedded PostgreSQL chooses. */
   readonly dataDir: string | undefined;
@@ -64,10 +71,14 @@ export function readConfig(environment: Environment): Config {
     host: setting('HOST', '127.0.0.1', hostName),
     port: setting('PORT', 8080, wholeNumber(0, 65_535)),
     databaseUrl: setting<string | undefined>('DATABASE_URL', undefined, postgresUrl),
+    databaseReadUrl: setting<string | undefined>('DATABASE_READ_URL', undefined, postgresUrl),
     databasePoolSize: setting('DATABASE_POOL_SIZE', 10, wholeNumber(2, 1000)),
     dataDir: setting<string | undefined>('DATA_DIR', undefined, String),
     logLevel: setting('LOG_LEVEL', 'info', logLevel),
   };
+  if (config.databaseReadUrl !== undefined && config.databaseUrl === undefined) {
+    problems.push('  DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set');
+  }
   if (problems.length > 0) {
     throw new ConfigError(['These settings cannot be used:', ...problems].join('\n'));
   }

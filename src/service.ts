@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { createApp } from './app.js';
 import { systemClock } from './catalog/timestamps.js';
@@ -7,12 +8,20 @@ import { close, createHttpServer, listen } from './http/server.js';
 import { LastUsed } from './keys/last-used.js';
 import { PlanLimiter } from './limits/plan-limiter.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
+import { openDatabase } from './platform/database.js';
+import { readFrom, ReplicaReader } from './platform/replica.js';
 
 /** How often the times at which keys were last used are written down, in milliseconds. */
 const LAST_USED_FLUSH_INTERVAL_MS = 10_000;
 
 /** Bound on a connection from the pool and on a statement, in milliseconds; less than the bound on a request. */
 const DATABASE_TIMEOUT_MS = 800;
+
+/**
+ * The same for a replica, in milliseconds: short, so that the primary still has its time within the bound on a request
+ * when the replica does not answer.
+ */
+const REPLICA_TIMEOUT_MS = 300;
 
 /** How long requests in flight may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
@@ -73,11 +82,13 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
 
 async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<RunningService> {
   const { db } = database;
+  const replica = openReplica(config, log, db);
   const lastUsed = new LastUsed();
   let stopping: Promise<void> | undefined;
   const app = await createApp({
     contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
+    read: replica?.reader.read ?? readFrom(db),
     limiter: new PlanLimiter(),
     lastUsed,
     log,
@@ -103,10 +114,27 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     clearInterval(flushing);
     await close(server, SHUTDOWN_GRACE_MS);
     await flush();
+    await replica?.pool.destroy();
     await database.close();
     log.info('stopped');
   }
   return { url, stop: () => (stopping ??= stop()) };
+}
+
+function openReplica(config: Config, log: Logger, primary: Knex): { pool: Knex; reader: ReplicaReader } | undefined {
+  if (config.databaseReadUrl === undefined) return undefined;
+  const pool = openDatabase({
+    address: config.databaseReadUrl,
+    applicationName: 'catalog serve (replica)',
+    poolSize: config.databasePoolSize,
+    acquireTimeoutMs: REPLICA_TIMEOUT_MS,
+    statementTimeoutMs: REPLICA_TIMEOUT_MS,
+  });
+  const reader = new ReplicaReader(primary, pool, (state, error) => {
+    if (state === 'lost') log.warn({ err: error }, 'replica lost: reading from the primary');
+    else log.info('replica back');
+  });
+  return { pool, reader };
 }
 
 /** The address to name in a URL: a wildcard is no address that one can call. */

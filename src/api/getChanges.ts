@@ -4,7 +4,7 @@ import { toSeconds } from '../catalog/timestamps.js';
 import type { Handler } from './handler.js';
 
 /** A page of the feed of changes. */
-export const getChanges: Handler<'getChanges'> = async ({ db, now }, { search }) => {
-  const page = await getChangesPage(db, parseSince(search.getAll('since')), now());
+export const getChanges: Handler<'getChanges'> = async ({ db, read, now }, { search }) => {
+  const page = await getChangesPage(db, read, parseSince(search.getAll('since')), now());
   return { data: [...page.entries], meta: { has_more: page.hasMore, next_since: toSeconds(page.nextSince) } };
 };

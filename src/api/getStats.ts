@@ -2,7 +2,7 @@ import { readCounts } from '../catalog/counts.js';
 import type { Handler } from './handler.js';
 
 /** The totals of the catalogue. */
-export const getStats: Handler<'getStats'> = async ({ db }) => {
-  const { collections, ...counts } = await readCounts(db);
+export const getStats: Handler<'getStats'> = async ({ read }) => {
+  const { collections, ...counts } = await read(readCounts);
   return { data: { ...counts, svc_collections: collections } };
 };

@@ -3,8 +3,12 @@ import { Problem } from '../errors.js';
 import type { Handler } from './handler.js';
 
 /** One title by its id. */
-export const getTitle: Handler<'getTitle'> = async ({ db }, { path }) => {
-  const title = await findTitle(db, path.title_id);
+export const getTitle: Handler<'getTitle'> = async ({ read }, { path }) => {
+  const title = await read(
+    (db) => findTitle(db, path.title_id),
+    // A replica may not have yet what a mirror has read of elsewhere.
+    (found) => found !== undefined,
+  );
   if (title === undefined) throw new Problem('title_not_found', 'The catalogue has no title with this id.');
   return { data: title };
 };

@@ -2,10 +2,14 @@ import type { Knex } from 'knex';
 import type { Micros } from '../catalog/timestamps.js';
 import type { Answer, OperationId, PathParameters, QueryParameters } from '../contract.js';
 import type { Caller } from '../keys/callers.js';
+import type { Read } from '../platform/replica.js';
 
 /** What operations work with. */
 export interface Dependencies {
+  /** The primary. */
   readonly db: Knex;
+  /** Reads that may come from a replica, and so may be a little behind. */
+  readonly read: Read;
   /** The clock of this process. */
   readonly now: () => Micros;
 }

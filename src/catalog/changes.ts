@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { Read } from '../platform/replica.js';
 import { newestStamp, readFeed, readQuietClock, type FeedEntry } from './feed.js';
 import { requireWithinWindow, WINDOW } from './since.js';
 import { fromRfc3339, MICROS_PER_SECOND, type Micros } from './timestamps.js';
@@ -28,16 +29,19 @@ export interface ChangesPage {
 /**
  * Answers a follower: what changed after a position, oldest first, at most a page.
  *
+ * @param db - the primary: only it knows its clock and whether a writer is at work
+ * @param read - for the usual page, which a replica gives as well: replay follows the order of commits, so a replica has
+ *   all entries up to its newest one
  * @param now - this process's clock
  * @throws Problem since_out_of_window, invalid_since
  */
-export async function getChangesPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
+export async function getChangesPage(db: Knex, read: Read, since: Micros, now: Micros): Promise<ChangesPage> {
   // Only a position ahead of the clock needs to be held against the feed; the usual request is spared the query.
   const newest = since > now ? ((await newestStamp(db)) ?? 0n) : 0n;
   requireWithinWindow(since, now, newest);
 
   if (since > now && since > newest) return pageAhead(db, newest, now);
-  return since < now - AGEING ? agedPage(db, since, now) : freshPage(db, since);
+  return since < now - AGEING ? agedPage(db, since, now) : read((either) => freshPage(either, since));
 }
 
 /**

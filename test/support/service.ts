@@ -11,6 +11,7 @@ import { createKey } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { PlanLimiter } from '../../src/limits/plan-limiter.js';
 import { openDatabase } from '../../src/platform/database.js';
+import { readFrom } from '../../src/platform/replica.js';
 import { createLog } from '../../src/platform/log.js';
 import { createTestDatabase } from './postgres.js';
 import { send, type Reply, type RequestOptions } from './request.js';
@@ -96,6 +97,7 @@ async function serveApp(db: Knex, lastUsed: LastUsed, log: Logger, options: Test
   const app = await createApp({
     contract: await readFile(new URL('../../openapi.yaml', import.meta.url), 'utf8'),
     db,
+    read: readFrom(db),
     limiter: new PlanLimiter(),
     lastUsed,
     log,

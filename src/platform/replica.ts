@@ -1,0 +1,60 @@
+import type { Knex } from 'knex';
+
+/**
+ * Runs a query where it may be answered a little behind the primary.
+ *
+ * @param isEnough - what a replica answers may be too old to be of use; the primary is asked then
+ */
+export type Read = <T>(query: (db: Knex) => Promise<T>, isEnough?: (result: T) => boolean) => Promise<T>;
+
+/** Reads from the primary alone. */
+export function readFrom(primary: Knex): Read {
+  return (query) => query(primary);
+}
+
+/** After a failure the replica is left alone for this long before one query tries it again, in milliseconds. */
+const RETRY_AFTER_MS = 5_000;
+
+/** Told when the replica is given up (with the reason) and when it answers again. */
+export type ReplicaListener = (state: 'lost' | 'back', error?: unknown) => void;
+
+/**
+ * Reads from a replica of the database as long as it answers, and from the primary otherwise.
+ *
+ * Whatever goes wrong on the replica is tried on the primary: an outage, a query cancelled because replay needed its rows
+ * (SQLSTATE 40001), a migration that has not arrived there yet. A mistake of ours fails there as well, and is told then.
+ *
+ * The replica's bounds must leave the primary time to answer within the bound of a request.
+ */
+export class ReplicaReader {
+  /** When the replica may be tried again; 0 while it answers. */
+  #retryAt = 0;
+
+  constructor(
+    private readonly primary: Knex,
+    private readonly replica: Knex,
+    private readonly onChange: ReplicaListener,
+  ) {}
+
+  readonly read: Read = async (query, isEnough = () => true) => {
+    const lost = this.#retryAt > 0;
+    if (lost) {
+      if (performance.now() < this.#retryAt) return query(this.primary);
+      // Only this query waits for it; those that come meanwhile do not.
+      this.#retryAt = performance.now() + RETRY_AFTER_MS;
+    }
+    let result;
+    try {
+      result = await query(this.replica);
+    } catch (error) {
+      if (!lost) this.onChange('lost', error);
+      this.#retryAt = performance.now() + RETRY_AFTER_MS;
+      return query(this.primary);
+    }
+    if (lost) {
+      this.#retryAt = 0;
+      this.onChange('back');
+    }
+    return isEnough(result) ? result : query(this.primary);
+  };
+}
