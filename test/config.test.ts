@@ -5,6 +5,7 @@ const DEFAULTS = {
   host: '127.0.0.1',
   port: 8080,
   databaseUrl: undefined,
+  databaseReadUrl: undefined,
   databasePoolSize: 10,
   dataDir: undefined,
   logLevel: 'info',
@@ -34,6 +35,7 @@ describe('settings', () => {
       HOST: ' 0.0.0.0 ',
       PORT: '0',
       DATABASE_URL: ' postgresql://u:p%40@db.example:5432/catalog?sslmode=require ',
+      DATABASE_READ_URL: 'postgres://replica/catalog',
       DATABASE_POOL_SIZE: '1000',
       DATA_DIR: './some where',
       LOG_LEVEL: 'silent',
@@ -42,11 +44,19 @@ describe('settings', () => {
       host: '0.0.0.0',
       port: 0,
       databaseUrl: 'postgresql://u:p%40@db.example:5432/catalog?sslmode=require',
+      databaseReadUrl: 'postgres://replica/catalog',
       databasePoolSize: 1000,
       dataDir: './some where',
       logLevel: 'silent',
     });
     assert.ok(Object.isFrozen(config));
+  });
+
+  it('name a replica only beside its primary', () => {
+    assert.equal(
+      complaint({ DATABASE_READ_URL: 'postgres://u:s3cret@replica/catalog' }),
+      'These settings cannot be used:\n  DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set',
+    );
   });
 
   it('are complained about all at once, each by its name', () => {

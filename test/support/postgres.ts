@@ -18,6 +18,8 @@ export interface TestDatabase {
 
 /** A server of its own, for tests that take it away. It is stopped and removed with the test run at the latest. */
 export interface TestPostgres {
+  /** Where its data directory is. */
+  readonly folder: string;
   /** A migrated database. The same after a restart. */
   readonly url: string;
   /** Stops the server in order. */
@@ -69,6 +71,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   await runSql(await urlOf(cluster, 'postgres'), `create database ${database}`);
   await migrateDatabase(url);
   return {
+    folder: cluster.dataDirectory,
     url,
     stop: (mode) => cluster.stop(mode),
     async restart() {
@@ -100,7 +103,13 @@ async function startShared(): Promise<SharedServer> {
 }
 
 async function startCluster(): Promise<Cluster> {
-  const folder = await temporaryFolder();
+  const cluster = await clusterIn(await temporaryFolder());
+  await cluster.ensureRunning();
+  return cluster;
+}
+
+/** The cluster of a folder, not yet started. */
+export async function clusterIn(folder: string): Promise<Cluster> {
   const isRoot = runningAsRoot();
   const directory = await chooseDataDirectory({
     packageRoot: folder,
@@ -108,14 +117,12 @@ async function startCluster(): Promise<Cluster> {
     isRoot,
     systemDirectory: SYSTEM_DIRECTORY,
   });
-  const cluster = new Cluster(directory, async () =>
+  return new Cluster(directory, async () =>
     prepareBinaries(await findNativePackage(), directory.account, isRoot ? SYSTEM_DIRECTORY : folder),
   );
-  await cluster.ensureRunning();
-  return cluster;
 }
 
-async function urlOf(cluster: Cluster, database: string): Promise<string> {
+export async function urlOf(cluster: Cluster, database: string): Promise<string> {
   const { host, port, user, password } = await cluster.address();
   return `postgres://${user}:${password}@${host}:${port}/${database}`;
 }

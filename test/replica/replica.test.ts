@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey, revokeKey, type KeyRecord } from '../../src/keys/keys.js';
+import { openDatabase } from '../../src/platform/database.js';
+import { eventually } from '../support/eventually.js';
+import { startPostgres, type TestPostgres } from '../support/postgres.js';
+import { startServer, type ServerProcess } from '../support/program.js';
+import { startReplica, type TestReplica } from '../support/replica.js';
+import { send, type Reply } from '../support/request.js';
+
+describe('reading from a replica', () => {
+  let primary: TestPostgres;
+  let replica: TestReplica;
+  let db: Knex;
+  let server: ServerProcess;
+  let developerId: number;
+  let key: string;
+
+  before(async () => {
+    primary = await startPostgres();
+    db = openDatabase({
+      address: primary.url,
+      applicationName: 'test',
+      poolSize: 2,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+    developerId = (await createDeveloper(db, { projectName: 'Replica', attributionRequired: false })).id;
+    key = (await createTestKey()).key;
+    await insertTitle('before');
+    replica = await startReplica(primary);
+    server = await startServer({ DATABASE_URL: primary.url, DATABASE_READ_URL: replica.url });
+  });
+
+  after(async () => {
+    await server.stop();
+    await db.destroy();
+  });
+
+  function createTestKey(): Promise<KeyRecord & { key: string }> {
+    return createKey(db, { developerId, planId: 'scale' });
+  }
+
+  async function insertTitle(svcId: string): Promise<void> {
+    await db('titles').insert({ svc_id: svcId, media_type: 'movie', title: svcId });
+  }
+
+  function get(path: string, as = key): Promise<Reply> {
+    return send(server.url, `/api/v1${path}`, { headers: { authorization: `Bearer ${as}` } });
+  }
+
+  async function titles(): Promise<number> {
+    return ((await get('/stats')).json as { data: { titles: number } }).data.titles;
+  }
+
+  async function followed(since: number): Promise<string[]> {
+    const { status, json } = await get(`/changes?since=${since}`);
+    assert.equal(status, 200);
+    return (json as { data: { svc_id: string }[] }).data.map(({ svc_id }) => svc_id);
+  }
+
+  function logLines(message: string): number {
+    return server.output.stdout.split(`"msg":"${message}`).length - 1;
+  }
+
+  const hourAgo = Math.floor(Date.now() / 1000) - 3600;
+  const weeksAgo = Math.floor(Date.now() / 1000) - 20 * 86_400;
+
+  it('takes feed and counts from the replica, and looks up on the primary what the replica lacks', async () => {
+    await replica.pauseReplay();
+    await insertTitle('unreplayed');
+    assert.deepEqual(await followed(hourAgo), ['before']);
+    assert.equal(await titles(), 1);
+    assert.equal((await get('/titles/unreplayed')).status, 200);
+    assert.equal((await get('/titles/nowhere')).status, 404);
+
+    await replica.resumeReplay();
+    await replica.caughtUp();
+    assert.deepEqual(await followed(hourAgo), ['before', 'unreplayed']);
+    assert.equal(await titles(), 2);
+  });
+
+  it('asks the primary where a position may be moved up, as only it knows who is writing', async () => {
+    await replica.pauseReplay();
+    await insertTitle('moved');
+    assert.deepEqual(await followed(weeksAgo), ['before', 'unreplayed', 'moved']);
+    await replica.resumeReplay();
+    await replica.caughtUp();
+  });
+
+  it('refuses a revoked key at once although the replica has not heard of it', async () => {
+    const record = await createTestKey();
+    await replica.caughtUp();
+    assert.equal((await get('/stats', record.key)).status, 200);
+    await replica.pauseReplay();
+    await revokeKey(db, record.prefix);
+    assert.equal((await get('/stats', record.key)).status, 401);
+    await replica.resumeReplay();
+  });
+
+  it('falls back to the primary when the replica is dead, and returns to it', async () => {
+    await replica.kill();
+    await insertTitle('while-dead');
+    for (let request = 0; request < 20; request += 1) {
+      assert.equal((await followed(hourAgo)).at(-1), 'while-dead');
+    }
+    assert.equal(logLines('replica lost'), 1);
+
+    await replica.restart();
+    await eventually('the replica is used again', async () => {
+      await get('/stats');
+      return logLines('replica back') === 1;
+    });
+    await replica.caughtUp();
+    await replica.pauseReplay();
+    await insertTitle('after-return');
+    assert.equal((await followed(hourAgo)).at(-1), 'while-dead');
+    await replica.resumeReplay();
+  });
+
+  it('falls back within the bound of a request when the replica is frozen', async () => {
+    await replica.caughtUp();
+    replica.freeze();
+    try {
+      for (const path of [`/changes?since=${hourAgo}`, '/stats', '/titles/before']) {
+        assert.equal((await get(path)).status, 200, path);
+      }
+    } finally {
+      replica.thaw();
+    }
+    await eventually('the replica is used again', async () => {
+      await get('/stats');
+      return logLines('replica back') === 2;
+    });
+    assert.equal(logLines('replica lost'), 2);
+  });
+});
