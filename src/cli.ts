@@ -29,6 +29,11 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
+// Whoever read the output has left (`| head`): there is nobody to go on for.
+process.stdout.on('error', () => {
+  stopping.abort();
+});
+
 const base: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'> = {
   packageRoot: PACKAGE_ROOT,
   pid: process.pid,
