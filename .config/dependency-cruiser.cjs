@@ -9,6 +9,7 @@ const levels = [
   { name: 'domain', path: '^src/(keys|catalog|developers|limits)/' },
   { name: 'api', path: '^src/api/' },
   { name: 'http', path: '^src/(http/|app[.]ts$)' },
+  { name: 'follower', path: '^src/follower/' },
   { name: 'programs', path: '^src/(commands/|(service|cli)[.]ts$)' },
 ];
 
@@ -53,6 +54,13 @@ module.exports = {
       comment: 'errors, contract and config know nothing of one another.',
       from: { path: levels[0].path },
       to: { path: levels[0].path },
+    },
+    {
+      name: 'follower-outside',
+      severity: 'error',
+      comment: 'The follower is a client: it knows the service by its contract alone, as anybody else does.',
+      from: { path: '^src/follower/' },
+      to: { path: '^src/', pathNot: '^src/(follower/|(errors|contract)[.]ts$)' },
     },
     {
       name: 'http-below-app',

@@ -4,6 +4,7 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { connectForCommand, type CommandContext } from './commands/context.js';
 import { registerDevelopers } from './commands/developers.js';
+import { registerFollow } from './commands/follow.js';
 import { registerImport } from './commands/import.js';
 import { registerKeys } from './commands/keys.js';
 import { registerMigrate } from './commands/migrate.js';
@@ -17,6 +18,9 @@ import { isDatabaseUnavailable } from './platform/database.js';
 /** Exit codes: what was asked for could not be done; it was not asked for in a way that makes sense. */
 const EXIT_FAILED = 1;
 const EXIT_MISUSE = 2;
+
+/** How long output may take to leave the process once it was asked to end, in milliseconds. */
+const LAST_OUTPUT_MS = 1_000;
 
 const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
@@ -46,6 +50,7 @@ const context: CommandContext = {
   stdout: process.stdout,
   stderr: process.stderr,
   signal: stopping.signal,
+  clientKey: () => process.env.CATALOG_API_KEY?.trim() ?? '',
   withDatabase: async (use) => {
     const database = await connectForCommand(base, { migrate: false });
     try {
@@ -66,6 +71,7 @@ for (const register of [
   registerServe,
   registerMigrate,
   registerImport,
+  registerFollow,
   registerPlans,
   registerDevelopers,
   registerKeys,
@@ -79,6 +85,8 @@ try {
 } catch (error) {
   process.exitCode = report(error);
 }
+// What is then still unwritten waits for a reader of the pipe that does not read, and would keep the process for ever.
+if (stopping.signal.aborted) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();
 
 /** Says what went wrong on stderr. @returns the exit code */
 function report(error: unknown): number {

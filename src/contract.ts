@@ -1,10 +1,20 @@
-import type { operations } from '../generated/openapi.js';
+import type { operations, paths } from '../generated/openapi.js';
+
+/** A path of the contract. */
+export type Path = keyof paths;
 
 /** An operation of the contract, by its operationId. */
 export type OperationId = keyof operations;
 
 /** The body of an operation's answer when all went well. */
 export type Answer<Id extends OperationId> = operations[Id]['responses'][200]['content']['application/json'];
+
+/** The body of an operation's answer when it is refused, of whatever status. */
+export type Refusal<Id extends OperationId> = ProblemBody<
+  operations[Id]['responses'][keyof operations[Id]['responses']]
+>;
+
+type ProblemBody<Response> = Response extends { content: { 'application/problem+json': infer Body } } ? Body : never;
 
 /** The path parameters of an operation, validated. */
 export type PathParameters<Id extends OperationId> = Parameters<Id, 'path'>;

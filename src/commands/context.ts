@@ -7,12 +7,14 @@ import { connectDatabase, type ConnectedDatabase } from '../platform/connect.js'
 /** What a command may use of the process that runs it. */
 export interface CommandContext {
   readonly stdin: Readable;
-  readonly stdout: Writable & { readonly isTTY?: boolean };
+  readonly stdout: Writable & { readonly isTTY?: boolean; readonly fd?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly packageRoot: string;
   readonly pid: number;
   /** Aborted when the process is asked to end (SIGINT, SIGTERM). */
   readonly signal: AbortSignal;
+  /** The API key with which to call a service, from CATALOG_API_KEY; empty when it is not set. */
+  readonly clientKey: () => string;
   /** The settings. @throws OperatorError when some are wrong */
   readonly config: () => Config;
   /** Runs something on the service's database, started and migrated as needed, and lets go of it afterwards. */

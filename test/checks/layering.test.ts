@@ -32,10 +32,12 @@ const SOUND: Record<string, string> = {
   'src/api/getTitle.ts': "import '../catalog/titles.js'; import '../keys/keys.js';",
   'src/http/listen.ts': "import 'node:http';",
   'src/app.ts': "import 'koa'; import './api/index.js'; import './http/listen.js';",
+  'src/follower/follow.ts': "import '../contract.js'; import '../errors.js';",
+  'src/commands/follow.ts': "import '../follower/follow.js';",
   'src/commands/serve.ts': "import '../service.js';",
   'src/commands/developers.ts': "import '../developers/developers.js';",
   'src/service.ts': "import './app.js';",
-  'src/cli.ts': "import './commands/developers.js'; import './commands/serve.js';",
+  'src/cli.ts': "import './commands/developers.js'; import './commands/follow.js'; import './commands/serve.js';",
 };
 
 /** Files that the breaches below import. */
@@ -58,6 +60,8 @@ const BREACHES: readonly (readonly [rule: string, file: string, line: string, to
   ['upward-from-domain', 'src/limits/plans.ts', "import '../api/getTitle.js';", 'src/api/getTitle.ts'],
   ['upward-from-api', 'src/api/getTitle.ts', "export const load = () => import('../app.js');", 'src/app.ts'],
   ['upward-from-http', 'src/http/listen.ts', "export * from '../commands/serve.js';", 'src/commands/serve.ts'],
+  ['upward-from-follower', 'src/follower/follow.ts', "import '../commands/serve.js';", 'src/commands/serve.ts'],
+  ['follower-outside', 'src/follower/follow.ts', "import '../catalog/feed.js';", 'src/catalog/feed.ts'],
   ['ground-apart', 'src/contract.ts', "import './errors.js';", 'src/errors.ts'],
   ['domain-catalog-alone', 'src/catalog/titles.ts', "import '../keys/keys.js';", 'src/keys/keys.ts'],
   ['domain-keys-alone', 'src/keys/keys.ts', "import '../catalog/titles.js';", 'src/catalog/titles.ts'],

@@ -8,6 +8,7 @@ const COMMANDS = [
   'serve',
   'migrate',
   'import',
+  'follow',
   'plans list',
   'plans set',
   'developers create',

@@ -70,6 +70,7 @@ describe('catalog import', () => {
       packageRoot: '',
       pid: 0,
       signal: new AbortController().signal,
+      clientKey: () => '',
       config: () => assert.fail(),
       withDatabase: (use) => use(catalogue.db),
     });

@@ -29,7 +29,7 @@ export interface RunningProgram {
 }
 
 /** Starts the built program with these settings and no others. */
-function startProgram(args: readonly string[], environment: Environment): RunningProgram {
+export function startProgram(args: readonly string[], environment: Environment): RunningProgram {
   const child = spawn(process.execPath, [CLI, ...args], {
     env: { PATH: process.env.PATH, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -1,0 +1,114 @@
+import { InvalidArgumentError } from 'commander';
+import { OperatorError } from '../errors.js';
+import { createClient, parseBaseUrl } from '../follower/client.js';
+import { follow } from '../follower/follow.js';
+import { endBrokenLine, writeLines } from '../follower/lines.js';
+import { showPosition } from '../follower/printable.js';
+import { openState, type FollowerState } from '../follower/state.js';
+import type { CommandContext, RegisterCommand } from './context.js';
+import { printLine } from './output.js';
+
+interface FollowFlags {
+  readonly baseUrl: string;
+  readonly state: string;
+  readonly since?: number;
+  readonly interval: number;
+  readonly once?: boolean;
+}
+
+/** Seconds between two visits: 5,760 a day, which leaves a free plan's 10,000 room for catching up. */
+const DEFAULT_INTERVAL = 15;
+
+const HELP = `
+Writes every entry that is created or updated as a line of NDJSON to standard output, oldest first. Where to go on is
+kept in the state file, and written only when the lines have left the program (into a file: when they are on the disk),
+so every entry arrives at least once. After a crash the last page may come again, and a line may be cut short: skip what
+is no JSON, since its entry comes again too.
+
+The key comes from the environment variable CATALOG_API_KEY. Failures that may pass are reported on standard error and
+waited for, as long as Retry-After asks. Exit code 0 on SIGINT, SIGTERM, when the reader of the lines has gone, and with
+--once; 1 when there is something for you to do, with what it is.
+
+To begin a mirror: note the time, make a full copy of the catalogue, then follow from an hour before that time. The hour
+covers what was being written while the copy was made; applying an entry twice does no harm.
+
+Example:
+  CATALOG_API_KEY=svc_... catalog follow --base-url https://catalog.example.com --state mirror.json \\
+    --since 1795218005 >> changes.ndjson`;
+
+/** `catalog follow` */
+export const registerFollow: RegisterCommand = (program, context) => {
+  program
+    .command('follow')
+    .description("follow a service's changes: one line of JSON for each, resuming where it stopped")
+    .requiredOption('--base-url <url>', 'the service: what stands before /api/v1')
+    .requiredOption('--state <file>', 'where the position is kept; made if it does not exist')
+    .option('--since <seconds>', 'where to begin while there is no state file: Unix time in seconds', position)
+    .option('--interval <seconds>', 'between two visits when nothing more is waiting', interval, DEFAULT_INTERVAL)
+    .option('--once', 'end when nothing more is waiting')
+    .addHelpText('after', HELP)
+    .action((flags: FollowFlags) => run(flags, context));
+};
+
+async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
+  const { stdout, stderr, signal } = context;
+  const baseUrl = parseBaseUrl(flags.baseUrl);
+  const key = context.clientKey();
+  if (key === '') throw new OperatorError('Set the environment variable CATALOG_API_KEY to your API key.');
+  const readPage = createClient({ baseUrl, key });
+  let state: FollowerState;
+  try {
+    state = await openState(flags.state, baseUrl, signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    throw error;
+  }
+  // Each write learns of its own error; without a listener, Node.js would end the process on the first.
+  stdout.on('error', () => undefined);
+  const ending = new AbortController();
+  const end = (): void => ending.abort();
+  for (const cause of [signal, state.lost]) cause.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  try {
+    const since = state.since ?? flags.since ?? demandSince(flags.state);
+    printLine(stderr, `Following ${baseUrl} from ${showPosition(since)}.`);
+    await endBrokenLine(stdout);
+    const reached = await follow({
+      readPage,
+      since,
+      once: flags.once ?? false,
+      intervalMs: flags.interval * 1000,
+      deliver: ({ data }) => writeLines(stdout, data, ending.signal),
+      save: (next) => state.save(next),
+      signal: ending.signal,
+      onFailure: (failure, waitMs) => {
+        printLine(stderr, `${failure}. Trying again in ${Math.ceil(waitMs / 1000)} s.`);
+      },
+    });
+    state.lost.throwIfAborted();
+    printLine(stderr, `Stopped at ${showPosition(reached)}.`);
+  } catch (error) {
+    // Whoever read the lines has had enough: `catalog follow | head`.
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+  } finally {
+    await state.close();
+  }
+}
+
+function demandSince(file: string): never {
+  throw new OperatorError(
+    `There is no state file ${file} yet, so give --since: where to begin, as Unix time in seconds. A mirror needs a ` +
+      'full copy of the catalogue first: take a time an hour before that copy began.',
+  );
+}
+
+function position(text: string): number {
+  if (/^\d{1,10}(?:\.\d{1,6})?$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('Give Unix time in seconds, such as 1795218005 or 1795218005.123456.');
+}
+
+function interval(text: string): number {
+  const seconds = /^\d{1,5}(?:\.\d{1,3})?$/.test(text) ? Number(text) : 0;
+  if (seconds < 0.1 || seconds > 86_400) throw new InvalidArgumentError('Give seconds, from 0.1 to 86400.');
+  return seconds;
+}

@@ -1,0 +1,162 @@
+import type { Answer, Path, QueryParameters, Refusal } from '../contract.js';
+import { OperatorError } from '../errors.js';
+import { printable, showPosition } from './printable.js';
+import { parseRetryAfter } from './retry.js';
+
+/** A page of changes, as the contract has it. */
+export type ChangesPage = Answer<'getChanges'>;
+
+/** What asking for a page came to: the page, or a failure that may pass. */
+export type Reading =
+  | { readonly page: ChangesPage }
+  | { readonly failure: string; /** In milliseconds. */ readonly retryAfterMs: number | undefined };
+
+/** Where the feed is, and who asks. */
+export interface ClientOptions {
+  /** As {@link parseBaseUrl} gives it. */
+  readonly baseUrl: string;
+  readonly key: string;
+  /** Bound on one exchange, its body included, in milliseconds. */
+  readonly timeoutMs?: number;
+}
+
+/** Asks for the page after a position. */
+export type ReadPage = (since: number, signal: AbortSignal) => Promise<Reading>;
+
+const CHANGES: Path = '/api/v1/changes';
+const SINCE: keyof QueryParameters<'getChanges'> = 'since';
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+/** Statuses that say nothing about the request itself: the same one may well succeed later. */
+const PASSING = new Set([408, 425, 429]);
+
+/**
+ * Reads a base URL: what stands before `/api/v1`.
+ *
+ * @returns it without a slash at its end
+ * @throws OperatorError; what was given may hold a password and is not repeated
+ */
+export function parseBaseUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new OperatorError('The base URL is not one: give the likes of https://catalog.example.com.');
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new OperatorError('The base URL must have no user, password, query or fragment.');
+  }
+  return (url.origin + url.pathname).replace(/(?:\/api\/v1)?\/*$/, '');
+}
+
+/**
+ * Makes a reader of the feed.
+ *
+ * @throws OperatorError when the key cannot be one
+ */
+export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): ReadPage {
+  // Also because fetch would repeat it in its error.
+  if (!/^[\x21-\x7e]{1,1000}$/.test(key)) {
+    throw new OperatorError('The API key has characters that no key has, or none at all. Set CATALOG_API_KEY to one.');
+  }
+  const headers = { Authorization: `Bearer ${key}`, Accept: 'application/json, application/problem+json' };
+
+  return async (since, signal) => {
+    signal.throwIfAborted();
+    // Not AbortSignal.any: one signal lives as long as the follower and would gather what hangs on it.
+    const exchange = new AbortController();
+    const end = (): void => exchange.abort(signal.reason);
+    signal.addEventListener('abort', end, { once: true });
+    const timer = setTimeout(() => exchange.abort(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
+    try {
+      const response = await fetch(`${baseUrl}${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, {
+        headers,
+        signal: exchange.signal,
+        // Followed, a redirection to another host would lose the key.
+        redirect: 'manual',
+      });
+      return judge(response, await response.text(), since);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof OperatorError) throw error;
+      return { failure: `The service cannot be reached: ${printable(reasonOf(error))}`, retryAfterMs: undefined };
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+    }
+  };
+}
+
+/** @throws OperatorError when asking again cannot help */
+function judge(response: Response, text: string, since: number): Reading {
+  const { status } = response;
+  const body = parseJson(text);
+  if (status === 200) {
+    return isPage(body) ? { page: body } : { failure: 'The answer is no page of changes', retryAfterMs: undefined };
+  }
+  const problem = asProblem(body);
+  const said = problem ? `${status} ${problem.code}: ${printable(problem.detail).replace(/\.$/, '')}` : String(status);
+  if (status >= 500 || PASSING.has(status)) {
+    const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), Date.now());
+    return { failure: `The service answers ${said}`, retryAfterMs };
+  }
+  throw new OperatorError(refusal(problem, said, response, since));
+}
+
+/** What the person who runs the follower has to do. */
+function refusal(problem: Refusal<'getChanges'> | undefined, said: string, response: Response, since: number): string {
+  switch (problem?.code) {
+    case 'since_out_of_window':
+      return (
+        `The position ${showPosition(since)} has left the window of the feed, which begins at ` +
+        `${showPosition(problem.oldest_since)}: what changed in between can no longer be asked for. Make a fresh full ` +
+        'copy of the catalogue, remove the state file, and start again with --since set to a time before that copy began.'
+      );
+    case 'missing_api_key':
+    case 'invalid_api_key':
+      return (
+        `The service refuses the key in CATALOG_API_KEY (${said}). Set it to a valid one and start again: ` +
+        'the position is kept.'
+      );
+    default:
+  }
+  if (response.status >= 300 && response.status < 400) {
+    const target = printable(response.headers.get('Location') ?? 'an unnamed place');
+    return `The base URL leads elsewhere (${said}, to ${target}). Give the address of the service itself.`;
+  }
+  return problem
+    ? `The service refuses the request (${said}).`
+    : `The base URL does not seem to be that of a Catalog Lookup Service: it answers ${said}.`;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the follower relies on. Other fields may be added, so they are not looked at. */
+function isPage(body: unknown): body is ChangesPage {
+  if (!isObject(body) || !Array.isArray(body.data) || !isObject(body.meta)) return false;
+  const { has_more: hasMore, next_since: next } = body.meta;
+  return typeof hasMore === 'boolean' && typeof next === 'number' && next >= 0 && body.data.every(isObject);
+}
+
+function asProblem(body: unknown): Refusal<'getChanges'> | undefined {
+  return isObject(body) && typeof body.code === 'string' && typeof body.detail === 'string'
+    ? (body as unknown as Refusal<'getChanges'>)
+    : undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** fetch says only that it failed; why is in the cause, of several addresses in its parts. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.cause instanceof Error) return reasonOf(error.cause);
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(reasonOf).join(', ');
+  return error.message;
+}

@@ -1,0 +1,72 @@
+import { fstat, fsync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
+
+/** A stream that may stand on a file. */
+export type LineStream = Writable & { readonly fd?: number };
+
+/**
+ * Writes entries as NDJSON (one JSON document a line), and waits until they have left the process: a slow reader is
+ * waited for. Where the stream stands on a file, they are on the disk then.
+ *
+ * @throws the signal's reason when it is aborted first: some of the text may have been written
+ * @throws the stream's error; `EPIPE` when its reader has gone
+ */
+export async function writeLines(stream: LineStream, entries: readonly unknown[], signal: AbortSignal): Promise<void> {
+  const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+  await new Promise<void>((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort, { once: true });
+    stream.write(text, (error) => {
+      signal.removeEventListener('abort', abort);
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+  if (stream.fd !== undefined) await sync(stream.fd);
+}
+
+/** Pipes, terminals and sockets have no disk to be brought to, and say so. */
+const NOTHING_TO_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EROFS', 'EPERM']);
+
+function sync(fd: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    fsync(fd, (error) => {
+      if (error && !NOTHING_TO_SYNC.has(error.code ?? '')) reject(error);
+      else resolve();
+    });
+  });
+}
+
+/**
+ * Ends the line that a crash or a full disk has left half-written in a file to which lines are appended, so that the next
+ * entry is not lost in it.
+ */
+export async function endBrokenLine(stream: LineStream): Promise<void> {
+  const { fd } = stream;
+  const size = fd === undefined ? 0 : await sizeOfFile(fd);
+  if (fd !== undefined && size > 0 && !(await endsWithNewline(fd, size))) stream.write('\n');
+}
+
+/** @returns 0 for what is no file */
+function sizeOfFile(fd: number): Promise<number> {
+  return new Promise((resolve) => {
+    fstat(fd, (error, stats) => resolve(error === null && stats.isFile() ? stats.size : 0));
+  });
+}
+
+/** @returns false also where it cannot be told: one newline too many is an empty line, one too few a lost entry */
+async function endsWithNewline(fd: number, size: number): Promise<boolean> {
+  try {
+    // The stream's own descriptor is open for writing only.
+    const handle = await open(`/dev/fd/${fd}`, 'r');
+    try {
+      const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: size - 1 });
+      return buffer.toString() === '\n';
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,53 @@
+/** How a follower waits after failures. */
+export interface Patience {
+  /** The wait after the first failure, in milliseconds; it doubles with each further one. */
+  readonly firstMs: number;
+  /** The longest wait of our own choice, in milliseconds. */
+  readonly longestMs: number;
+}
+
+export const DEFAULT_PATIENCE: Patience = { firstMs: 1_000, longestMs: 60_000 };
+
+/** The longest wait that a server may ask for, in milliseconds: a day, the longest window of a plan's limits. */
+const LONGEST_ASKED_MS = 86_400_000;
+
+/** What a wait that the server asked for is stretched by at most, in milliseconds, so that not all come back at once. */
+const LONGEST_STRETCH_MS = 5_000;
+
+/**
+ * How long to wait before trying again: exponential back-off with jitter, and never less than what the server asked for,
+ * up to a day.
+ *
+ * @param failures - failures in a row, this one included
+ * @param askedMs - what the server asked for, in milliseconds
+ * @param random - from 0 up to but not including 1
+ * @returns milliseconds
+ */
+export function waitAfterFailure(
+  failures: number,
+  askedMs: number | undefined,
+  patience: Patience,
+  random: number,
+): number {
+  const ceiling = Math.min(patience.longestMs, patience.firstMs * 2 ** Math.min(failures - 1, 30));
+  if (askedMs === undefined) return ceiling * (0.5 + random / 2);
+  const asked = Math.min(askedMs, LONGEST_ASKED_MS);
+  return asked + random * Math.min(ceiling, LONGEST_STRETCH_MS);
+}
+
+/**
+ * Reads the header field `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
+ *
+ * @param now - milliseconds since 1970
+ * @returns milliseconds to wait, 0 for a date that has passed; undefined when the field is absent or makes no sense
+ */
+export function parseRetryAfter(value: string | null, now: number): number | undefined {
+  if (value === null) return undefined;
+  const text = value.trim();
+  if (/^\d{1,10}$/.test(text)) return Number(text) * 1000;
+  // All three forms of an HTTP date begin with the name of the day; Date.parse alone would take much else for a date.
+  if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /.test(text)) return undefined;
+  // The obsolete asctime form names no zone; it means UTC.
+  const date = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}

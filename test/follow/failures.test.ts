@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import { createClient, parseBaseUrl, type ChangesPage } from '../../src/follower/client.js';
+import { follow, type FollowOptions } from '../../src/follower/follow.js';
+import { startScripted, type Scripted, type ScriptedServer } from './scripted-server.js';
+
+const SINCE = 1_795_218_000;
+const KEY = 'svc_abcdefgh_0123456789';
+
+const ENTRY = {
+  svc_id: 'a',
+  media_type: 'movie',
+  title: 'A',
+  updated_at: '2026-11-20T23:40:05.123456Z',
+  has_bundles: false,
+} as const;
+
+const PAGE: ChangesPage = { data: [ENTRY], meta: { has_more: false, next_since: 1_795_218_005.123456 } };
+
+function problem(status: number, code: string, headers: Record<string, string> = {}, members: object = {}): Scripted {
+  return {
+    status,
+    headers: { 'Content-Type': 'application/problem+json', ...headers },
+    body: { type: 'about:blank', title: 'T', status, detail: 'Some detail.', code, request_id: 'r', ...members },
+  };
+}
+
+/** How following a scripted server went. */
+interface Run {
+  readonly server: ScriptedServer;
+  readonly delivered: ChangesPage[];
+  readonly saved: number[];
+  readonly failures: { failure: string; waitMs: number }[];
+  readonly end: { reached: number } | { error: Error };
+}
+
+async function run(
+  script: readonly Scripted[],
+  options: Partial<FollowOptions> & { timeoutMs?: number; endAtFailure?: number } = {},
+): Promise<Run> {
+  const server = await startScripted(script);
+  const { timeoutMs = 5_000, endAtFailure = Infinity, ...rest } = options;
+  const stop = new AbortController();
+  const delivered: ChangesPage[] = [];
+  const saved: number[] = [];
+  const failures: Run['failures'] = [];
+  const end = await follow({
+    readPage: createClient({ baseUrl: server.url, key: KEY, timeoutMs }),
+    since: SINCE,
+    once: true,
+    intervalMs: 1,
+    deliver: async (page) => void delivered.push(page),
+    save: async (since) => void saved.push(since),
+    signal: stop.signal,
+    onFailure: (failure, waitMs) => {
+      failures.push({ failure: failure.replace(server.url, '(server)'), waitMs });
+      if (failures.length >= endAtFailure) stop.abort();
+    },
+    patience: { firstMs: 2, longestMs: 8 },
+    random: () => 0,
+    ...rest,
+  }).then(
+    (reached) => ({ reached }),
+    (error: unknown) => ({ error: error as Error }),
+  );
+  await server.close();
+  return { server, delivered, saved, failures, end };
+}
+
+const REACHED = { reached: PAGE.meta.next_since };
+
+describe('a follower, when', () => {
+  it('all is well, sends the position exactly as it came, and the key in its header alone', async () => {
+    const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: 1_795_218_005.000001 } };
+    const { server, delivered, saved, failures, end } = await run([{ body: more }, { body: PAGE }]);
+    assert.deepEqual(
+      server.requests.map(({ url, authorization }) => [url, authorization]),
+      [
+        ['/api/v1/changes?since=1795218000', `Bearer ${KEY}`],
+        ['/api/v1/changes?since=1795218005.000001', `Bearer ${KEY}`],
+      ],
+    );
+    assert.deepEqual(
+      { delivered, saved, failures, end },
+      { delivered: [more, PAGE], saved: [1_795_218_005.000001, 1_795_218_005.123456], failures: [], end: REACHED },
+    );
+  });
+
+  for (const [what, failing, said] of [
+    [
+      'the connection is cut before the answer',
+      { cut: 'before' },
+      /^The service cannot be reached: (other side closed|read ECONNRESET)$/,
+    ],
+    [
+      'the connection is cut in the answer',
+      { cut: 'body', body: PAGE },
+      /^The service cannot be reached: (other side closed|read ECONNRESET|terminated)$/,
+    ],
+    ['no answer comes', { silent: true }, /^The service cannot be reached: no answer within 0\.2 s$/],
+    ['the answer is not JSON', { body: '<html>' }, /^The answer is no page of changes$/],
+    ['the answer is other JSON', { body: { data: [1], meta: PAGE.meta } }, /^The answer is no page of changes$/],
+    [
+      'the position is missing',
+      { body: { data: [], meta: { has_more: false } } },
+      /^The answer is no page of changes$/,
+    ],
+    ['a proxy has no service', { status: 502, body: '<html>\u001b[2J' }, /^The service answers 502$/],
+    [
+      'the service makes a mistake',
+      problem(500, 'internal_error'),
+      /^The service answers 500 internal_error: Some detail$/,
+    ],
+  ] as const satisfies readonly (readonly [string, Scripted, RegExp])[]) {
+    it(`${what}: backs off and tries again`, async () => {
+      const { delivered, failures, end } = await run([failing, failing, failing, failing, { body: PAGE }], {
+        timeoutMs: 200,
+      });
+      assert.deepEqual(
+        failures.map(({ waitMs }) => waitMs),
+        [1, 2, 4, 4],
+      );
+      for (const { failure } of failures) assert.match(failure, said);
+      assert.deepEqual([delivered, end], [[PAGE], REACHED]);
+    });
+  }
+
+  it('it has got through, begins anew with short waits', async () => {
+    const bad = problem(500, 'internal_error');
+    const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: SINCE + 1 } };
+    const { failures } = await run([bad, bad, { body: more }, bad, { body: PAGE }]);
+    assert.deepEqual(
+      failures.map(({ waitMs }) => waitMs),
+      [1, 2, 1],
+    );
+  });
+
+  for (const [what, headers, least, most] of [
+    ['seconds', { 'Retry-After': '17' }, 17_000, 17_000],
+    ['a date', { 'Retry-After': new Date(Date.now() + 3_600_000).toUTCString() }, 3_500_000, 3_600_000],
+    ['a year', { 'Retry-After': '31536000' }, 86_400_000, 86_400_000],
+  ] as const) {
+    for (const [status, code] of [
+      [429, 'rate_limit_exceeded'],
+      [503, 'service_unavailable'],
+    ] as const) {
+      it(`told ${status} with Retry-After of ${what}: waits as long, at most a day, and can be ended meanwhile`, async () => {
+        const { failures, end, server } = await run([problem(status, code, headers)], { once: false, endAtFailure: 1 });
+        const wait = failures[0]?.waitMs ?? 0;
+        assert.ok(wait >= least && wait <= most, String(wait));
+        assert.equal(server.requests.length, 1);
+        assert.deepEqual(end, { reached: SINCE });
+      });
+    }
+  }
+
+  it('told to wait a second, comes back after it', async () => {
+    const { failures, delivered, end } = await run([
+      problem(503, 'service_unavailable', { 'Retry-After': '1' }),
+      { body: PAGE },
+    ]);
+    assert.deepEqual(failures, [
+      { failure: 'The service answers 503 service_unavailable: Some detail', waitMs: 1_000 },
+    ]);
+    assert.deepEqual([delivered, end], [[PAGE], REACHED]);
+  });
+
+  it('run once, does not wait longer than five minutes', async () => {
+    const { end, failures } = await run([problem(429, 'rate_limit_exceeded', { 'Retry-After': '301' })]);
+    assert.deepEqual(failures, []);
+    assert.equal(
+      'error' in end && end.error.message,
+      'The service answers 429 rate_limit_exceeded: Some detail. It would be worth trying again in 301 s; with --once, ' +
+        'failures are not waited for any longer. The position is kept.',
+    );
+  });
+
+  for (const [what, answer, said] of [
+    [
+      'its key is unknown',
+      problem(401, 'invalid_api_key'),
+      /^The service refuses the key in CATALOG_API_KEY \(401 invalid_api_key: Some detail\)\. Set it to a valid one and start again: the position is kept\.$/,
+    ],
+    [
+      'its position has left the window',
+      problem(400, 'since_out_of_window', {}, { oldest_since: 1_795_218_600.5 }),
+      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed, which begins at 1795218600\.5 \(2026-11-20T23:50:00Z\): .* Make a fresh full copy of the catalogue, remove the state file, and start again with --since/,
+    ],
+    [
+      'its position lies in the future',
+      problem(400, 'invalid_since'),
+      /^The service refuses the request \(400 invalid_since: Some detail\)\.$/,
+    ],
+    [
+      'the address is another page',
+      { status: 404, body: '<html>' },
+      /^The base URL does not seem to be that of a Catalog Lookup Service: it answers 404\.$/,
+    ],
+    [
+      'the address leads elsewhere',
+      { status: 301, body: '', headers: { Location: 'https://other.example/\u009b' } },
+      /^The base URL leads elsewhere \(301, to https:\/\/other\.example\/\uFFFD\)\. Give the address of the service itself\.$/,
+    ],
+    [
+      'the service gives the same position again',
+      { body: { ...PAGE, meta: { has_more: true, next_since: SINCE } } },
+      /^The service does not move on from 1795218000 /,
+    ],
+    [
+      'the service says that more waits, but gives nothing',
+      { body: { data: [], meta: { has_more: true, next_since: SINCE } } },
+      /^The service does not move on/,
+    ],
+  ] as const satisfies readonly (readonly [string, Scripted, RegExp])[]) {
+    it(`${what}: ends, delivers and saves nothing, and says what to do`, async () => {
+      const { end, saved, delivered, failures, server } = await run([answer]);
+      assert.ok('error' in end);
+      assert.equal(end.error.name, 'OperatorError');
+      assert.match(end.error.message, said);
+      assert.deepEqual(
+        { saved, delivered, failures, requests: server.requests.length },
+        { saved: [], delivered: [], failures: [], requests: 1 },
+      );
+    });
+  }
+
+  it('entries cannot be delivered, does not save the position', async () => {
+    const { saved, end } = await run([{ body: PAGE }], { deliver: () => Promise.reject(new Error('disk full')) });
+    assert.deepEqual(saved, []);
+    assert.equal('error' in end && end.error.message, 'disk full');
+  });
+
+  it('nothing listens, tries again', async () => {
+    const server = await startScripted([]);
+    const { url } = server;
+    await server.close();
+    const stop = new AbortController();
+    let said = '';
+    await follow({
+      readPage: createClient({ baseUrl: url, key: KEY }),
+      since: SINCE,
+      once: false,
+      intervalMs: 1,
+      deliver: () => assert.fail(),
+      save: () => assert.fail(),
+      signal: stop.signal,
+      onFailure: (failure) => {
+        said = failure;
+        stop.abort();
+      },
+    });
+    assert.match(said, /^The service cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:\d+$/);
+  });
+});
+
+describe('a base URL', () => {
+  for (const [given, read] of [
+    ['https://catalog.example.com', 'https://catalog.example.com'],
+    ['https://Catalog.example.com/', 'https://catalog.example.com'],
+    ['http://127.0.0.1:8080//', 'http://127.0.0.1:8080'],
+    ['https://example.com/catalog/', 'https://example.com/catalog'],
+    ['https://example.com/catalog/api/v1', 'https://example.com/catalog'],
+    ['https://example.com/api/v1/', 'https://example.com'],
+  ] as const) {
+    it(`is read from ${given}`, () => assert.equal(parseBaseUrl(given), read));
+  }
+
+  for (const given of [
+    '',
+    'catalog.example.com',
+    'ftp://example.com',
+    'https://user:geheim@example.com',
+    'https://example.com/?api_key=geheim',
+    'https://example.com/#a',
+  ]) {
+    it(`is not ${JSON.stringify(given)}, and what was given is not repeated`, () => {
+      assert.throws(
+        () => parseBaseUrl(given),
+        (error: Error) => error.name === 'OperatorError' && !error.message.includes('geheim'),
+      );
+    });
+  }
+
+  it('goes with a key that a header can hold; another is not repeated', () => {
+    for (const key of ['', 'svc_geheim\n', 'svc_gehëim', 'svc geheim']) {
+      assert.throws(
+        () => createClient({ baseUrl: 'http://127.0.0.1', key }),
+        (error: Error) => error.name === 'OperatorError' && !/geh.im/.test(error.message),
+      );
+    }
+  });
+});

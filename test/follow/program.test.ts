@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, openSync, closeSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdir, readFile, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Answer } from '../../src/contract.js';
+import { eventually } from '../support/eventually.js';
+import { runProgram, startProgram, type Outcome, type RunningProgram } from '../support/program.js';
+import { startService, type TestService } from '../support/service.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { addTitles, titleIds } from '../support/titles.js';
+
+type Entry = Answer<'getChanges'>['data'][number];
+
+const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
+
+/** Entries whose lines are more than any system's pipe holds. */
+const MORE_THAN_A_PIPE = 9_000;
+
+describe('catalog follow', () => {
+  let service: TestService;
+  let folder: string;
+  let state: string;
+  /** Before everything that a test writes. */
+  let start: string;
+
+  beforeEach(async () => {
+    service = await startService();
+    folder = await temporaryFolder();
+    state = join(folder, 'mirror.json');
+    start = String(Math.floor(Date.now() / 1000) - 10);
+  });
+
+  afterEach(() => service.stop());
+
+  function args(...more: string[]): string[] {
+    return ['follow', '--base-url', service.url, '--state', state, ...more];
+  }
+
+  function run(...more: string[]): Promise<Outcome> {
+    return runProgram(args(...more), { CATALOG_API_KEY: service.key });
+  }
+
+  /** Follows until it is stopped. */
+  function startFollowing(...more: string[]): RunningProgram {
+    return startProgram(args('--interval', '0.1', ...more), { CATALOG_API_KEY: service.key });
+  }
+
+  function entries(stdout: string): Entry[] {
+    assert.match(stdout, /^(?:.+\n)*$/);
+    return stdout
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Entry);
+  }
+
+  function ids(stdout: string): string[] {
+    return entries(stdout).map(({ svc_id: id }) => id);
+  }
+
+  async function saved(): Promise<unknown> {
+    return JSON.parse(await readFile(state, 'utf8'));
+  }
+
+  /** The position of the last entry, as the feed gives it. */
+  async function newest(): Promise<number> {
+    const { rows } = await service.db.raw<{ rows: [{ at: string }] }>(
+      'select extract(epoch from max(updated_at))::text as at from titles',
+    );
+    return Number(rows[0].at);
+  }
+
+  async function expectedState(): Promise<unknown> {
+    return { version: 1, base_url: service.url, since: await newest() };
+  }
+
+  it('writes what changed, keeps its position, and goes on from there', async () => {
+    await addTitles(service.db, 450);
+    const first = await run('--since', start, '--once');
+    assert.equal(first.code, 0);
+    assert.deepEqual(
+      entries(first.stdout),
+      await service
+        .db('titles')
+        .select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
+        .orderBy('updated_at'),
+    );
+    assert.match(
+      first.stderr,
+      new RegExp(`^Following ${service.url} from ${start} \\(.*Z\\)\\.\nStopped at \\d+\\.?\\d* \\(.*Z\\)\\.\n$`),
+    );
+    assert.deepEqual(await saved(), await expectedState());
+
+    const second = await run('--once');
+    assert.deepEqual([second.code, second.stdout], [0, '']);
+
+    await service.db('titles').where({ svc_id: 'title-0007' }).update({ title: 'New' });
+    await addTitles(service.db, 1, 'more');
+    const third = await run('--once', '--since', start);
+    assert.deepEqual([third.code, ids(third.stdout)], [0, ['title-0007', 'more-0001']]);
+    assert.deepEqual(await saved(), await expectedState());
+    assert.deepEqual(await readdir(folder), ['mirror.json']);
+  });
+
+  it('keeps a position also when nothing has changed', async () => {
+    const { code, stdout } = await run('--since', `${start}.123456`, '--once');
+    assert.deepEqual([code, stdout], [0, '']);
+    assert.deepEqual(await saved(), { version: 1, base_url: service.url, since: Number(`${start}.123456`) });
+  });
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`goes on until ${signal}, then ends with code 0`, async () => {
+      const follower = startFollowing('--since', start);
+      await addTitles(service.db, 1, 'a');
+      await eventually('the first entry', () => follower.output.stdout.includes('a-0001'));
+      await addTitles(service.db, 201, 'b');
+      await eventually(
+        'the last entry is behind it',
+        async () => existsSync(state) && JSON.stringify(await saved()) === JSON.stringify(await expectedState()),
+      );
+      follower.child.kill(signal);
+      const { code, stdout, stderr } = await follower.ended;
+      assert.equal(code, 0);
+      assert.deepEqual(ids(stdout), ['a-0001', ...titleIds(201, 'b')]);
+      assert.match(stderr, /\nStopped at .*\n$/);
+      assert.deepEqual(await readdir(folder), ['mirror.json']);
+    });
+  }
+
+  it('waits for a slow reader, saves no position ahead of it, and ends on a signal even then', async () => {
+    await addTitles(service.db, MORE_THAN_A_PIPE);
+    const follower = startFollowing('--since', start);
+    follower.child.stdout?.pause();
+    await eventually('it has begun', () => existsSync(state));
+    // It has come to a stand when it asks for no further page; the time this takes is of no matter to what follows.
+    let asked = -1;
+    await eventually('it waits', () => {
+      const before = asked;
+      asked = service.queries.filter((sql) => sql.includes('order by "updated_at"')).length;
+      return asked === before && asked < MORE_THAN_A_PIPE / 200;
+    });
+    follower.child.kill('SIGTERM');
+    await once(follower.child, 'exit');
+    follower.child.stdout?.resume();
+    const { code, stdout } = await follower.ended;
+    assert.equal(code, 0);
+    const complete = ids(stdout.slice(0, stdout.lastIndexOf('\n') + 1));
+    assert.deepEqual(complete, titleIds(MORE_THAN_A_PIPE).slice(0, complete.length));
+    assert.ok(complete.length < MORE_THAN_A_PIPE);
+
+    const rest = ids((await run('--once')).stdout);
+    // From the position on, all comes; and nothing lies between what came first and the position.
+    assert.deepEqual(rest, titleIds(MORE_THAN_A_PIPE).slice(-rest.length));
+    assert.ok(complete.length + rest.length >= MORE_THAN_A_PIPE);
+    assert.ok(rest.length < MORE_THAN_A_PIPE);
+  });
+
+  it('ends with code 0 when its reader has gone, and saves no position for what was not read', async () => {
+    const follower = startFollowing('--since', start);
+    await eventually('it has begun', () => existsSync(state));
+    const before = await saved();
+    follower.child.stdout?.destroy();
+    await addTitles(service.db, 1);
+    const { code, stderr } = await follower.ended;
+    assert.equal(code, 0);
+    assert.match(stderr, /^Following .*\n$/);
+    assert.deepEqual(await saved(), before);
+  });
+
+  it('appends to a file, and leaves no entry in a line that a crash cut short', async () => {
+    const file = join(folder, 'changes.ndjson');
+    writeFileSync(file, '{"svc_id":"earlier"}\n{"svc_id":"half');
+    for (const prefix of ['a', 'b']) {
+      await addTitles(service.db, 2, prefix);
+      const fd = openSync(file, 'a');
+      const child = spawn(process.execPath, [CLI, ...args('--since', start, '--once')], {
+        env: { CATALOG_API_KEY: service.key },
+        stdio: ['ignore', fd, 'pipe'],
+      });
+      child.stderr?.resume();
+      assert.deepEqual(await once(child, 'close'), [0, null]);
+      closeSync(fd);
+    }
+    const lines = readFileSync(file, 'utf8').split('\n');
+    assert.deepEqual(lines.slice(0, 2), ['{"svc_id":"earlier"}', '{"svc_id":"half']);
+    assert.deepEqual(ids(lines.slice(2).join('\n')), ['a-0001', 'a-0002', 'b-0001', 'b-0002']);
+  });
+
+  it('waits while the service is away, and tells of it', async () => {
+    const { url } = service;
+    await service.stop();
+    const follower = startFollowing('--since', start);
+    await eventually('it tells', () => /Trying again in \d+ s\.\n/.test(follower.output.stderr));
+    follower.child.kill('SIGTERM');
+    const { code, stderr } = await follower.ended;
+    assert.equal(code, 0);
+    assert.match(
+      stderr,
+      new RegExp(
+        `\nThe service cannot be reached: connect ECONNREFUSED ${url.slice('http://'.length)}\\. Trying again in 1 s\\.\n`,
+      ),
+    );
+    service = await startService();
+  });
+
+  describe('refuses', () => {
+    async function assertRefused(outcome: Promise<Outcome>, said: RegExp): Promise<void> {
+      const { code, stdout, stderr } = await outcome;
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, said);
+      assert.ok(!stderr.includes(service.key), stderr);
+    }
+
+    it('to begin anywhere', async () => {
+      await assertRefused(
+        run('--once'),
+        /^catalog: There is no state file .*mirror\.json yet, so give --since: .* full copy of the catalogue first: /,
+      );
+      assert.deepEqual(await readdir(folder), []);
+    });
+
+    it('to go without a key', async () => {
+      for (const environment of [{}, { CATALOG_API_KEY: ' ' }] as Record<string, string>[]) {
+        await assertRefused(
+          runProgram(args('--since', start, '--once'), environment),
+          /^catalog: Set the environment variable CATALOG_API_KEY/,
+        );
+      }
+    });
+
+    it('a key that the service refuses, and keeps the position', async () => {
+      await run('--since', start, '--once');
+      const before = await saved();
+      await service.db('api_keys').update({ revoked_at: service.db.fn.now() });
+      await assertRefused(
+        run('--once'),
+        /\ncatalog: The service refuses the key in CATALOG_API_KEY \(401 invalid_api_key: .*[^.]\)\. Set it to a valid one and start again: the position is kept\.\n$/,
+      );
+      assert.deepEqual(await saved(), before);
+    });
+
+    it('a position that has left the window, and says what to do', async () => {
+      const old = { version: 1, base_url: service.url, since: Number(start) - 31 * 86_400 };
+      writeFileSync(state, JSON.stringify(old));
+      await assertRefused(
+        run(),
+        /\ncatalog: The position \d+ \(.*Z\) has left the window of the feed, which begins at .*: what changed in between can no longer be asked for\. Make a fresh full copy of the catalogue, remove the state file, and start again with --since set to a time before that copy began\.\n$/,
+      );
+      assert.deepEqual(await saved(), old);
+    });
+
+    it('a beginning in milliseconds, and keeps no state of it', async () => {
+      await assertRefused(
+        run('--once', '--since', '9999999999'),
+        /\ncatalog: The service refuses the request \(400 invalid_since: .*\)\.\n$/,
+      );
+      assert.deepEqual(await readdir(folder), []);
+    });
+
+    for (const damaged of [
+      '',
+      '{',
+      'null',
+      '{"version":1,"base_url":"x","since":"1"}',
+      '{"version":2,"base_url":"x","since":1}',
+      '{"version":1,"base_url":"x","since":-1}',
+    ]) {
+      it(`a state file with ${JSON.stringify(damaged)}`, async () => {
+        writeFileSync(state, damaged);
+        await assertRefused(
+          run('--once', '--since', start),
+          /^catalog: The state file .*mirror\.json is damaged, or is not one\. Put back a good copy: .* full copy .*\n$/,
+        );
+        assert.equal(await readFile(state, 'utf8'), damaged);
+      });
+    }
+
+    it('a state file of another service', async () => {
+      writeFileSync(state, JSON.stringify({ version: 1, base_url: 'https://other.example', since: 1 }));
+      await assertRefused(
+        run('--once', '--since', start),
+        /^catalog: The state file .*mirror\.json belongs to https:\/\/other\.example, and not to http:\/\/127\.0\.0\.1:\d+\. Give each service a state file of its own\./,
+      );
+    });
+
+    it('a state file that another follower uses, by whatever name', async () => {
+      const follower = startFollowing('--since', start);
+      await eventually('it has begun', () => existsSync(state));
+      const alias = join(folder, 'alias.json');
+      await symlink(state, alias);
+      await assertRefused(
+        runProgram(['follow', '--base-url', service.url, '--state', alias, '--once'], { CATALOG_API_KEY: service.key }),
+        /^catalog: Another follower uses the state file .*alias\.json .*\. Stop it, or give this one a state file of its own\.\n$/,
+      );
+      follower.child.kill('SIGTERM');
+      assert.equal((await follower.ended).code, 0);
+    });
+
+    it('a state file that cannot be made or read', async () => {
+      const missing = runProgram(
+        ['follow', '--base-url', service.url, '--state', join(folder, 'none/x.json'), '--since', start],
+        { CATALOG_API_KEY: service.key },
+      );
+      await assertRefused(missing, /^catalog: The state file .*x\.json cannot be made: ENOENT/);
+      mkdirSync(state);
+      await assertRefused(run('--since', start), /^catalog: The state file .*mirror\.json cannot be read: EISDIR/);
+    });
+
+    for (const [option, value, said] of [
+      ['--since', 'yesterday', /Unix time in seconds/],
+      ['--since', '1795218005000', /Unix time in seconds/],
+      ['--interval', '0', /seconds, from 0\.1/],
+      ['--interval', 'often', /seconds, from 0\.1/],
+    ] as const) {
+      it(`${option} ${value} as misuse`, async () => {
+        const { code, stdout, stderr } = await run(option, value);
+        assert.deepEqual([code, stdout], [2, '']);
+        assert.match(stderr, said);
+      });
+    }
+  });
+
+  it('gives its state up when another follower takes the lock, and saves nothing more', async () => {
+    const follower = startFollowing('--since', start);
+    await eventually('it has begun', () => existsSync(state));
+    const { utimesSync } = await import('node:fs');
+    // As somebody does who took it for dead.
+    await eventually('the follower notices', () => {
+      utimesSync(`${state}.lock`, new Date(), new Date());
+      return follower.child.exitCode !== null;
+    });
+    const { code, stderr } = await follower.ended;
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /\ncatalog: Another follower has taken over the state file .*mirror\.json\. This one has ended\.\n$/,
+    );
+  });
+});

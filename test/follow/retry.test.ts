@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { DEFAULT_PATIENCE, parseRetryAfter, waitAfterFailure } from '../../src/follower/retry.js';
+
+const DAY_MS = 86_400_000;
+
+describe('the waits of a follower', () => {
+  const now = Date.parse('2026-11-20T23:40:05Z');
+
+  for (const [value, milliseconds] of [
+    [null, undefined],
+    ['', undefined],
+    ['0', 0],
+    ['2', 2_000],
+    [' 120 ', 120_000],
+    ['-1', undefined],
+    ['1.5', undefined],
+    ['soon', undefined],
+    ['2026-11-20T23:41:05Z', undefined],
+    ['Fri, 20 Nov 2026 23:40:35 GMT', 30_000],
+    ['Friday, 20-Nov-26 23:40:35 GMT', 30_000],
+    ['Fri Nov 20 23:40:35 2026', 30_000],
+    ['Fri, 20 Nov 2026 23:40:00 GMT', 0],
+    ['Fri, 99 Nov 2026 23:40:00 GMT', undefined],
+  ] as const) {
+    it(`read Retry-After: ${JSON.stringify(value)}`, () => {
+      assert.equal(parseRetryAfter(value, now), milliseconds);
+    });
+  }
+
+  it('double from a second to a minute, varied between the half and the whole', () => {
+    const longest = [1, 2, 3, 4, 5, 6, 7, 8, 1_000].map((n) => waitAfterFailure(n, undefined, DEFAULT_PATIENCE, 1));
+    assert.deepEqual(longest, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+    const shortest = [1, 2, 1_000].map((n) => waitAfterFailure(n, undefined, DEFAULT_PATIENCE, 0));
+    assert.deepEqual(shortest, [500, 1_000, 30_000]);
+  });
+
+  it('are never shorter than the server asks, up to a day', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 100_000 }),
+        fc.integer({ min: 0, max: 100 * DAY_MS }),
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        (failures, asked, random) => {
+          const wait = waitAfterFailure(failures, asked, DEFAULT_PATIENCE, random);
+          assert.ok(wait >= Math.min(asked, DAY_MS) && wait <= DAY_MS + 5_000, String(wait));
+        },
+      ),
+    );
+  });
+});

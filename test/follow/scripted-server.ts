@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What a server answers to one request; undefined cuts the connection. */
+export interface Scripted {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON unless it is text. */
+  readonly body?: unknown;
+  /** Cuts the connection in the middle of the body, or before anything is sent. */
+  readonly cut?: 'body' | 'before';
+  /** Never answers. */
+  readonly silent?: boolean;
+}
+
+/** A server that answers as it is told. */
+export interface ScriptedServer {
+  readonly url: string;
+  /** What was asked so far. */
+  readonly requests: readonly { readonly url: string; readonly authorization: string | undefined }[];
+  close(): Promise<void>;
+}
+
+/** Starts a server that gives these answers in turn, and the last one from then on. */
+export async function startScripted(script: readonly Scripted[]): Promise<ScriptedServer> {
+  const requests: { url: string; authorization: string | undefined }[] = [];
+  const server = createServer((request, response) => {
+    const answer = script[Math.min(requests.length, script.length - 1)] ?? {};
+    requests.push({ url: request.url ?? '', authorization: request.headers.authorization });
+    give(answer, request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+function give(
+  { status = 200, headers = {}, body, cut, silent }: Scripted,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  if (silent) return;
+  if (cut === 'before') {
+    request.socket.destroy();
+    return;
+  }
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  response.writeHead(status, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(text),
+    ...headers,
+  });
+  if (cut === 'body') {
+    response.write(text.slice(0, 10), () => request.socket.destroy());
+  } else {
+    response.end(text);
+  }
+}
