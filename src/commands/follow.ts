@@ -29,8 +29,8 @@ The key comes from the environment variable CATALOG_API_KEY. Failures that may p
 waited for, as long as Retry-After asks. Exit code 0 on SIGINT, SIGTERM, when the reader of the lines has gone, and with
 --once; 1 when there is something for you to do, with what it is.
 
-To begin a mirror: note the time, make a full copy of the catalogue, then follow from an hour before that time. The hour
-covers what was being written while the copy was made; applying an entry twice does no harm.
+A mirror begins with a full copy of the catalogue from its operator, or with nothing, and follows from an hour before the
+copy was begun. The hour covers what was being written then; applying an entry twice does no harm.
 
 Example:
   CATALOG_API_KEY=svc_... catalog follow --base-url https://catalog.example.com --state mirror.json \\
@@ -63,8 +63,6 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
     if (signal.aborted) return;
     throw error;
   }
-  // Each write learns of its own error; without a listener, Node.js would end the process on the first.
-  stdout.on('error', () => undefined);
   const ending = new AbortController();
   const end = (): void => ending.abort();
   for (const cause of [signal, state.lost]) cause.addEventListener('abort', end, { once: true });
@@ -98,7 +96,7 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
 function demandSince(file: string): never {
   throw new OperatorError(
     `There is no state file ${file} yet, so give --since: where to begin, as Unix time in seconds. A mirror needs a ` +
-      'full copy of the catalogue first: take a time an hour before that copy began.',
+      'full copy of the catalogue first: give a time an hour before that copy was begun.',
   );
 }
 

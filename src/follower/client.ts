@@ -108,8 +108,9 @@ function refusal(problem: Refusal<'getChanges'> | undefined, said: string, respo
     case 'since_out_of_window':
       return (
         `The position ${showPosition(since)} has left the window of the feed, which begins at ` +
-        `${showPosition(problem.oldest_since)}: what changed in between can no longer be asked for. Make a fresh full ` +
-        'copy of the catalogue, remove the state file, and start again with --since set to a time before that copy began.'
+        `${showPosition(problem.oldest_since)}: what changed in between can no longer be asked for. Get a fresh full ` +
+        'copy of the catalogue from its operator, remove the state file, and start again with --since set to an hour ' +
+        'before that copy was begun.'
       );
     case 'missing_api_key':
     case 'invalid_api_key':

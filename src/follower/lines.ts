@@ -1,6 +1,7 @@
 import { fstat, fsync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
+import { OperatorError } from '../errors.js';
 
 /** A stream that may stand on a file. */
 export type LineStream = Writable & { readonly fd?: number };
@@ -10,7 +11,8 @@ export type LineStream = Writable & { readonly fd?: number };
  * waited for. Where the stream stands on a file, they are on the disk then.
  *
  * @throws the signal's reason when it is aborted first: some of the text may have been written
- * @throws the stream's error; `EPIPE` when its reader has gone
+ * @throws the stream's `EPIPE` when its reader has gone
+ * @throws OperatorError when they cannot be written for another reason, such as a full disk
  */
 export async function writeLines(stream: LineStream, entries: readonly unknown[], signal: AbortSignal): Promise<void> {
   const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
@@ -19,11 +21,16 @@ export async function writeLines(stream: LineStream, entries: readonly unknown[]
     signal.addEventListener('abort', abort, { once: true });
     stream.write(text, (error) => {
       signal.removeEventListener('abort', abort);
-      if (error) reject(error);
+      if (error) reject(asOperatorError(error));
       else resolve();
     });
   });
   if (stream.fd !== undefined) await sync(stream.fd);
+}
+
+function asOperatorError(error: NodeJS.ErrnoException): Error {
+  if (error.code === 'EPIPE') return error;
+  return new OperatorError(`The lines cannot be written: ${error.message}. The position is kept.`, { cause: error });
 }
 
 /** Pipes, terminals and sockets have no disk to be brought to, and say so. */
@@ -32,7 +39,7 @@ const NOTHING_TO_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EROFS', 'EPERM']);
 function sync(fd: number): Promise<void> {
   return new Promise((resolve, reject) => {
     fsync(fd, (error) => {
-      if (error && !NOTHING_TO_SYNC.has(error.code ?? '')) reject(error);
+      if (error && !NOTHING_TO_SYNC.has(error.code ?? '')) reject(asOperatorError(error));
       else resolve();
     });
   });

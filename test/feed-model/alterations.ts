@@ -1,0 +1,96 @@
+import type { Knex } from 'knex';
+
+// What the tests do to a copy of the schema: put a clock of their own in, and spoil what the feed rests on.
+
+/** The database's clock as a test sets it. */
+export interface ModelClock {
+  /** Sets it off from the real one, in microseconds. Holds at once, also within statements that run. */
+  setOffset(micros: bigint): Promise<void>;
+  /** Moves it. */
+  advance(micros: bigint): Promise<void>;
+}
+
+/**
+ * Gives the feed's functions a clock of the test's. They call clock_timestamp() without naming its schema, so a search
+ * path of their own, with one that comes before PostgreSQL's, is all that changes: the code that runs is the real one. The
+ * offset is kept in a sequence, because that is seen by all sessions at once, whatever they are in the middle of.
+ *
+ * @param precision - what the clock ticks in, as date_trunc has it
+ */
+export async function installClock(
+  db: Knex,
+  precision: 'microseconds' | 'second' = 'microseconds',
+): Promise<ModelClock> {
+  await db.raw(`
+    create schema model;
+    create sequence model.clock_offset as bigint minvalue -4000000000000000 maxvalue 4000000000000000 start 0;
+    create function model.clock_timestamp() returns timestamptz language sql volatile as $$
+      select date_trunc('${precision}', pg_catalog.clock_timestamp() + last_value * interval '1 microsecond')
+        from model.clock_offset
+    $$;
+    alter function public.titles_stamp() set search_path = model, pg_catalog;
+    alter function public.catalog_quiet_clock() set search_path = model, pg_catalog;
+  `);
+  return {
+    setOffset: (micros) => db.raw("select setval('model.clock_offset', ?)", [String(micros)]).then(),
+    advance: (micros) =>
+      db.raw("select setval('model.clock_offset', last_value + ?) from model.clock_offset", [String(micros)]).then(),
+  };
+}
+
+/** Without the lock that makes writers take turns. */
+export async function dropLock(db: Knex): Promise<void> {
+  await db.raw(`
+    drop trigger a_take_writer_lock on public.titles;
+    -- Writers now deadlock: let them not sit it out. For connections to come.
+    do $$
+    begin
+      execute format('alter database %I set deadlock_timeout = 50', current_database());
+    end
+    $$;
+  `);
+}
+
+/** Stamps that are the time at which the writer's transaction began. */
+export async function stampWithTransactionStart(db: Knex): Promise<void> {
+  await replaceStamp(db, 'now()');
+}
+
+/** Stamps that are the clock alone, without the last stamp. */
+export async function stampWithClockAlone(db: Knex): Promise<void> {
+  await replaceStamp(db, 'clock_timestamp()');
+}
+
+/** Keeps what the real function does beside the stamp itself, and its settings. */
+async function replaceStamp(db: Knex, stamp: string): Promise<void> {
+  await db.raw(`
+    -- The schema would refuse a tie before a follower could be led astray by it.
+    alter table public.titles drop constraint titles_updated_at_unique;
+    create index on public.titles (updated_at);
+    create function public.spoilt_stamp() returns trigger language plpgsql as $$
+    begin
+      if tg_op = 'UPDATE' then
+        new.created_at := old.created_at;
+        new.updated_at := old.updated_at;
+        if new is not distinct from old then
+          return null;
+        end if;
+      end if;
+      new.updated_at := ${stamp};
+      if tg_op = 'INSERT' then
+        new.created_at := new.updated_at;
+      end if;
+      return new;
+    end
+    $$;
+    do $$
+    begin
+      if to_regnamespace('model') is not null then
+        alter function public.spoilt_stamp() set search_path = model, pg_catalog;
+      end if;
+    end
+    $$;
+    drop trigger stamp on public.titles;
+    create trigger stamp before insert or update on public.titles for each row execute function public.spoilt_stamp();
+  `);
+}

@@ -1,0 +1,108 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createClient } from '../../src/follower/client.js';
+import { follow, type FollowOptions } from '../../src/follower/follow.js';
+import { startProgram, type RunningProgram } from '../support/program.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { toMicros, type Mirror } from './mirror.js';
+
+/** Where the feed is, and who asks. */
+export interface FeedAddress {
+  readonly url: string;
+  readonly key: string;
+}
+
+/** A follower at work. */
+export interface ModelFollower {
+  readonly mirror: Mirror;
+  /** Stops following, then follows once more until nothing is waiting. */
+  finish(): Promise<void>;
+}
+
+/** How long a follower waits, in milliseconds. */
+interface Pace {
+  readonly intervalMs: number;
+  /** What it takes to deliver a page. */
+  readonly deliverMs?: number;
+}
+
+/** Short, because nobody waits for this machine to become less busy. */
+const PATIENCE = { firstMs: 10, longestMs: 200 };
+
+/** The follower's own code, in this process. */
+export function startFollower(address: FeedAddress, mirror: Mirror, since: number, pace: Pace): ModelFollower {
+  const stop = new AbortController();
+  const never = new AbortController();
+  const options: Omit<FollowOptions, 'since' | 'once' | 'signal'> = {
+    readPage: createClient({ baseUrl: address.url, key: address.key, timeoutMs: 10_000 }),
+    intervalMs: pace.intervalMs,
+    deliver: async (page, from) => {
+      mirror.page(page, from);
+      if (pace.deliverMs !== undefined) await delay(pace.deliverMs);
+    },
+    save: async () => undefined,
+    patience: PATIENCE,
+  };
+  const following = follow({ ...options, since, once: false, signal: stop.signal });
+  // Looked at in finish().
+  following.catch(() => undefined);
+  return {
+    mirror,
+    async finish() {
+      try {
+        stop.abort();
+        await follow({ ...options, since: await following, once: true, signal: never.signal });
+      } catch (error) {
+        mirror.report('failed', ` ${String(error)}`);
+      }
+    },
+  };
+}
+
+/** The program, in a process of its own, that can be killed. */
+export interface ProgramFollower extends ModelFollower {
+  /** Kills it, and starts it again on what it has saved. */
+  kill(): Promise<void>;
+}
+
+/** Starts `catalog follow`. */
+export async function startProgramFollower(
+  address: FeedAddress,
+  mirror: Mirror,
+  since: number,
+): Promise<ProgramFollower> {
+  const state = join(await temporaryFolder(), 'state.json');
+  const start = (...more: string[]): RunningProgram =>
+    startProgram(
+      ['follow', '--base-url', address.url, '--state', state, '--since', String(since), '--interval', '0.1', ...more],
+      { CATALOG_API_KEY: address.key },
+    );
+  const apply = (stdout: string): void => {
+    // The last line may be cut short by a kill; its entry comes again.
+    for (const line of stdout.split('\n').slice(0, -1))
+      mirror.entry(JSON.parse(line) as Parameters<Mirror['entry']>[0]);
+  };
+  let program = start();
+  return {
+    mirror,
+    async kill() {
+      program.child.kill('SIGKILL');
+      apply((await program.ended).stdout);
+      mirror.resume(await savedPosition(state, since));
+      program = start();
+    },
+    async finish() {
+      program.child.kill('SIGTERM');
+      for (const { code, stdout, stderr } of [await program.ended, await start('--once').ended]) {
+        apply(stdout);
+        if (code !== 0) mirror.report('failed', `exit code ${String(code)}: ${stderr}`);
+      }
+    },
+  };
+}
+
+async function savedPosition(state: string, since: number): Promise<bigint> {
+  const text = await readFile(state, 'utf8').catch(() => JSON.stringify({ since }));
+  return toMicros((JSON.parse(text) as { since: number }).since);
+}
