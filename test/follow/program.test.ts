@@ -188,6 +188,22 @@ describe('catalog follow', () => {
     assert.deepEqual(ids(lines.slice(2).join('\n')), ['a-0001', 'a-0002', 'b-0001', 'b-0002']);
   });
 
+  it('ends with code 1 when the disk is full, and keeps its position', async function () {
+    if (!existsSync('/dev/full')) this.skip();
+    await addTitles(service.db, 1);
+    const fd = openSync('/dev/full', 'w');
+    const child = spawn(process.execPath, [CLI, ...args('--since', start)], {
+      env: { CATALOG_API_KEY: service.key },
+      stdio: ['ignore', fd, 'pipe'],
+    });
+    let stderr = '';
+    child.stderr?.on('data', (data: Buffer) => (stderr += data.toString()));
+    assert.deepEqual(await once(child, 'close'), [1, null]);
+    closeSync(fd);
+    assert.match(stderr, /\ncatalog: The lines cannot be written: ENOSPC.*\. The position is kept\.\n$/);
+    assert.deepEqual(await readdir(folder), []);
+  });
+
   it('waits while the service is away, and tells of it', async () => {
     const { url } = service;
     await service.stop();
