@@ -17,7 +17,7 @@ describe('mirrors lose nothing while the clock of the database', () => {
 
   afterEach(() => service.stop());
 
-  const size = { writers: 8, transactions: 15, longestHoldMs: 100, bulkRows: 1_000, cuts: false };
+  const size = { writers: 8, transactions: 10, longestHoldMs: 100, bulkRows: 1_000, cuts: false };
 
   it(withSeed('steps back and forth by hours'), async () => {
     const clock = await installClock(service.db);

@@ -11,7 +11,7 @@ import type { PlanSize } from './plan.js';
 import { SEED, withSeed } from './random.js';
 import { runModel } from './run.js';
 
-const SIZE: PlanSize = { writers: 8, transactions: 12, longestHoldMs: 100, bulkRows: 1_000, cuts: false };
+const SIZE: PlanSize = { writers: 8, transactions: 10, longestHoldMs: 100, bulkRows: 1_000, cuts: false };
 
 /** Two writers and a follower, stepped by hand. */
 interface Stage {

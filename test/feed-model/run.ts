@@ -30,6 +30,8 @@ export interface ModelOptions {
   readonly disturbances?: readonly Disturbance[];
   /** Called before each transaction. */
   readonly before?: () => Promise<void>;
+  /** Called after the last one, before followers are held to have everything. */
+  readonly settle?: () => Promise<void>;
 }
 
 /** What a run came to. */
@@ -92,6 +94,7 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
     part(0.6).then(async () => followers.push(await startLate(catalogue, 'from before its copy', COPY_MARGIN))),
   ]);
 
+  await options.settle?.();
   await Promise.all(followers.map((one) => one.finish()));
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   for (const { mirror } of followers) await mirror.compare(db);

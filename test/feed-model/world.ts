@@ -18,8 +18,11 @@ export interface World extends FeedAddress {
 /** More than any test asks for. */
 const UNLIMITED = 2_000_000_000;
 
-/** @param url - of a migrated database; by default a new one, which is dropped at the end */
-export async function createWorld(url?: string): Promise<World> {
+/**
+ * @param url - of a migrated database; by default a new one, which is dropped at the end
+ * @param settings - of the server, beside its database and its port
+ */
+export async function createWorld(url?: string, settings: Readonly<Record<string, string>> = {}): Promise<World> {
   const database = url === undefined ? await createTestDatabase() : undefined;
   const databaseUrl = url ?? database?.url ?? '';
   const db = openDatabase({
@@ -30,7 +33,7 @@ export async function createWorld(url?: string): Promise<World> {
     statementTimeoutMs: 0,
   });
   const key = await unlimitedKey(db);
-  let server = await startServer({ DATABASE_URL: databaseUrl });
+  let server = await startServer({ ...settings, DATABASE_URL: databaseUrl });
   const { port } = new URL(server.url);
   return {
     url: server.url,
@@ -39,7 +42,7 @@ export async function createWorld(url?: string): Promise<World> {
     db,
     async killServer() {
       await server.stop('SIGKILL');
-      server = await startServer({ DATABASE_URL: databaseUrl, PORT: port });
+      server = await startServer({ ...settings, DATABASE_URL: databaseUrl, PORT: port });
     },
     async close() {
       const { code, stderr } = await server.stop();
