@@ -34,9 +34,11 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 // Whoever read the output has left (`| head`): there is nobody to go on for.
-process.stdout.on('error', () => {
-  stopping.abort();
-});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', () => {
+    stopping.abort();
+  });
+}
 
 const base: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'> = {
   packageRoot: PACKAGE_ROOT,
@@ -51,8 +53,9 @@ const context: CommandContext = {
   stderr: process.stderr,
   signal: stopping.signal,
   clientKey: () => process.env.CATALOG_API_KEY?.trim() ?? '',
-  withDatabase: async (use) => {
-    const database = await connectForCommand(base, { migrate: false });
+  withDatabase: async (use, { bulk = false } = {}) => {
+    if (!bulk) stopping.signal.addEventListener('abort', exitSoon);
+    const database = await connectForCommand(base, { migrate: false, bulk });
     try {
       return await use(database.db);
     } finally {
@@ -88,6 +91,11 @@ try {
 // What is then still unwritten waits for a reader of the pipe that does not read, and would keep the process for ever.
 if (stopping.signal.aborted) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();
 
+/** Ends a command that may be waiting. Its work is one transaction, which is done or is not. */
+function exitSoon(): void {
+  setTimeout(() => process.exit(EXIT_FAILED), LAST_OUTPUT_MS).unref();
+}
+
 /** Says what went wrong on stderr. @returns the exit code */
 function report(error: unknown): number {
   // Commander has said it already, or it was only asked for help.
@@ -98,8 +106,19 @@ function report(error: unknown): number {
 
 function explain(error: unknown): string {
   if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
-  if (isDatabaseUnavailable(error)) {
+  if (isDatabaseUnavailable(error) && !isRefusal(error)) {
     return `the database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
   }
+  if (isRefusal(error)) return `the database refused this: ${error.message} (SQLSTATE ${error.code})`;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** An error of PostgreSQL's own, told by its five-character code: a missing privilege, a lock that was not given. */
+function isRefusal(error: unknown): error is Error & { code: string } {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    typeof error.code === 'string' &&
+    /^(?=.*\d)[0-9A-Z]{5}$/.test(error.code)
+  );
 }

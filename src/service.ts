@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { createApp } from './app.js';
 import { systemClock } from './catalog/timestamps.js';
 import type { Config } from './config.js';
-import { close, createHttpServer, listen } from './http/server.js';
+import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen } from './http/server.js';
 import { LastUsed } from './keys/last-used.js';
 import { PlanLimiter } from './limits/plan-limiter.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
@@ -95,7 +95,9 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     now: systemClock,
     isStopping: () => stopping !== undefined,
   });
-  const server = createHttpServer(app.callback());
+  const server = createHttpServer(app.callback(), DEFAULT_SERVER_LIMITS, ({ requestId, problem }) => {
+    log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
+  });
   const port = await listen(server, config.host, config.port);
   const url = `http://${reachableHost(config.host)}:${String(port)}`;
   log.info({ url, applied_migrations: database.applied }, 'listening');

@@ -41,7 +41,30 @@ export async function getChangesPage(db: Knex, read: Read, since: Micros, now: M
   requireWithinWindow(since, now, newest);
 
   if (since > now && since > newest) return pageAhead(db, newest, now);
-  return since < now - AGEING ? agedPage(db, since, now) : read((either) => freshPage(either, since));
+  if (since < now - AGEING) return agedPage(db, since, now);
+  return (await read((either) => usualPage(either, since))) ?? pageBeyond(db, since, now);
+}
+
+/** A page after a position that is an entry's, or has entries after it; undefined for one past the newest entry. */
+async function usualPage(db: Knex, since: Micros): Promise<ChangesPage | undefined> {
+  const page = await freshPage(db, since);
+  if (page.entries.length > 0) return page;
+  const newest = await newestStamp(db);
+  return newest !== undefined && since <= newest ? page : undefined;
+}
+
+/**
+ * Answers a client whose position lies past the newest entry: it chose it itself, or a replica lags behind what it has
+ * seen. A writer at work may have stamped rows before that position and not committed them yet, or do so by a clock that
+ * is behind; the client then goes on from the newest entry, so that it sees them.
+ */
+async function pageBeyond(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
+  // In this order: the clock, then that no writer is at work, and only then the page.
+  const quiet = await readQuietClock(db);
+  const page = await freshPage(db, since);
+  if (page.entries.length > 0 || (quiet !== undefined && since <= quiet)) return page;
+  const resume = acceptable((await newestStamp(db)) ?? 0n, now);
+  return { ...page, nextSince: resume < since ? resume : since };
 }
 
 /**
@@ -51,9 +74,13 @@ export async function getChangesPage(db: Knex, read: Read, since: Micros, now: M
 async function pageAhead(db: Knex, newest: Micros, now: Micros): Promise<ChangesPage> {
   const page = newest < now - AGEING ? await agedPage(db, newest, now) : undefined;
   const resume = page?.entries.length === 0 ? page.nextSince : newest;
-  // In an empty catalogue with a writer at work there is nothing to go by; no writer has been at work for weeks.
-  const acceptable = now - WINDOW + DAY;
-  return { entries: [], hasMore: false, nextSince: resume > acceptable ? resume : acceptable };
+  return { entries: [], hasMore: false, nextSince: acceptable(resume, now) };
+}
+
+/** A position that the next request may send. Moving up to the window loses nothing: no writer is at work for weeks. */
+function acceptable(position: Micros, now: Micros): Micros {
+  const oldest = now - WINDOW + DAY;
+  return position > oldest ? position : oldest;
 }
 
 async function freshPage(db: Knex, since: Micros): Promise<ChangesPage> {

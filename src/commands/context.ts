@@ -15,10 +15,13 @@ export interface CommandContext {
   readonly signal: AbortSignal;
   /** The API key with which to call a service, from CATALOG_API_KEY; empty when it is not set. */
   readonly clientKey: () => string;
-  /** The settings. @throws OperatorError when some are wrong */
+  /** The settings. @throws ConfigError when some are wrong */
   readonly config: () => Config;
-  /** Runs something on the service's database, started and migrated as needed, and lets go of it afterwards. */
-  readonly withDatabase: <T>(use: (db: Knex) => Promise<T>) => Promise<T>;
+  /**
+   * Runs something on the service's database and lets go of it afterwards. The embedded one is started and migrated as
+   * needed. Unless it is bulk work, which may take its time, statements are bounded and a signal ends the process.
+   */
+  readonly withDatabase: <T>(use: (db: Knex) => Promise<T>, options?: { readonly bulk?: boolean }) => Promise<T>;
 }
 
 /** Adds a command to the program. */
@@ -27,13 +30,16 @@ export type RegisterCommand = (program: Command, context: CommandContext) => voi
 /** Connections of one command. */
 const POOL_SIZE = 5;
 
-/** Bound on reaching the database, in milliseconds. Statements have none: an import may take its time. */
+/** Bound on reaching the database, in milliseconds. */
 const ACQUIRE_TIMEOUT_MS = 10_000;
+
+/** Bound on a statement that is not bulk work, in milliseconds: it waits for nothing but another command. */
+const STATEMENT_TIMEOUT_MS = 30_000;
 
 /** Opens the service's database for a command. The caller closes it. */
 export function connectForCommand(
   context: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>,
-  { migrate }: { migrate: boolean },
+  { migrate, bulk }: { migrate: boolean; bulk: boolean },
 ): Promise<ConnectedDatabase> {
   const { databaseUrl, dataDir } = context.config();
   return connectDatabase({
@@ -44,7 +50,7 @@ export function connectForCommand(
     applicationName: 'catalog command',
     poolSize: POOL_SIZE,
     acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,
-    statementTimeoutMs: 0,
+    statementTimeoutMs: bulk ? 0 : STATEMENT_TIMEOUT_MS,
     migrate,
   });
 }

@@ -80,18 +80,20 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
   const display = new ImportDisplay(context.stderr, { label: flags.kind, size, canDraw: !flags.json });
   let result: ImportResult;
   try {
-    result = await context.withDatabase((db) =>
-      importCatalogue(db, source, {
-        kind: flags.kind,
-        format,
-        signal: context.signal,
-        ...(flags.column && { columns: flags.column }),
-        ...(flags.value && { values: flags.value }),
-        ...(flags.skipUnmapped && { skipUnmapped: true }),
-        ...(flags.strict && { strict: true }),
-        onRejected: (line, reason) => display.printLine(`line ${line}: ${reason}`),
-        onProgress: (progress) => display.update(progress),
-      }),
+    result = await context.withDatabase(
+      (db) =>
+        importCatalogue(db, source, {
+          kind: flags.kind,
+          format,
+          signal: context.signal,
+          ...(flags.column && { columns: flags.column }),
+          ...(flags.value && { values: flags.value }),
+          ...(flags.skipUnmapped && { skipUnmapped: true }),
+          ...(flags.strict && { strict: true }),
+          onRejected: (line, reason) => display.printLine(`line ${line}: ${reason}`),
+          onProgress: (progress) => display.update(progress),
+        }),
+      { bulk: true },
     );
   } catch (error) {
     throw isFileError(error) ? unreadable(file, error) : error;

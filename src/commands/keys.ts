@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { createKey, listKeys, revokeKey, type KeyRecord } from '../keys/keys.js';
 import { planId, positiveInteger, text } from './arguments.js';
 import type { RegisterCommand } from './context.js';
@@ -23,7 +23,13 @@ export const registerKeys: RegisterCommand = (program, { stdout, withDatabase })
     .option('--developer <id>', 'whose key it is', positiveInteger)
     .option('--plan <plan>', 'the plan that sets its limits', planId)
     .option('--label <text>', 'to tell keys apart, such as the environment it is for', text(200))
-    .option('--demo', 'a key for the demo developer instead of --developer and --plan')
+    .addOption(
+      new Option('--demo', 'a key for the demo developer instead of --developer and --plan').conflicts([
+        'developer',
+        'plan',
+        'label',
+      ]),
+    )
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free --label production')
     .action(async ({ developer, plan, label, demo, json }: CreateOptions, command: Command) => {

@@ -9,7 +9,7 @@ export const registerMigrate: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  DATABASE_URL=postgres://catalog@db/catalog catalog migrate')
     .action(async ({ json }: { json?: boolean }) => {
-      const database = await connectForCommand(context, { migrate: true });
+      const database = await connectForCommand(context, { migrate: true, bulk: true });
       await database.close();
       const { applied } = database;
       if (json) printJson(context.stdout, { applied });

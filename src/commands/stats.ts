@@ -14,8 +14,8 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog stats verify')
     .action(async ({ repair, json }: { repair?: boolean; json?: boolean }) => {
-      const repaired = repair ? await withDatabase(repairCounts) : [];
-      const { counts, mismatches } = await withDatabase(verifyCounts);
+      const repaired = repair ? await withDatabase(repairCounts, { bulk: true }) : [];
+      const { counts, mismatches } = await withDatabase(verifyCounts, { bulk: true });
       if (json) printJson(stdout, { counts, mismatches, repaired });
       else {
         for (const mismatch of repaired) printLine(stdout, `Repaired ${describe(mismatch)}`);

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import etag from 'etag';
+import type { OperationId } from '../contract.js';
 import type { RequestContext } from './state.js';
 
 /** Operations whose answer no cache may keep, not even the client's. */
-const NEVER_STORED = new Set(['getMe']);
+const NEVER_STORED = new Set<string>(['getMe'] satisfies OperationId[]);
 
 /** The opaque part of an entity tag; whether it is weak makes no difference to `If-None-Match` (RFC 9110, section 8.8.3). */
 const OPAQUE_TAG = /"[^"]*"/g;

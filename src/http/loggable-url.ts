@@ -14,7 +14,11 @@ export function loggableUrl(path: string, search: URLSearchParams): string {
   return redactApiKeys(decodeLeniently(path) + (logged && `?${logged}`)).slice(0, MAX_LENGTH);
 }
 
-/** Decodes ASCII, so that a key cannot hide behind percent-encoding; unlike decodeURIComponent it takes any text. */
+/**
+ * Decodes ASCII until nothing is left to decode, so that a key cannot hide behind encoding. Unlike decodeURIComponent it
+ * takes any text.
+ */
 function decodeLeniently(path: string): string {
-  return path.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  const decoded = path.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  return decoded === path ? path : decodeLeniently(decoded);
 }

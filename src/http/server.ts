@@ -1,5 +1,5 @@
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { OperatorError, Problem } from '../errors.js';
 import { problemDocument, PROBLEM_MEDIA_TYPE } from './problem-response.js';
 import { chooseRequestId } from './request-id.js';
@@ -33,8 +33,18 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
 /** Answers a request in its own time; it deals with its errors itself. */
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
+/** A request that never became one: what its sender was told, for the log. */
+export interface Rejection {
+  readonly requestId: string;
+  readonly problem: Problem;
+}
+
 /** Makes an HTTP server that cuts off slow, oversized and malformed requests with the right status. */
-export function createHttpServer(listener: Listener, limits: ServerLimits = DEFAULT_SERVER_LIMITS): Server {
+export function createHttpServer(
+  listener: Listener,
+  limits: ServerLimits = DEFAULT_SERVER_LIMITS,
+  onRejected: (rejection: Rejection) => void = () => undefined,
+): Server {
   const server = createServer(
     {
       headersTimeout: limits.headersTimeoutMs,
@@ -52,7 +62,10 @@ export function createHttpServer(listener: Listener, limits: ServerLimits = DEFA
   server.on('checkContinue', listener);
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', listener);
-  server.on('clientError', rejectConnection);
+  server.on('clientError', (error, socket) => {
+    const rejection = rejectConnection(error, socket);
+    if (rejection) onRejected(rejection);
+  });
   return server;
 }
 
@@ -106,11 +119,14 @@ function explain(error: NodeJS.ErrnoException): string {
 }
 
 /** Answers what never became a request, in the form of all other errors, and closes the connection. */
-function rejectConnection(error: NodeJS.ErrnoException, socket: Socket & { _httpMessage?: { headersSent: boolean } }) {
+function rejectConnection(
+  error: NodeJS.ErrnoException,
+  socket: Duplex & { _httpMessage?: { headersSent: boolean } },
+): Rejection | undefined {
   // Node's own guard: once a response is under way on this connection, a second one would only garble it.
   if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent === true) {
     socket.destroy();
-    return;
+    return undefined;
   }
   const problem = connectionProblem(error.code);
   const requestId = chooseRequestId(undefined);
@@ -128,6 +144,7 @@ function rejectConnection(error: NodeJS.ErrnoException, socket: Socket & { _http
     ].join('\r\n'),
     () => socket.destroy(),
   );
+  return { requestId, problem };
 }
 
 function connectionProblem(code: string | undefined): Problem {

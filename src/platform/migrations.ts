@@ -53,6 +53,7 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
       // Knex marks its own lock in a table and leaves the mark when the process dies. We hold the real lock, so a mark
       // that is found now is such a left-over.
       await db.migrate.forceFreeMigrationsLock(MIGRATION_CONFIG);
+      await requireKnownMigrations(db);
       const [, applied] = (await db.migrate.latest(MIGRATION_CONFIG)) as [number, string[]];
       return applied;
     } finally {
@@ -61,6 +62,18 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
     }
   } finally {
     await client.releaseConnection(connection);
+  }
+}
+
+/** Knex would call the directory corrupt. */
+async function requireKnownMigrations(db: Knex): Promise<void> {
+  const files = await new SqlMigrationSource().getMigrations();
+  const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];
+  const unknown = applied.filter((name) => !files.includes(name));
+  if (unknown.length > 0) {
+    throw new OperatorError(
+      `The database is newer than this version of the service, which does not know ${unknown.join(', ')}. Run the newer version.`,
+    );
   }
 }
 

@@ -238,10 +238,29 @@ describe('GET /api/v1/changes', () => {
     assert.deepEqual(seen, all);
   });
 
-  it('needs one query beside the one for the key', async () => {
+  it('needs one query beside the one for the key, and one more where nothing follows the newest entry', async () => {
+    await addTitles(service.db, 1);
     const queries = service.queries.length;
-    await ask(start);
+    const { meta } = await ask(start);
     assert.equal(service.queries.length, queries + 2);
+    await ask(meta.next_since);
+    assert.equal(service.queries.length, queries + 5);
+  });
+
+  it('loses nothing to a client that begins now, while a writer has stamped and not committed yet', async () => {
+    await addTitles(service.db, 1, 'before');
+    const writer = await service.db.transaction();
+    await writer('titles').insert({ svc_id: 'stamped-before', media_type: 'movie', title: 'Stamped before' });
+    const begin = Date.now() / 1000;
+    const first = await ask(begin);
+    assert.deepEqual(first.data, []);
+    assert.ok(first.meta.next_since < begin);
+    await writer.commit();
+    const second = await ask(first.meta.next_since);
+    assert.deepEqual(ids([second]), ['stamped-before']);
+    // With nobody at work, a position of the client's own stays as it is.
+    const later = Date.now() / 1000;
+    assert.deepEqual(await ask(later), { data: [], meta: { has_more: false, next_since: later } });
   });
 
   for (const [what, query, code, detail] of [

@@ -54,6 +54,7 @@ describe('connections', () => {
     const problem = JSON.parse(body) as Record<string, unknown>;
     assert.equal(problem.code, code);
     assert.equal(problem.status, status);
+    assert.ok(service.logged.some((line) => line.includes(`"request_id":"${String(problem.request_id)}"`)));
     assert.equal(problem.request_id, /^X-Request-Id: (.+)$/m.exec(head)?.[1]?.trim());
   }
 

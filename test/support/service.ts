@@ -104,7 +104,9 @@ async function serveApp(db: Knex, lastUsed: LastUsed, log: Logger, options: Test
     now: options.now ?? systemClock,
     isStopping: () => false,
   });
-  return createHttpServer(app.callback(), { ...DEFAULT_SERVER_LIMITS, ...options.serverLimits });
+  return createHttpServer(app.callback(), { ...DEFAULT_SERVER_LIMITS, ...options.serverLimits }, ({ requestId }) => {
+    log.info({ request_id: requestId }, 'request rejected');
+  });
 }
 
 async function createUnlimitedKey(db: Knex): Promise<string> {

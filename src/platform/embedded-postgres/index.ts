@@ -25,6 +25,8 @@ export interface ConnectionAddress {
   readonly user: string;
   readonly password: string;
   readonly database: string;
+  readonly ssl: false;
+  readonly options: string;
 }
 
 export interface EmbeddedPostgres {
@@ -82,7 +84,13 @@ export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions):
   const lease = await takeLease(cluster, String(options.pid ?? ''), onEvent);
   return {
     dataDir: directory.path,
-    connection: async () => ({ ...(await cluster.address()), database: DATABASE }),
+    // Said in full, or the driver would add what PGSSLMODE and PGOPTIONS say of other servers.
+    connection: async () => ({
+      ...(await cluster.address()),
+      database: DATABASE,
+      ssl: false,
+      options: '-c search_path=public',
+    }),
     isCurrent: (address) => address.port === cluster.seenPort,
     release: () => lease.release(),
   };

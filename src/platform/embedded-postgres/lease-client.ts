@@ -41,6 +41,8 @@ export async function openClient(cluster: Cluster, holder: string, onEvent: Even
     const client = new pg.Client({
       ...address,
       database: MAINTENANCE_DATABASE,
+      ssl: false,
+      options: '-c search_path=pg_catalog',
       application_name: APPLICATION_NAME_PREFIX + holder,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
