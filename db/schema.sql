@@ -80,11 +80,11 @@ create table titles (
   title text not null,
   has_bundles boolean default false not null,
   available_in_library boolean default false not null,
-  created_at timestamp with time zone not null,
-  updated_at timestamp with time zone not null,
+  created_at timestamp with time zone default titles_next_stamp() not null,
+  updated_at timestamp with time zone default titles_drawn_stamp() not null,
   constraint titles_media_type_known CHECK ((media_type = ANY (ARRAY['movie'::text, 'series'::text]))),
   constraint titles_pkey PRIMARY KEY (svc_id),
-  constraint titles_svc_id_format CHECK (((svc_id ~ '^[A-Za-z0-9_-]+$'::text) AND (octet_length(svc_id) <= 64))),
+  constraint titles_svc_id_format CHECK ((((octet_length(svc_id) >= 1) AND (octet_length(svc_id) <= 64)) AND (svc_id !~ '[^A-Za-z0-9_-]'::text))),
   constraint titles_title_length CHECK (((char_length(title) >= 1) AND (char_length(title) <= 1000))),
   constraint titles_updated_at_unique UNIQUE (updated_at)
 );
@@ -105,6 +105,8 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_count_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
   n bigint := (select count(*) from old_rows);
@@ -119,6 +121,8 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_count_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
   n bigint := (select count(*) from new_rows);
@@ -133,6 +137,8 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_count_truncated()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   execute format('update public.catalog_counts set %1$I = 0', tg_table_name);
@@ -179,6 +185,8 @@ $function$;
 CREATE OR REPLACE FUNCTION public.titles_count_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   update public.catalog_counts c set
@@ -201,6 +209,8 @@ $function$;
 CREATE OR REPLACE FUNCTION public.titles_count_updated()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   update public.catalog_counts c set
@@ -222,6 +232,34 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.titles_drawn_stamp()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+AS $function$
+  select timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond'
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_follow_clock()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  clock bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+begin
+  perform setval('public.titles_last_stamp', greatest(clock, last_value)) from public.titles_last_stamp;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_next_stamp()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+AS $function$
+  select timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond'
+$function$;
+
 CREATE OR REPLACE FUNCTION public.titles_refuse_removal()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -233,37 +271,33 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION public.titles_stamp()
+CREATE OR REPLACE FUNCTION public.titles_stamp_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
-declare
-  stamp bigint;
-  clock bigint;
 begin
-  if tg_op = 'UPDATE' then
-    if new.svc_id <> old.svc_id then
-      raise exception 'svc_id of a title cannot change (% to %)', old.svc_id, new.svc_id
-        using errcode = 'integrity_constraint_violation',
-              hint = 'Mirrors know a title by its svc_id. Insert a new title instead.';
-    end if;
-    new.created_at := old.created_at;
-    new.updated_at := old.updated_at;
-    if new is not distinct from old then
-      return null; -- a row that an update leaves the same is not a change
-    end if;
+  new.created_at := public.titles_next_stamp();
+  new.updated_at := new.created_at;
+  return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_stamp_updated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.svc_id <> old.svc_id then
+    raise exception 'svc_id of a title cannot change (% to %)', old.svc_id, new.svc_id
+      using errcode = 'integrity_constraint_violation',
+            hint = 'Mirrors know a title by its svc_id. Insert a new title instead.';
   end if;
-  -- greatest(clock, last + 1 µs): unique and strictly increasing also when the clock stands still or steps back.
-  stamp := nextval('public.titles_last_stamp');
-  clock := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
-  if clock > stamp then
-    stamp := setval('public.titles_last_stamp', clock);
+  new.created_at := old.created_at;
+  new.updated_at := old.updated_at;
+  if new is not distinct from old then
+    return null; -- a row that an update leaves the same is not a change
   end if;
-  -- Whole microseconds stay below 2^53 until the year 2255, so the product is exact.
-  new.updated_at := timestamptz 'epoch' + stamp * interval '1 microsecond';
-  if tg_op = 'INSERT' then
-    new.created_at := new.updated_at;
-  end if;
+  new.updated_at := public.titles_next_stamp();
   return new;
 end
 $function$;
@@ -288,10 +322,14 @@ CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.people FOR EACH STATEMEN
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR UPDATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 
+CREATE TRIGGER b_follow_clock BEFORE INSERT OR UPDATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION titles_follow_clock();
+
 CREATE TRIGGER count_inserted AFTER INSERT ON public.titles REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION titles_count_inserted();
 
 CREATE TRIGGER count_updated AFTER UPDATE ON public.titles REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION titles_count_updated();
 
 CREATE TRIGGER refuse_removal BEFORE DELETE OR TRUNCATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION titles_refuse_removal();
 
-CREATE TRIGGER stamp BEFORE INSERT OR UPDATE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_stamp();
+CREATE TRIGGER stamp_inserted BEFORE INSERT ON public.titles FOR EACH ROW WHEN (((new.updated_at IS DISTINCT FROM titles_drawn_stamp()) OR (new.created_at IS DISTINCT FROM new.updated_at))) EXECUTE FUNCTION titles_stamp_inserted();
+
+CREATE TRIGGER stamp_updated BEFORE UPDATE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_stamp_updated();

@@ -1,5 +1,6 @@
 -- Headline counts, kept in the writing transaction so that reading them costs the same at any size. One row: writers of
--- the catalogue are serialised by their lock anyway, so it is not contended, and one row is one read.
+-- the catalogue are serialised by their lock anyway, so it is not contended, and one row is one read. The functions run as
+-- their owner, so that who may write titles need not be given the counts to write.
 
 create table public.catalog_counts (
   singleton boolean primary key default true constraint catalog_counts_singleton check (singleton),
@@ -13,7 +14,8 @@ create table public.catalog_counts (
 
 insert into public.catalog_counts default values;
 
-create function public.titles_count_inserted() returns trigger language plpgsql as $$
+create function public.titles_count_inserted() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 begin
   update public.catalog_counts c set
     titles = c.titles + n.titles,
@@ -36,7 +38,8 @@ create trigger count_inserted after insert on public.titles
   referencing new table as new_rows
   for each statement execute function public.titles_count_inserted();
 
-create function public.titles_count_updated() returns trigger language plpgsql as $$
+create function public.titles_count_updated() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 begin
   update public.catalog_counts c set
     movies = c.movies + d.movies,
@@ -62,7 +65,8 @@ create trigger count_updated after update on public.titles
   for each statement execute function public.titles_count_updated();
 
 -- People and collections are counted alike: the table's name is the counter's.
-create function public.catalog_count_inserted() returns trigger language plpgsql as $$
+create function public.catalog_count_inserted() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 declare
   n bigint := (select count(*) from new_rows);
 begin
@@ -73,7 +77,8 @@ begin
 end
 $$;
 
-create function public.catalog_count_deleted() returns trigger language plpgsql as $$
+create function public.catalog_count_deleted() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 declare
   n bigint := (select count(*) from old_rows);
 begin
@@ -84,7 +89,8 @@ begin
 end
 $$;
 
-create function public.catalog_count_truncated() returns trigger language plpgsql as $$
+create function public.catalog_count_truncated() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 begin
   execute format('update public.catalog_counts set %1$I = 0', tg_table_name);
   return null;
