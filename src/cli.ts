@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { connectForCommand, type CommandContext } from './commands/context.js';
+import { registerDemo } from './commands/demo-command.js';
 import { registerDevelopers } from './commands/developers.js';
 import { registerImport } from './commands/import.js';
 import { registerKeys } from './commands/keys.js';
@@ -66,6 +67,7 @@ for (const register of [
   registerServe,
   registerMigrate,
   registerImport,
+  registerDemo,
   registerPlans,
   registerDevelopers,
   registerKeys,
