@@ -31,8 +31,13 @@ create table catalog_counts (
   people bigint default 0 not null,
   collections bigint default 0 not null,
   constraint catalog_counts_pkey PRIMARY KEY (singleton),
-  constraint catalog_counts_singleton CHECK (singleton)
+  constraint catalog_counts_singleton CHECK (singleton),
+  constraint settle_counts TRIGGER DEFERRABLE INITIALLY DEFERRED
 ) with (fillfactor=10);
+
+create table catalog_counts_waiting (
+  added bigint[] not null
+);
 
 create table collections (
   svc_id text collate "C" not null,
@@ -108,12 +113,8 @@ CREATE OR REPLACE FUNCTION public.catalog_count_deleted()
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare
-  n bigint := (select count(*) from old_rows);
 begin
-  if n > 0 then
-    execute format('update public.catalog_counts set %1$I = %1$I - $1', tg_table_name) using n;
-  end if;
+  perform public.catalog_count_other(tg_table_name, -(select count(*) from old_rows));
   return null;
 end
 $function$;
@@ -124,13 +125,21 @@ CREATE OR REPLACE FUNCTION public.catalog_count_inserted()
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare
-  n bigint := (select count(*) from new_rows);
 begin
-  if n > 0 then
-    execute format('update public.catalog_counts set %1$I = %1$I + $1', tg_table_name) using n;
-  end if;
+  perform public.catalog_count_other(tg_table_name, (select count(*) from new_rows));
   return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_count_other(counter text, added bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if added <> 0 then
+    perform public.catalog_counts_note(case counter when 'people' then array[0, 0, 0, 0, added, 0]
+                                              when 'collections' then array[0, 0, 0, 0, 0, added] end);
+  end if;
 end
 $function$;
 
@@ -140,8 +149,60 @@ CREATE OR REPLACE FUNCTION public.catalog_count_truncated()
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  counter integer := case tg_table_name when 'people' then 5 else 6 end;
+  counted bigint := (select case tg_table_name when 'people' then people else collections end from public.catalog_counts);
+  waiting bigint := (select coalesce(sum(added[counter]), 0) from public.catalog_counts_waiting);
 begin
-  execute format('update public.catalog_counts set %1$I = 0', tg_table_name);
+  perform public.catalog_count_other(tg_table_name, -counted - waiting);
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_counts_add(added bigint[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  update public.catalog_counts set
+    titles = titles + added[1],
+    movies = movies + added[2],
+    series = series + added[3],
+    available_in_library = available_in_library + added[4],
+    people = people + added[5],
+    collections = collections + added[6]
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_counts_note(added bigint[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if current_setting('catalog.counting', true) = 'yes' then
+    insert into public.catalog_counts_waiting values (added);
+  else
+    perform set_config('catalog.counting', 'yes', true);
+    perform public.catalog_counts_add(added);
+  end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_counts_settle()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  total bigint[];
+begin
+  -- Where SET CONSTRAINTS brings this forward, the next statement is the first one again.
+  perform set_config('catalog.counting', '', true);
+  with waiting as (delete from public.catalog_counts_waiting returning added)
+  select array[sum(added[1]), sum(added[2]), sum(added[3]), sum(added[4]), sum(added[5]), sum(added[6])]
+    into total from waiting having count(*) > 0;
+  if total is not null then
+    perform public.catalog_counts_add(total);
+  end if;
   return null;
 end
 $function$;
@@ -188,20 +249,17 @@ CREATE OR REPLACE FUNCTION public.titles_count_inserted()
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  added bigint[];
 begin
-  update public.catalog_counts c set
-    titles = c.titles + n.titles,
-    movies = c.movies + n.movies,
-    series = c.series + n.series,
-    available_in_library = c.available_in_library + n.available
-  from (
-    select count(*) as titles,
-           count(*) filter (where media_type = 'movie') as movies,
-           count(*) filter (where media_type = 'series') as series,
-           count(*) filter (where available_in_library) as available
-    from new_rows
-  ) n
-  where n.titles > 0;
+  select array[count(*),
+               count(*) filter (where media_type = 'movie'),
+               count(*) filter (where media_type = 'series'),
+               count(*) filter (where available_in_library), 0, 0]
+    into added from new_rows;
+  if added[1] > 0 then
+    perform public.catalog_counts_note(added);
+  end if;
   return null;
 end
 $function$;
@@ -212,22 +270,22 @@ CREATE OR REPLACE FUNCTION public.titles_count_updated()
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  added bigint[];
 begin
-  update public.catalog_counts c set
-    movies = c.movies + d.movies,
-    series = c.series + d.series,
-    available_in_library = c.available_in_library + d.available
-  from (
-    select coalesce(sum(sign) filter (where media_type = 'movie'), 0) as movies,
-           coalesce(sum(sign) filter (where media_type = 'series'), 0) as series,
-           coalesce(sum(sign) filter (where available_in_library), 0) as available
+  select array[0,
+               coalesce(sum(sign) filter (where media_type = 'movie'), 0),
+               coalesce(sum(sign) filter (where media_type = 'series'), 0),
+               coalesce(sum(sign) filter (where available_in_library), 0), 0, 0]
+    into added
     from (
       select 1 as sign, media_type, available_in_library from new_rows
       union all
       select -1, media_type, available_in_library from old_rows
-    ) signed
-  ) d
-  where (d.movies, d.series, d.available) <> (0, 0, 0);
+    ) signed;
+  if added <> '{0,0,0,0,0,0}' then
+    perform public.catalog_counts_note(added);
+  end if;
   return null;
 end
 $function$;
@@ -303,6 +361,8 @@ end
 $function$;
 
 CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH ROW WHEN (((old.revoked_at IS NOT NULL) AND ((new.revoked_at IS DISTINCT FROM old.revoked_at) OR (new.hash <> old.hash)))) EXECUTE FUNCTION api_keys_keep_revoked();
+
+CREATE CONSTRAINT TRIGGER settle_counts AFTER UPDATE ON public.catalog_counts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION catalog_counts_settle();
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 
