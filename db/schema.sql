@@ -85,8 +85,8 @@ create table titles (
   title text not null,
   has_bundles boolean default false not null,
   available_in_library boolean default false not null,
-  created_at timestamp with time zone default titles_next_stamp() not null,
-  updated_at timestamp with time zone default titles_drawn_stamp() not null,
+  created_at timestamp with time zone default ('1970-01-01 00:00:00+00'::timestamp with time zone + ((nextval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval)) not null,
+  updated_at timestamp with time zone default ('1970-01-01 00:00:00+00'::timestamp with time zone + ((currval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval)) not null,
   constraint titles_media_type_known CHECK ((media_type = ANY (ARRAY['movie'::text, 'series'::text]))),
   constraint titles_pkey PRIMARY KEY (svc_id),
   constraint titles_svc_id_format CHECK ((((octet_length(svc_id) >= 1) AND (octet_length(svc_id) <= 64)) AND (svc_id !~ '[^A-Za-z0-9_-]'::text))),
@@ -161,15 +161,17 @@ $function$;
 
 CREATE OR REPLACE FUNCTION public.catalog_counts_add(added bigint[])
  RETURNS void
- LANGUAGE sql
+ LANGUAGE plpgsql
 AS $function$
+begin
   update public.catalog_counts set
     titles = titles + added[1],
     movies = movies + added[2],
     series = series + added[3],
     available_in_library = available_in_library + added[4],
     people = people + added[5],
-    collections = collections + added[6]
+    collections = collections + added[6];
+end
 $function$;
 
 CREATE OR REPLACE FUNCTION public.catalog_counts_note(added bigint[])
@@ -197,12 +199,13 @@ declare
 begin
   -- Where SET CONSTRAINTS brings this forward, the next statement is the first one again.
   perform set_config('catalog.counting', '', true);
+  if not exists (select from public.catalog_counts_waiting) then
+    return null;
+  end if;
   with waiting as (delete from public.catalog_counts_waiting returning added)
   select array[sum(added[1]), sum(added[2]), sum(added[3]), sum(added[4]), sum(added[5]), sum(added[6])]
-    into total from waiting having count(*) > 0;
-  if total is not null then
-    perform public.catalog_counts_add(total);
-  end if;
+    into total from waiting;
+  perform public.catalog_counts_add(total);
   return null;
 end
 $function$;
@@ -290,13 +293,6 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION public.titles_drawn_stamp()
- RETURNS timestamp with time zone
- LANGUAGE sql
-AS $function$
-  select timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond'
-$function$;
-
 CREATE OR REPLACE FUNCTION public.titles_follow_clock()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -309,13 +305,6 @@ begin
   perform setval('public.titles_last_stamp', greatest(clock, last_value)) from public.titles_last_stamp;
   return null;
 end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.titles_next_stamp()
- RETURNS timestamp with time zone
- LANGUAGE sql
-AS $function$
-  select timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond'
 $function$;
 
 CREATE OR REPLACE FUNCTION public.titles_refuse_removal()
@@ -334,7 +323,7 @@ CREATE OR REPLACE FUNCTION public.titles_stamp_inserted()
  LANGUAGE plpgsql
 AS $function$
 begin
-  new.created_at := public.titles_next_stamp();
+  new.created_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
   new.updated_at := new.created_at;
   return new;
 end
@@ -355,7 +344,7 @@ begin
   if new is not distinct from old then
     return null; -- a row that an update leaves the same is not a change
   end if;
-  new.updated_at := public.titles_next_stamp();
+  new.updated_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
   return new;
 end
 $function$;
@@ -390,6 +379,6 @@ CREATE TRIGGER count_updated AFTER UPDATE ON public.titles REFERENCING OLD TABLE
 
 CREATE TRIGGER refuse_removal BEFORE DELETE OR TRUNCATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION titles_refuse_removal();
 
-CREATE TRIGGER stamp_inserted BEFORE INSERT ON public.titles FOR EACH ROW WHEN (((new.updated_at IS DISTINCT FROM titles_drawn_stamp()) OR (new.created_at IS DISTINCT FROM new.updated_at))) EXECUTE FUNCTION titles_stamp_inserted();
+CREATE TRIGGER stamp_inserted BEFORE INSERT ON public.titles FOR EACH ROW WHEN (((new.updated_at IS DISTINCT FROM ('1970-01-01 00:00:00+00'::timestamp with time zone + ((currval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval))) OR (new.created_at IS DISTINCT FROM new.updated_at))) EXECUTE FUNCTION titles_stamp_inserted();
 
 CREATE TRIGGER stamp_updated BEFORE UPDATE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_stamp_updated();

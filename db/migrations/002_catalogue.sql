@@ -4,16 +4,6 @@
 -- a stamp that was given is never given again.
 create sequence public.titles_last_stamp as bigint minvalue 0 start 0;
 
--- Whole microseconds stay below 2^53 until the year 2255, so the products are exact.
-create function public.titles_next_stamp() returns timestamptz language sql volatile as $$
-  select timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond'
-$$;
-
--- The stamp that this session has drawn last.
-create function public.titles_drawn_stamp() returns timestamptz language sql volatile as $$
-  select timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond'
-$$;
-
 create table public.titles (
   svc_id text collate "C" primary key
     constraint titles_svc_id_format check (octet_length(svc_id) between 1 and 64 and svc_id !~ '[^A-Za-z0-9_-]'),
@@ -24,9 +14,12 @@ create table public.titles (
   has_bundles boolean not null default false,
   available_in_library boolean not null default false,
   -- Both are the row's stamp on insertion, whatever a writer supplies: see the triggers "stamp_inserted" and
-  -- "stamp_updated". The first default draws it, the second repeats it.
-  created_at timestamptz not null default public.titles_next_stamp(),
-  updated_at timestamptz not null default public.titles_drawn_stamp()
+  -- "stamp_updated". The first default draws it, the second repeats it. Whole microseconds stay below 2^53 until the year
+  -- 2255, so the products are exact.
+  created_at timestamptz not null
+    default (timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond'),
+  updated_at timestamptz not null
+    default (timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond')
     -- The position in the feed. Unique, so "after this position" can neither repeat an entry nor lose one.
     constraint titles_updated_at_unique unique
 );
@@ -87,17 +80,21 @@ create trigger b_follow_clock before insert or update on public.titles
 
 create function public.titles_stamp_inserted() returns trigger language plpgsql as $$
 begin
-  new.created_at := public.titles_next_stamp();
+  new.created_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
   new.updated_at := new.created_at;
   return new;
 end
 $$;
 
--- Usually the defaults have done it, which is quicker than a call of a function: the time of an insertion is mostly that of
--- its triggers. Whatever else stands in the row, it does not stay.
+-- Usually the defaults have done it, which is quicker than to call a function for each row. Whatever else stands there does
+-- not stay. The expression is not a function's either: that would be parsed and planned anew for each statement.
 create trigger stamp_inserted before insert on public.titles
   for each row
-  when (new.updated_at is distinct from public.titles_drawn_stamp() or new.created_at is distinct from new.updated_at)
+  when (
+    new.updated_at is distinct from
+      timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond'
+    or new.created_at is distinct from new.updated_at
+  )
   execute function public.titles_stamp_inserted();
 
 create function public.titles_stamp_updated() returns trigger language plpgsql as $$
@@ -112,7 +109,7 @@ begin
   if new is not distinct from old then
     return null; -- a row that an update leaves the same is not a change
   end if;
-  new.updated_at := public.titles_next_stamp();
+  new.updated_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
   return new;
 end
 $$;

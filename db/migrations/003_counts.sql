@@ -22,14 +22,16 @@ create table public.catalog_counts_waiting (
   added bigint[] not null -- in the order of the columns of catalog_counts
 );
 
-create function public.catalog_counts_add(added bigint[]) returns void language sql as $$
+create function public.catalog_counts_add(added bigint[]) returns void language plpgsql as $$
+begin
   update public.catalog_counts set
     titles = titles + added[1],
     movies = movies + added[2],
     series = series + added[3],
     available_in_library = available_in_library + added[4],
     people = people + added[5],
-    collections = collections + added[6]
+    collections = collections + added[6];
+end
 $$;
 
 -- That the transaction has updated the row is told by a setting, which a rollback to a savepoint takes back with the
@@ -52,12 +54,13 @@ declare
 begin
   -- Where SET CONSTRAINTS brings this forward, the next statement is the first one again.
   perform set_config('catalog.counting', '', true);
+  if not exists (select from public.catalog_counts_waiting) then
+    return null;
+  end if;
   with waiting as (delete from public.catalog_counts_waiting returning added)
   select array[sum(added[1]), sum(added[2]), sum(added[3]), sum(added[4]), sum(added[5]), sum(added[6])]
-    into total from waiting having count(*) > 0;
-  if total is not null then
-    perform public.catalog_counts_add(total);
-  end if;
+    into total from waiting;
+  perform public.catalog_counts_add(total);
   return null;
 end
 $$;
