@@ -8,6 +8,7 @@ const COMMANDS = [
   'serve',
   'migrate',
   'import',
+  'demo',
   'plans list',
   'plans set',
   'developers create',
