@@ -21,7 +21,7 @@ NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://n
 # Folders are listed too: a folder's time changes when a file in it is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test check $(CHECKS) contract generate format install build clean FORCE
+.PHONY: help run key test check $(CHECKS) bench contract generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,9 @@ check-layers: $(INSTALLED) ## dependency-cruiser: which part may import which
 check-dead-code: $(INSTALLED) ## Knip: unused files, exports and packages
 	@echo '== dead code'
 	@$(BIN)/knip --config .config/knip.jsonc --no-progress
+
+bench: $(BUILT) ## Measure size and speed, for some ten minutes; needs 5 GB of disk and an idle machine
+	@exec node --import tsx test/bench/run.ts
 
 contract: $(INSTALLED) ## Hold any deployment, given as BASE_URL and API_KEY, against the contract
 	@test -n "$$BASE_URL" && test -n "$$API_KEY" || { \

@@ -31,8 +31,13 @@ create table catalog_counts (
   people bigint default 0 not null,
   collections bigint default 0 not null,
   constraint catalog_counts_pkey PRIMARY KEY (singleton),
-  constraint catalog_counts_singleton CHECK (singleton)
+  constraint catalog_counts_singleton CHECK (singleton),
+  constraint settle_counts TRIGGER DEFERRABLE INITIALLY DEFERRED
 ) with (fillfactor=10);
+
+create table catalog_counts_waiting (
+  added bigint[] not null
+);
 
 create table collections (
   svc_id text collate "C" not null,
@@ -80,11 +85,11 @@ create table titles (
   title text not null,
   has_bundles boolean default false not null,
   available_in_library boolean default false not null,
-  created_at timestamp with time zone not null,
-  updated_at timestamp with time zone not null,
+  created_at timestamp with time zone default ('1970-01-01 00:00:00+00'::timestamp with time zone + ((nextval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval)) not null,
+  updated_at timestamp with time zone default ('1970-01-01 00:00:00+00'::timestamp with time zone + ((currval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval)) not null,
   constraint titles_media_type_known CHECK ((media_type = ANY (ARRAY['movie'::text, 'series'::text]))),
   constraint titles_pkey PRIMARY KEY (svc_id),
-  constraint titles_svc_id_format CHECK (((svc_id ~ '^[A-Za-z0-9_-]+$'::text) AND (octet_length(svc_id) <= 64))),
+  constraint titles_svc_id_format CHECK ((((octet_length(svc_id) >= 1) AND (octet_length(svc_id) <= 64)) AND (svc_id !~ '[^A-Za-z0-9_-]'::text))),
   constraint titles_title_length CHECK (((char_length(title) >= 1) AND (char_length(title) <= 1000))),
   constraint titles_updated_at_unique UNIQUE (updated_at)
 );
@@ -105,13 +110,11 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_count_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare
-  n bigint := (select count(*) from old_rows);
 begin
-  if n > 0 then
-    execute format('update public.catalog_counts set %1$I = %1$I - $1', tg_table_name) using n;
-  end if;
+  perform public.catalog_count_other(tg_table_name, -(select count(*) from old_rows));
   return null;
 end
 $function$;
@@ -119,23 +122,90 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_count_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare
-  n bigint := (select count(*) from new_rows);
 begin
-  if n > 0 then
-    execute format('update public.catalog_counts set %1$I = %1$I + $1', tg_table_name) using n;
-  end if;
+  perform public.catalog_count_other(tg_table_name, (select count(*) from new_rows));
   return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_count_other(counter text, added bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if added <> 0 then
+    perform public.catalog_counts_note(case counter when 'people' then array[0, 0, 0, 0, added, 0]
+                                              when 'collections' then array[0, 0, 0, 0, 0, added] end);
+  end if;
 end
 $function$;
 
 CREATE OR REPLACE FUNCTION public.catalog_count_truncated()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  counter integer := case tg_table_name when 'people' then 5 else 6 end;
+  counted bigint := (select case tg_table_name when 'people' then people else collections end from public.catalog_counts);
+  waiting bigint := (select coalesce(sum(added[counter]), 0) from public.catalog_counts_waiting);
+begin
+  perform public.catalog_count_other(tg_table_name, -counted - waiting);
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_counts_add(added bigint[])
+ RETURNS void
+ LANGUAGE plpgsql
 AS $function$
 begin
-  execute format('update public.catalog_counts set %1$I = 0', tg_table_name);
+  update public.catalog_counts set
+    titles = titles + added[1],
+    movies = movies + added[2],
+    series = series + added[3],
+    available_in_library = available_in_library + added[4],
+    people = people + added[5],
+    collections = collections + added[6];
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_counts_note(added bigint[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if current_setting('catalog.counting', true) = 'yes' then
+    insert into public.catalog_counts_waiting values (added);
+  else
+    perform set_config('catalog.counting', 'yes', true);
+    perform public.catalog_counts_add(added);
+  end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.catalog_counts_settle()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  total bigint[];
+begin
+  -- Where SET CONSTRAINTS brings this forward, the next statement is the first one again.
+  perform set_config('catalog.counting', '', true);
+  if not exists (select from public.catalog_counts_waiting) then
+    return null;
+  end if;
+  with waiting as (delete from public.catalog_counts_waiting returning added)
+  select array[sum(added[1]), sum(added[2]), sum(added[3]), sum(added[4]), sum(added[5]), sum(added[6])]
+    into total from waiting;
+  perform public.catalog_counts_add(total);
   return null;
 end
 $function$;
@@ -179,21 +249,20 @@ $function$;
 CREATE OR REPLACE FUNCTION public.titles_count_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  added bigint[];
 begin
-  update public.catalog_counts c set
-    titles = c.titles + n.titles,
-    movies = c.movies + n.movies,
-    series = c.series + n.series,
-    available_in_library = c.available_in_library + n.available
-  from (
-    select count(*) as titles,
-           count(*) filter (where media_type = 'movie') as movies,
-           count(*) filter (where media_type = 'series') as series,
-           count(*) filter (where available_in_library) as available
-    from new_rows
-  ) n
-  where n.titles > 0;
+  select array[count(*),
+               count(*) filter (where media_type = 'movie'),
+               count(*) filter (where media_type = 'series'),
+               count(*) filter (where available_in_library), 0, 0]
+    into added from new_rows;
+  if added[1] > 0 then
+    perform public.catalog_counts_note(added);
+  end if;
   return null;
 end
 $function$;
@@ -201,23 +270,39 @@ $function$;
 CREATE OR REPLACE FUNCTION public.titles_count_updated()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  added bigint[];
 begin
-  update public.catalog_counts c set
-    movies = c.movies + d.movies,
-    series = c.series + d.series,
-    available_in_library = c.available_in_library + d.available
-  from (
-    select coalesce(sum(sign) filter (where media_type = 'movie'), 0) as movies,
-           coalesce(sum(sign) filter (where media_type = 'series'), 0) as series,
-           coalesce(sum(sign) filter (where available_in_library), 0) as available
+  select array[0,
+               coalesce(sum(sign) filter (where media_type = 'movie'), 0),
+               coalesce(sum(sign) filter (where media_type = 'series'), 0),
+               coalesce(sum(sign) filter (where available_in_library), 0), 0, 0]
+    into added
     from (
       select 1 as sign, media_type, available_in_library from new_rows
       union all
       select -1, media_type, available_in_library from old_rows
-    ) signed
-  ) d
-  where (d.movies, d.series, d.available) <> (0, 0, 0);
+    ) signed;
+  if added <> '{0,0,0,0,0,0}' then
+    perform public.catalog_counts_note(added);
+  end if;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_follow_clock()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  clock bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+begin
+  perform setval('public.titles_last_stamp', greatest(clock, last_value)) from public.titles_last_stamp;
   return null;
 end
 $function$;
@@ -233,42 +318,40 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION public.titles_stamp()
+CREATE OR REPLACE FUNCTION public.titles_stamp_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
-declare
-  stamp bigint;
-  clock bigint;
 begin
-  if tg_op = 'UPDATE' then
-    if new.svc_id <> old.svc_id then
-      raise exception 'svc_id of a title cannot change (% to %)', old.svc_id, new.svc_id
-        using errcode = 'integrity_constraint_violation',
-              hint = 'Mirrors know a title by its svc_id. Insert a new title instead.';
-    end if;
-    new.created_at := old.created_at;
-    new.updated_at := old.updated_at;
-    if new is not distinct from old then
-      return null; -- a row that an update leaves the same is not a change
-    end if;
+  new.created_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
+  new.updated_at := new.created_at;
+  return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_stamp_updated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.svc_id <> old.svc_id then
+    raise exception 'svc_id of a title cannot change (% to %)', old.svc_id, new.svc_id
+      using errcode = 'integrity_constraint_violation',
+            hint = 'Mirrors know a title by its svc_id. Insert a new title instead.';
   end if;
-  -- greatest(clock, last + 1 µs): unique and strictly increasing also when the clock stands still or steps back.
-  stamp := nextval('public.titles_last_stamp');
-  clock := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
-  if clock > stamp then
-    stamp := setval('public.titles_last_stamp', clock);
+  new.created_at := old.created_at;
+  new.updated_at := old.updated_at;
+  if new is not distinct from old then
+    return null; -- a row that an update leaves the same is not a change
   end if;
-  -- Whole microseconds stay below 2^53 until the year 2255, so the product is exact.
-  new.updated_at := timestamptz 'epoch' + stamp * interval '1 microsecond';
-  if tg_op = 'INSERT' then
-    new.created_at := new.updated_at;
-  end if;
+  new.updated_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
   return new;
 end
 $function$;
 
 CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH ROW WHEN (((old.revoked_at IS NOT NULL) AND ((new.revoked_at IS DISTINCT FROM old.revoked_at) OR (new.hash <> old.hash)))) EXECUTE FUNCTION api_keys_keep_revoked();
+
+CREATE CONSTRAINT TRIGGER settle_counts AFTER UPDATE ON public.catalog_counts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION catalog_counts_settle();
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 
@@ -288,10 +371,14 @@ CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.people FOR EACH STATEMEN
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR UPDATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 
+CREATE TRIGGER b_follow_clock BEFORE INSERT OR UPDATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION titles_follow_clock();
+
 CREATE TRIGGER count_inserted AFTER INSERT ON public.titles REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION titles_count_inserted();
 
 CREATE TRIGGER count_updated AFTER UPDATE ON public.titles REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION titles_count_updated();
 
 CREATE TRIGGER refuse_removal BEFORE DELETE OR TRUNCATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION titles_refuse_removal();
 
-CREATE TRIGGER stamp BEFORE INSERT OR UPDATE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_stamp();
+CREATE TRIGGER stamp_inserted BEFORE INSERT ON public.titles FOR EACH ROW WHEN (((new.updated_at IS DISTINCT FROM ('1970-01-01 00:00:00+00'::timestamp with time zone + ((currval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval))) OR (new.created_at IS DISTINCT FROM new.updated_at))) EXECUTE FUNCTION titles_stamp_inserted();
+
+CREATE TRIGGER stamp_updated BEFORE UPDATE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_stamp_updated();

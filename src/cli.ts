@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { connectForCommand, type CommandContext } from './commands/context.js';
+import { registerDemo } from './commands/demo-command.js';
 import { registerDevelopers } from './commands/developers.js';
 import { registerFollow } from './commands/follow.js';
 import { registerImport } from './commands/import.js';
@@ -75,6 +76,7 @@ for (const register of [
   registerMigrate,
   registerImport,
   registerFollow,
+  registerDemo,
   registerPlans,
   registerDevelopers,
   registerKeys,

@@ -1,20 +1,25 @@
 -- The catalogue: titles, people and curated collections, and the feed of changes to titles.
---
--- A svc_id is 1 to 64 of A-Z, a-z, 0-9, _ and -. Its length is checked apart from its characters: a bounded repetition in
--- a regular expression costs ten times as much, three seconds in a million rows.
+
+-- The one clock: the last stamp given, in microseconds since 1970. A sequence, because its value survives a rollback:
+-- a stamp that was given is never given again.
+create sequence public.titles_last_stamp as bigint minvalue 0 start 0;
 
 create table public.titles (
   svc_id text collate "C" primary key
-    constraint titles_svc_id_format check (svc_id ~ '^[A-Za-z0-9_-]+$' and octet_length(svc_id) <= 64),
+    constraint titles_svc_id_format check (octet_length(svc_id) between 1 and 64 and svc_id !~ '[^A-Za-z0-9_-]'),
   media_type text collate "C" not null
     constraint titles_media_type_known check (media_type in ('movie', 'series')),
   title text not null
     constraint titles_title_length check (char_length(title) between 1 and 1000),
   has_bundles boolean not null default false,
   available_in_library boolean not null default false,
-  -- Both are set by titles_stamp(); what a writer supplies is ignored.
-  created_at timestamptz not null,
+  -- Both are the row's stamp on insertion, whatever a writer supplies: see the triggers "stamp_inserted" and
+  -- "stamp_updated". The first default draws it, the second repeats it. Whole microseconds stay below 2^53 until the year
+  -- 2255, so the products are exact.
+  created_at timestamptz not null
+    default (timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond'),
   updated_at timestamptz not null
+    default (timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond')
     -- The position in the feed. Unique, so "after this position" can neither repeat an entry nor lose one.
     constraint titles_updated_at_unique unique
 );
@@ -55,44 +60,62 @@ create trigger a_take_writer_lock before insert or update or delete or truncate 
 create trigger a_take_writer_lock before insert or update or delete or truncate on public.collections
   for each statement execute function public.catalog_take_writer_lock();
 
--- The one clock: the last stamp given, in microseconds since 1970. A sequence, because its value survives a rollback:
--- a stamp that was given is never given again.
-create sequence public.titles_last_stamp as bigint minvalue 0 start 0;
-
-create function public.titles_stamp() returns trigger language plpgsql as $$
+-- At the beginning of each statement, and after the lock (triggers fire in the order of their names), the clock's sequence
+-- moves up to the time of day; the statement's rows take the microseconds that follow. So a stamp is later than the last
+-- one and than the moment at which its statement got the lock: unique and strictly increasing, also when the time of day
+-- stands still or steps back. To read the time and move the sequence for each row cost as much as all else that is done
+-- for a row. The function runs as its owner, so that who may write titles need not be given the clock to set.
+create function public.titles_follow_clock() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  stamp bigint;
-  clock bigint;
+  clock bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
 begin
-  if tg_op = 'UPDATE' then
-    if new.svc_id <> old.svc_id then
-      raise exception 'svc_id of a title cannot change (% to %)', old.svc_id, new.svc_id
-        using errcode = 'integrity_constraint_violation',
-              hint = 'Mirrors know a title by its svc_id. Insert a new title instead.';
-    end if;
-    new.created_at := old.created_at;
-    new.updated_at := old.updated_at;
-    if new is not distinct from old then
-      return null; -- a row that an update leaves the same is not a change
-    end if;
-  end if;
-  -- greatest(clock, last + 1 µs): unique and strictly increasing also when the clock stands still or steps back.
-  stamp := nextval('public.titles_last_stamp');
-  clock := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
-  if clock > stamp then
-    stamp := setval('public.titles_last_stamp', clock);
-  end if;
-  -- Whole microseconds stay below 2^53 until the year 2255, so the product is exact.
-  new.updated_at := timestamptz 'epoch' + stamp * interval '1 microsecond';
-  if tg_op = 'INSERT' then
-    new.created_at := new.updated_at;
-  end if;
+  perform setval('public.titles_last_stamp', greatest(clock, last_value)) from public.titles_last_stamp;
+  return null;
+end
+$$;
+
+create trigger b_follow_clock before insert or update on public.titles
+  for each statement execute function public.titles_follow_clock();
+
+create function public.titles_stamp_inserted() returns trigger language plpgsql as $$
+begin
+  new.created_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
+  new.updated_at := new.created_at;
   return new;
 end
 $$;
 
-create trigger stamp before insert or update on public.titles
-  for each row execute function public.titles_stamp();
+-- Usually the defaults have done it, which is quicker than to call a function for each row. Whatever else stands there does
+-- not stay. The expression is not a function's either: that would be parsed and planned anew for each statement.
+create trigger stamp_inserted before insert on public.titles
+  for each row
+  when (
+    new.updated_at is distinct from
+      timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond'
+    or new.created_at is distinct from new.updated_at
+  )
+  execute function public.titles_stamp_inserted();
+
+create function public.titles_stamp_updated() returns trigger language plpgsql as $$
+begin
+  if new.svc_id <> old.svc_id then
+    raise exception 'svc_id of a title cannot change (% to %)', old.svc_id, new.svc_id
+      using errcode = 'integrity_constraint_violation',
+            hint = 'Mirrors know a title by its svc_id. Insert a new title instead.';
+  end if;
+  new.created_at := old.created_at;
+  new.updated_at := old.updated_at;
+  if new is not distinct from old then
+    return null; -- a row that an update leaves the same is not a change
+  end if;
+  new.updated_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
+  return new;
+end
+$$;
+
+create trigger stamp_updated before update on public.titles
+  for each row execute function public.titles_stamp_updated();
 
 create function public.titles_refuse_removal() returns trigger language plpgsql as $$
 begin

@@ -25,6 +25,7 @@ export class ImportDisplay {
   #bar: SingleBar | undefined;
   #phase: ImportProgress['phase'] | undefined;
   #phaseStart = 0;
+  #rowsAtStart = 0;
   #lastLine = Date.now();
 
   constructor(stderr: Writable & { readonly isTTY?: boolean }, options: ImportDisplayOptions) {
@@ -63,6 +64,7 @@ export class ImportDisplay {
     this.stop();
     this.#phase = progress.phase;
     this.#phaseStart = Date.now();
+    this.#rowsAtStart = progress.rows;
     if (!this.#canDraw) return;
     const total = progress.phase === 'reading' ? this.#options.size : progress.total;
     const bar = total === undefined ? '' : '{bar} {percentage}% | ';
@@ -81,7 +83,7 @@ export class ImportDisplay {
 
   #payload({ rows }: ImportProgress): { rows: string; rate: string } {
     const seconds = (Date.now() - this.#phaseStart) / 1000;
-    const rate = seconds > 0 ? Math.round(rows / seconds) : 0;
+    const rate = seconds > 0 ? Math.round((rows - this.#rowsAtStart) / seconds) : 0;
     return { rows: rows.toLocaleString('en-US'), rate: rate.toLocaleString('en-US') };
   }
 }

@@ -101,18 +101,73 @@ describe('the headline counts', () => {
     });
   }
 
-  it('are taken back with a transaction, and with a part of one', async () => {
-    await db('people').insert({ svc_id: 'p', name: 'P' });
-    const transaction = await db.transaction();
-    await transaction('titles').insert({ svc_id: 'a', media_type: 'movie', title: 'A', available_in_library: true });
-    await transaction('people').delete();
-    await transaction.raw('savepoint here');
-    await transaction('collections').insert({ svc_id: 'c', name: 'C' });
-    await transaction.raw('rollback to here');
-    assert.deepEqual(await readCounts(transaction), { ...ZERO, titles: 1, movies: 1, available_in_library: 1 });
-    await transaction.rollback();
-    await assertCounts({ people: 1 });
+  it('follow transactions of many statements, and stay as small', async () => {
+    await db.raw(`do $$ begin
+      for i in 1..3000 loop
+        insert into titles (svc_id, media_type, title) values ('t' || i, 'movie', 'T');
+        insert into people (svc_id, name) values ('p' || i, 'P');
+        update titles set media_type = 'series' where svc_id = 't' || i and i % 3 = 0;
+      end loop;
+    end $$`);
+    await assertCounts({ titles: 3_000, movies: 2_000, series: 1_000, people: 3_000 });
+    // Each version of the row would take its place: readers would have to pass over them all.
+    const { rows } = await db.raw<{ rows: unknown[] }>("select pg_relation_size('catalog_counts') / 8192 as pages");
+    assert.deepEqual(rows, [{ pages: 1 }]);
+    assert.deepEqual(await db('catalog_counts_waiting'), []);
   });
+
+  it('follow truncates amid other statements', async () => {
+    await db('people').insert({ svc_id: 'before', name: 'B' });
+    await db.transaction(async (transaction) => {
+      await transaction('people').insert({ svc_id: 'a', name: 'A' });
+      await transaction('people').insert([
+        { svc_id: 'b', name: 'B' },
+        { svc_id: 'c', name: 'C' },
+      ]);
+      await transaction('collections').insert({ svc_id: 'd', name: 'D' });
+      await transaction('people').truncate();
+      await transaction('people').insert({ svc_id: 'e', name: 'E' });
+    });
+    await assertCounts({ people: 1, collections: 1 });
+  });
+
+  for (const interference of ['set constraints all immediate', 'reset all', "set local catalog.counting = 'no'"]) {
+    it(`are right although a transaction says "${interference}"`, async () => {
+      await db.transaction(async (transaction) => {
+        for (let i = 0; i < 3; i += 1) await transaction('people').insert({ svc_id: `a${i}`, name: 'A' });
+        await transaction.raw(interference);
+        for (let i = 0; i < 3; i += 1) await transaction('people').insert({ svc_id: `b${i}`, name: 'B' });
+      });
+      await db('people').insert({ svc_id: 'c', name: 'C' });
+      await assertCounts({ people: 7 });
+      assert.deepEqual(await db('catalog_counts_waiting'), []);
+    });
+  }
+
+  for (const end of ['commit', 'rollback'] as const) {
+    it(`are taken back with a part of a transaction, before its ${end}`, async () => {
+      await db('people').insert({ svc_id: 'p', name: 'P' });
+      const transaction = await db.transaction();
+      // Taken back as the first statement of the transaction, and then as a later one.
+      for (const svcId of ['a', 'b']) {
+        await transaction.raw('savepoint here');
+        await transaction('collections').insert({ svc_id: 'c', name: 'C' });
+        await transaction('collections').insert({ svc_id: 'd', name: 'D' });
+        await transaction.raw('rollback to here');
+        await transaction('titles').insert({
+          svc_id: svcId,
+          media_type: 'movie',
+          title: 'T',
+          available_in_library: true,
+        });
+      }
+      await transaction.raw('savepoint here');
+      await transaction('people').delete();
+      await transaction.raw('release here');
+      await transaction[end]();
+      await assertCounts(end === 'commit' ? { titles: 2, movies: 2, available_in_library: 2 } : { people: 1 });
+    });
+  }
 
   it('are left as they were by a statement that fails half-way', async () => {
     await assert.rejects(

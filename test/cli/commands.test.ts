@@ -9,6 +9,7 @@ const COMMANDS = [
   'migrate',
   'import',
   'follow',
+  'demo',
   'plans list',
   'plans set',
   'developers create',

@@ -55,9 +55,9 @@ describe('database schema', () => {
     try {
       await db('migrations_lock').update({ is_locked: 1 });
       await db('migrations').where('name', '003_counts.sql').delete();
-      await db.raw('drop table catalog_counts');
+      await db.raw('drop table catalog_counts, catalog_counts_waiting');
       await db.raw(`do $$ declare f regprocedure; begin
-        for f in select oid::regprocedure from pg_proc where proname ~ '^(titles_count|catalog_count)_' loop
+        for f in select oid::regprocedure from pg_proc where proname ~ '^(titles|catalog)_count(_|s_)' loop
           execute 'drop function ' || f || ' cascade'; end loop; end $$`);
       assert.deepEqual(await migrate(db), ['003_counts.sql']);
     } finally {

@@ -48,6 +48,14 @@ describe('import', () => {
     assert.deepEqual(await catalogue.titles(), []);
   }
 
+  it('creates titles in the order of the file, over many batches and whatever their length', async () => {
+    const ids = Array.from({ length: 120_000 }, (_, index) => `t${index}`);
+    const rows = ids.map((id, index) => `${id},movie,${'x'.repeat(1 + ((index * 37) % 90))}`);
+    const { result } = await catalogue.import(`svc_id,media_type,title\n${rows.join('\n')}`);
+    assert.deepEqual(result, counts({ rows: ids.length, created: ids.length }));
+    assert.deepEqual(await catalogue.db('titles').orderBy('updated_at').pluck('svc_id'), ids);
+  });
+
   it('creates titles in the order of the file, from CSV, with or without gzip and a byte order mark', async () => {
     assert.deepEqual(await catalogue.import(TITLES), { result: counts({ rows: 3, created: 3 }), rejected: [] });
     assert.deepEqual(await catalogue.titles(), STORED);

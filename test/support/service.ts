@@ -29,9 +29,17 @@ export interface TestService {
   readonly logged: readonly string[];
   /** The text of every query that the application sent. */
   readonly queries: readonly string[];
+  /** The same, each with its parameters' values. */
+  readonly statements: readonly Statement[];
   /** GET with the key, unless told otherwise. */
   get(path: string, options?: RequestOptions): Promise<Reply>;
   stop(): Promise<void>;
+}
+
+/** A query as it is sent. */
+export interface Statement {
+  readonly sql: string;
+  readonly bindings: readonly unknown[];
 }
 
 export interface TestServiceOptions {
@@ -54,7 +62,11 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   const pool = connect(databaseUrl, DATABASE_TIMEOUT_MS);
   const logged: string[] = [];
   const queries: string[] = [];
-  pool.on('query', ({ sql }: { sql: string }) => queries.push(sql));
+  const statements: Statement[] = [];
+  pool.on('query', ({ sql, bindings }: Statement) => {
+    queries.push(sql);
+    statements.push({ sql, bindings });
+  });
   const lastUsed = new LastUsed();
   const server = await serveApp(pool, lastUsed, logTo(logged), options);
   const port = await listen(server, '127.0.0.1', 0);
@@ -68,6 +80,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     key,
     logged,
     queries,
+    statements,
     get: (path, { headers, ...rest } = {}) =>
       send(url, path, { headers: headers ?? { authorization: `Bearer ${key}` }, ...rest }),
     async stop() {

@@ -163,7 +163,8 @@ export class CsvReader implements RowReader {
       return;
     }
     const cells = this.#cells;
-    for (const [index, place] of this.#places.entries()) {
+    let index = 0;
+    for (const place of this.#places) {
       const field = place < 0 ? '' : (fields[place] ?? '');
       const cell = decodeUtf8(field);
       if (cell === undefined) {
@@ -171,7 +172,7 @@ export class CsvReader implements RowReader {
         this.#sink.unusable(this.#line, `${name} is not valid UTF-8: ${quoteBytes(field)}`);
         return;
       }
-      cells[index] = cell;
+      cells[index++] = cell;
     }
     this.#sink.row(cells, this.#line);
   }

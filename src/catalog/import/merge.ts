@@ -36,9 +36,9 @@ export async function mergeStaged(
   onBatch: (merged: Readonly<Merged>) => void,
 ): Promise<void> {
   const pages = await countPages(session);
-  // The table was filled once, in the order of lines, so its pages are in that order too: no index is needed.
+  // Its pages are in the order of lines: no index is needed.
   const step = Math.max(1, Math.floor((pages * BATCH_ROWS) / Math.max(1, staged)));
-  const { count, insert, update } = statements(kind, columns);
+  const batch = statements(kind, columns);
   const merged: Merged = { created: 0, updated: 0, unchanged: 0 };
   for (let page = 0; page < pages; page += step) {
     signal?.throwIfAborted();
@@ -52,10 +52,10 @@ export async function mergeStaged(
     await session.query(
       'set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_seqscan = off',
     );
-    const rows = (await session.query<{ count: number }>(count, range)).rows[0]?.count ?? 0;
-    const created = (await session.query(insert, range)).rowCount ?? 0;
-    // Rows that were just inserted would join here too, and not differ.
-    const updated = created < rows ? ((await session.query(update, range)).rowCount ?? 0) : 0;
+    const { rows, known, changed } = await surveyBatch(session, batch, range);
+    const insert = known === 0 ? batch.insertAll : batch.insertMissing;
+    const created = known < rows ? ((await session.query(insert, range)).rowCount ?? 0) : 0;
+    const updated = changed > 0 ? ((await session.query(batch.update, range)).rowCount ?? 0) : 0;
     await session.query('commit');
     merged.created += created;
     merged.updated += updated;
@@ -71,27 +71,53 @@ async function countPages(session: ClientBase): Promise<number> {
   return rows[0]?.pages ?? 0;
 }
 
+/** What is to be done with a batch. */
+interface Survey {
+  readonly rows: number;
+  /** How many have an id that the catalogue has. */
+  readonly known: number;
+  /** How many of those differ. */
+  readonly changed: number;
+}
+
+/** Looks a batch over, so that what changes nothing is looked up once and written never. */
+async function surveyBatch(session: ClientBase, batch: BatchStatements, range: string[]): Promise<Survey> {
+  const { rows = 0, is_new: isNew = true } =
+    (await session.query<{ rows: number; is_new: boolean }>(batch.count, range)).rows[0] ?? {};
+  if (isNew) return { rows, known: 0, changed: 0 };
+  const { known = 0, changed = 0 } =
+    (await session.query<{ known: number; changed: number }>(batch.compare, range)).rows[0] ?? {};
+  return { rows, known, changed };
+}
+
+type BatchStatements = Readonly<Record<'count' | 'compare' | 'insertAll' | 'insertMissing' | 'update', string>>;
+
 /** The statements of one batch, which is a range of the staging table's pages. */
-function statements(kind: Kind, columns: readonly Column[]): { count: string; insert: string; update: string } {
+function statements(kind: Kind, columns: readonly Column[]): BatchStatements {
   const range = `from ${STAGING} where ctid >= $1::text::tid and ctid < $2::text::tid`;
   const batch = `(select * ${range} order by line)`;
   const names = columns.map(({ name }) => name);
   const others = columns.filter(({ name }) => name !== 'svc_id');
   const inserted = columns.map(({ name, required }) => (required ? `s.${name}` : `coalesce(s.${name}, false)`));
   const updated = others.map(({ name, required }) => (required ? `s.${name}` : `coalesce(s.${name}, t.${name})`));
+  const differs = `(${others.map(({ name }) => `t.${name}`).join(', ')}) is distinct from (${updated.join(', ')})`;
   const table = `public.${kind}`;
+  const insert = `insert into ${table} (${names.join(', ')}) select ${inserted.join(', ')} from ${batch} s`;
   return {
-    count: `select count(*)::integer as count ${range}`,
-    insert: `
-      insert into ${table} (${names.join(', ')})
-      select ${inserted.join(', ')} from ${batch} s
-       where not exists (select from ${table} t where t.svc_id = s.svc_id)
-       order by s.line`,
+    // In a first load of a sorted file every batch is new, and is spared a search for each of its rows.
+    count: `
+      select rows, not exists (select from ${table} t where t.svc_id between first and last) as is_new
+        from (select count(*)::integer as rows, min(svc_id) as first, max(svc_id) as last ${range}) s`,
+    compare: `
+      select count(*)::integer as known, (count(*) filter (where ${differs}))::integer as changed
+        from (select * ${range}) s
+        join ${table} t on t.svc_id = s.svc_id`,
+    insertAll: `${insert} order by s.line`,
+    insertMissing: `${insert} where not exists (select from ${table} t where t.svc_id = s.svc_id) order by s.line`,
     update: `
       update ${table} t
          set ${others.map(({ name }, index) => `${name} = ${updated[index] ?? ''}`).join(', ')}
         from ${batch} s
-       where t.svc_id = s.svc_id
-         and (${others.map(({ name }) => `t.${name}`).join(', ')}) is distinct from (${updated.join(', ')})`,
+       where t.svc_id = s.svc_id and ${differs}`,
   };
 }

@@ -32,6 +32,9 @@ export class Rows implements RowSink {
   readonly #columns: readonly MappedColumn[];
   readonly #onRejected: (line: number, reason: string) => void;
   #copyText = '';
+  #lastId = '';
+  /** Whether each id is greater than the one before it: then none of them is there twice. */
+  idsAscend = true;
   /** Rows read, of which the others are parts. */
   rows = 0;
   staged = 0;
@@ -88,14 +91,21 @@ export class Rows implements RowSink {
   #copyRow(cells: readonly string[], line: number): Checked {
     let text = String(line);
     let unusable: Unusable | undefined;
-    for (const [index, column] of this.#columns.entries()) {
-      const value = copyCell(cells[index] ?? '', column);
+    let index = 0;
+    for (const column of this.#columns) {
+      const value = copyCell(cells[index++] ?? '', column);
       if (value === SKIP) return SKIP;
+      if (column.type === 'id' && typeof value === 'string') this.#noteOrder(value);
       // A later column may yet say that the row is none of ours.
       if (typeof value === 'string') text += `\t${value}`;
       else unusable ??= value;
     }
     return unusable ?? `${text}\n`;
+  }
+
+  #noteOrder(id: string): void {
+    this.idsAscend &&= id > this.#lastId;
+    this.#lastId = id;
   }
 }
 

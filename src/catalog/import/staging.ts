@@ -19,21 +19,25 @@ export interface RepeatedRow {
   readonly first: number;
 }
 
-/** Makes the table that rows wait in: temporary, so it costs no WAL and no lock, and goes with the session. */
-export async function createStaging(session: ClientBase, columns: readonly Column[]): Promise<void> {
-  const definitions = columns.map(({ name, type }) => `${name} ${type === 'boolean' ? 'boolean' : 'text collate "C"'}`);
-  await session.query(`create temporary table import_rows (line bigint not null, ${definitions.join(', ')})`);
-}
-
-/** Fills it. @param copyText - rows in COPY's text format: the line number and the columns, in order */
+/**
+ * Makes the table that rows wait in, and fills it. Temporary, so it costs no WAL and no lock, and goes with the session.
+ *
+ * @param copyText - rows in COPY's text format: the line number and the columns, in order
+ */
 export async function fillStaging(
   session: ClientBase,
   columns: readonly Column[],
   copyText: () => AsyncGenerator<Buffer>,
 ): Promise<void> {
+  const definitions = columns.map(({ name, type }) => `${name} ${type === 'boolean' ? 'boolean' : 'text collate "C"'}`);
   const names = ['line', ...columns.map(({ name }) => name)].join(', ');
+  // In one transaction: into a table that it has made itself, COPY only appends. Into any other it also fills gaps in
+  // earlier pages, and the pages are not in the order of lines.
+  await session.query('begin');
+  await session.query(`create temporary table import_rows (line bigint not null, ${definitions.join(', ')})`);
   const copy = session.query(copyFrom(`copy ${STAGING} (${names}) from stdin`, { highWaterMark: HIGH_WATER_MARK }));
   await pipeline(copyText, copy);
+  await session.query('commit');
 }
 
 /**

@@ -1,0 +1,59 @@
+import { InvalidArgumentError } from 'commander';
+import { createSyntheticTitles, MOST_TITLES } from '../catalog/synthetic.js';
+import { positiveInteger } from './arguments.js';
+import type { RegisterCommand } from './context.js';
+import { ImportDisplay } from './import-display.js';
+import { printJson, printLine } from './output.js';
+
+interface DemoFlags {
+  readonly titles: number;
+  readonly seed: number;
+  readonly json?: boolean;
+}
+
+const HELP = `
+The same seed gives the same titles, and more of them begin with the fewer. They are written like any others, with
+stamps and counts, and cannot be removed: that is why they only go into a catalogue that has no titles, or only
+those of an earlier run with the same seed, which is then completed. For the small catalogue with real titles, see
+catalog serve --demo.
+
+Example:
+  DATABASE_URL=postgres://catalog@localhost/trial catalog demo --titles 1000000`;
+
+/** `catalog demo` */
+export const registerDemo: RegisterCommand = (program, { stdout, stderr, signal, withDatabase }) => {
+  program
+    .command('demo')
+    .description('fill an empty catalogue with any number of made-up titles, for trials at size')
+    .requiredOption('--titles <number>', 'how many titles there are to be', titleCount)
+    .option('--seed <number>', 'another seed gives other titles', seedNumber, 1)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', HELP)
+    .action(async ({ titles, seed, json }: DemoFlags) => {
+      const display = new ImportDisplay(stderr, { label: 'titles', size: undefined, canDraw: !json });
+      const onProgress = (rows: number): void => display.update({ phase: 'writing', rows, bytes: 0, total: titles });
+      let result: { created: number; titles: number };
+      try {
+        result = await withDatabase((db) => createSyntheticTitles(db, { titles, seed, onProgress, signal }), {
+          bulk: true,
+        });
+      } finally {
+        display.stop();
+      }
+      if (json) printJson(stdout, { seed, ...result });
+      else {
+        const [created, total] = [result.created, result.titles].map((count) => count.toLocaleString('en-US'));
+        printLine(stdout, `${created ?? ''} titles created; there are ${total ?? ''}, all of seed ${seed}`);
+      }
+    });
+};
+
+function titleCount(text: string): number {
+  const value = positiveInteger(text);
+  if (value > MOST_TITLES) throw new InvalidArgumentError(`Give at most ${MOST_TITLES}.`);
+  return value;
+}
+
+function seedNumber(text: string): number {
+  return text === '0' ? 0 : positiveInteger(text);
+}

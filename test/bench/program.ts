@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
+
+/** Makes the process write the most memory it has had, in KiB, to its descriptor 3 when it ends. */
+const REPORT_PEAK = `data:text/javascript,${encodeURIComponent(
+  "import { writeSync } from 'node:fs'; process.on('exit', () => writeSync(3, String(process.resourceUsage().maxRSS)));",
+)}`;
+
+/** What a run of a command took. */
+export interface Run {
+  readonly stdout: string;
+  /** From the start of its process to the end of it. */
+  readonly seconds: number;
+  readonly peakMiB: number;
+}
+
+/** Runs a command of the built program to its end. @throws Error when it fails */
+export async function runCatalog(databaseUrl: string, args: readonly string[]): Promise<Run> {
+  const start = performance.now();
+  const child = spawn(process.execPath, ['--import', REPORT_PEAK, CLI, ...args], {
+    env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl },
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+  });
+  const output = { 1: '', 2: '', 3: '' };
+  for (const descriptor of [1, 2, 3] as const) {
+    child.stdio[descriptor]?.on('data', (bytes: Buffer) => {
+      output[descriptor] += bytes.toString();
+    });
+  }
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`catalog ${args.join(' ')} ended with ${String(code)}: ${output[2]}`);
+  return {
+    stdout: output[1],
+    seconds: (performance.now() - start) / 1000,
+    peakMiB: Number(output[3]) / 1024,
+  };
+}
+
+/** Makes a key on a plan that no benchmark uses up. */
+export async function createUnlimitedKey(databaseUrl: string): Promise<string> {
+  const limits = ['--per-minute', '2000000000', '--per-day', '2000000000', '--no-commercial-use'];
+  await runCatalog(databaseUrl, ['plans', 'set', 'bench', '--name', 'Bench', ...limits]);
+  const developer = await runCatalog(databaseUrl, ['developers', 'create', '--project-name', 'Bench', '--json']);
+  const {
+    developer: { id },
+  } = JSON.parse(developer.stdout) as { developer: { id: number } };
+  const key = await runCatalog(databaseUrl, ['keys', 'create', '--developer', String(id), '--plan', 'bench', '--json']);
+  return (JSON.parse(key.stdout) as { key: string }).key;
+}

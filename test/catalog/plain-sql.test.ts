@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { readCounts, verifyCounts } from '../../src/catalog/counts.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+
+/** The SQL that the README shows under a heading. */
+async function sqlOfReadme(heading: string): Promise<string[]> {
+  const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+  const section = readme.split(`\n### ${heading}\n`)[1]?.split(/\n##/)[0] ?? assert.fail(`no section ${heading}`);
+  return [...section.matchAll(/```sql\n([\s\S]+?)```/g)].map(([, sql = '']) => sql);
+}
+
+/** As other programs do it: their own connection, plain SQL, and the rights that the README tells to grant. */
+describe('a program that writes in SQL', () => {
+  let database: OpenTestDatabase;
+  let writer: pg.Client;
+  let other: pg.Client;
+
+  before(async () => {
+    database = await openTestDatabase();
+    const [, grants = assert.fail()] = await sqlOfReadme('Writing in SQL');
+    // Roles outlive their database.
+    await database.db.raw('drop role if exists catalog_writer');
+    await database.db.raw(grants);
+    [writer, other] = await Promise.all([connect(), connect()]);
+  });
+
+  after(async () => {
+    await Promise.all([writer.end(), other.end()]);
+    await database.db.raw('drop owned by catalog_writer; drop role catalog_writer');
+    await database.close();
+  });
+
+  async function connect(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    await client.query("set role catalog_writer; set timezone to 'UTC'");
+    return client;
+  }
+
+  /** All titles in the order of the feed. */
+  async function feed(): Promise<{ svc_id: string; title: string; available_in_library: boolean }[]> {
+    return database.db('titles').select('svc_id', 'title', 'available_in_library').orderBy('updated_at');
+  }
+
+  async function ids(): Promise<string[]> {
+    return (await feed()).map(({ svc_id }) => svc_id);
+  }
+
+  async function assertRefused(sql: string, error: object): Promise<void> {
+    const before = await feed();
+    await assert.rejects(writer.query(sql), error, sql);
+    assert.deepEqual(await feed(), before);
+  }
+
+  async function copy(client: pg.Client, statement: string, text: string): Promise<void> {
+    await pipeline(Readable.from([text]), client.query(copyFrom(statement)));
+  }
+
+  it('does what the README shows', async () => {
+    const [statements = assert.fail()] = await sqlOfReadme('Writing in SQL');
+    await writer.query("insert into people (svc_id, name) values ('max-schreck', 'Max Schreck')");
+    for (const statement of statements.split(';')) await writer.query(statement);
+    const expected = [
+      { svc_id: 'faust-1926', title: 'Faust', available_in_library: true },
+      { svc_id: 'nosferatu-1922', title: 'Nosferatu', available_in_library: false },
+    ];
+    assert.deepEqual(await feed(), expected);
+    const { titles, available_in_library: available, people } = await readCounts(database.db);
+    assert.deepEqual([titles, available, people], [2, 1, 0]);
+    // A row that stays as it was keeps its place.
+    await writer.query("update titles set title = 'Faust' where svc_id = 'faust-1926'");
+    assert.deepEqual(await feed(), expected);
+  });
+
+  it('copies, whatever times it gives', async () => {
+    await copy(writer, 'copy titles (svc_id, media_type, title) from stdin', 'c1\tmovie\tOne\nc2\tseries\tTwo\n');
+    await copy(
+      writer,
+      'copy titles (svc_id, media_type, title, created_at, updated_at) from stdin (format csv)',
+      'c3,movie,Three,2001-01-01,2001-01-01\nc4,movie,Four,2099-01-01,2099-01-01\nc5,movie,Five,,\n',
+    );
+    assert.deepEqual((await ids()).slice(-5), ['c1', 'c2', 'c3', 'c4', 'c5']);
+    const { rows } = await writer.query(
+      "select count(*)::integer as titles from titles where created_at = updated_at and updated_at between now() - interval '1 hour' and now()",
+    );
+    assert.deepEqual(rows, [{ titles: 5 + 1 }]);
+  });
+
+  it('gives no time of its own, not even the one that the database would give', async () => {
+    const before = (await ids()).length;
+    for (const time of [
+      "timestamptz 'epoch' + currval('titles_last_stamp') * interval '1 microsecond'",
+      "timestamptz 'epoch' + (currval('titles_last_stamp') + 1) * interval '1 microsecond'",
+      "timestamptz 'epoch' + currval('titles_last_stamp') * interval '1 microsecond' + interval '1 day'",
+      'null',
+      "'infinity'",
+    ]) {
+      for (const columns of ['created_at', 'updated_at', 'created_at, updated_at']) {
+        await writer.query(
+          `insert into titles (svc_id, media_type, title, ${columns})
+           values ('own-' || (select count(*) from titles), 'movie', 'T', ${columns.replace(/\w+_at/g, time)})`,
+        );
+      }
+    }
+    const written = (await ids()).slice(before);
+    assert.deepEqual(
+      written,
+      Array.from({ length: 15 }, (_, index) => `own-${before + index}`),
+    );
+    const { rows } = await writer.query('select 1 from titles where created_at > now() or updated_at < created_at');
+    assert.deepEqual(rows, []);
+  });
+
+  it('is told what does not fit', async () => {
+    const values = (svcId: string, mediaType: string, title: string): string =>
+      `insert into titles (svc_id, media_type, title) values ('${svcId}', '${mediaType}', '${title}')`;
+    const violates = (constraint: string): object => ({
+      code: '23514',
+      constraint,
+      message: `new row for relation "titles" violates check constraint "${constraint}"`,
+    });
+    await assertRefused(values('a b', 'movie', 'T'), violates('titles_svc_id_format'));
+    await assertRefused(values('a', 'film', 'T'), violates('titles_media_type_known'));
+    await assertRefused(values('a', 'movie', ''), violates('titles_title_length'));
+    await assertRefused(values('faust-1926', 'movie', 'T'), { code: '23505', constraint: 'titles_pkey' });
+    await assertRefused("delete from titles where svc_id = 'c1'", { code: '42501' });
+    await assertRefused('truncate titles', { code: '42501' });
+    await assertRefused("update titles set svc_id = 'c0' where svc_id = 'c1'", { code: '23000' });
+    await assert.rejects(
+      copy(writer, 'copy titles (svc_id, media_type, title) from stdin', 'd1\tmovie\tT\nd2\tfilm\tT\n'),
+      {
+        code: '23514',
+        constraint: 'titles_media_type_known',
+        where: 'COPY titles, line 2: "d2\tfilm\tT"',
+      },
+    );
+    assert.deepEqual(
+      (await ids()).filter((id) => id.startsWith('d')),
+      [],
+    );
+  });
+
+  for (const sql of [
+    'update catalog_counts set titles = 0',
+    'insert into catalog_counts_waiting values (array[1, 1, 1, 1, 1, 1])',
+    "select catalog_counts_note('{1,0,0,0,0,0}')",
+    "select catalog_counts_add('{1,0,0,0,0,0}')",
+    "select setval('titles_last_stamp', 9000000000000000)",
+    'alter table titles disable trigger all',
+    'set session_replication_role = replica',
+    'select * from api_keys',
+  ]) {
+    it(`may not ${sql}`, async () => {
+      await assertRefused(sql, { code: '42501' });
+    });
+  }
+
+  it('hides what it has not committed, and makes no reader wait', async () => {
+    const before = await ids();
+    await writer.query('begin');
+    await writer.query("insert into titles (svc_id, media_type, title) values ('open-1', 'movie', 'T')");
+    await writer.query("update titles set title = 'Changed' where svc_id = 'faust-1926'");
+    assert.deepEqual(await ids(), before);
+    await writer.query('commit');
+    assert.deepEqual(await ids(), [...before.filter((id) => id !== 'faust-1926'), 'open-1', 'faust-1926']);
+  });
+
+  it('waits for the one before it, as long as it wants to, and comes after it', async () => {
+    await writer.query('begin');
+    await writer.query("insert into titles (svc_id, media_type, title) values ('first', 'movie', 'T')");
+    await other.query("set lock_timeout = '100ms'");
+    await assert.rejects(
+      other.query("insert into titles (svc_id, media_type, title) values ('impatient', 'movie', 'T')"),
+      { code: '55P03', message: 'canceling statement due to lock timeout' },
+    );
+    await other.query("set lock_timeout = '0'");
+    const second = other.query("insert into titles (svc_id, media_type, title) values ('second', 'movie', 'T')");
+    await eventually('the other one waits', async () => {
+      const { rows } = await database.db.raw<{ rows: unknown[] }>(
+        `select from pg_locks where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`,
+      );
+      return rows.length === 1;
+    });
+    await writer.query("insert into titles (svc_id, media_type, title) values ('last-of-first', 'movie', 'T')");
+    await writer.query('commit');
+    await second;
+    assert.deepEqual((await ids()).slice(-3), ['first', 'last-of-first', 'second']);
+  });
+
+  it('has to begin again where it waited in a stricter level than read committed', async () => {
+    await other.query('begin isolation level repeatable read');
+    await other.query('select count(*) from titles');
+    await writer.query("insert into titles (svc_id, media_type, title) values ('between', 'movie', 'T')");
+    await assert.rejects(other.query("insert into titles (svc_id, media_type, title) values ('stale', 'movie', 'T')"), {
+      code: '40001',
+    });
+    await other.query('rollback');
+    assert.equal((await ids()).at(-1), 'between');
+  });
+
+  it('has kept all counts right', async () => {
+    assert.deepEqual((await verifyCounts(database.db)).mismatches, []);
+  });
+});

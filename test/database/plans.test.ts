@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import pg from 'pg';
+import { createSyntheticTitles } from '../../src/catalog/synthetic.js';
+import { fromRfc3339, toSeconds } from '../../src/catalog/timestamps.js';
+import { startService, type Statement, type TestService } from '../support/service.js';
+
+const TITLES = 60_000;
+const KEYS = 5_000;
+
+/** A page, and one more entry that tells whether there are others. */
+const MOST_ROWS = 201;
+
+/** Tables of a handful of rows: to read them whole is the shortest way. */
+const SMALL_TABLES = ['plans', 'catalog_counts'];
+
+const NOTHING = { sorts: false, scanned: [] };
+
+/** A node of a plan, as EXPLAIN (ANALYZE, FORMAT JSON) shows it. Rows are those of one loop, on average. */
+interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Index Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly 'Rows Removed by Index Recheck'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+describe('the plans of what a request asks of a large catalogue', () => {
+  let service: TestService;
+  let client: pg.Client;
+
+  before(async () => {
+    service = await startService();
+    const { db } = service;
+    await createSyntheticTitles(db, { titles: TITLES, seed: 1 });
+    await db.raw("insert into developers (project_name) select 'D' || i from generate_series(1, :n::integer) i", {
+      n: KEYS,
+    });
+    await db.raw(`
+      insert into api_keys (prefix, hash, developer_id, plan_id)
+      select 'svc_' || lpad(id::text, 8, '0'), sha256(id::text::bytea), id, 'free' from developers where project_name ~ '^D'`);
+    client = new pg.Client({ connectionString: service.databaseUrl });
+    await client.connect();
+  });
+
+  after(async () => {
+    await client.end();
+    await service.stop();
+  });
+
+  async function stampAt(share: number): Promise<number> {
+    const id = `synthetic-1-${String(Math.floor((TITLES - 1) * share)).padStart(9, '0')}`;
+    const [stamp = ''] = await service.db('titles').where({ svc_id: id }).pluck<string[]>('updated_at');
+    return toSeconds(fromRfc3339(stamp));
+  }
+
+  /** Every query that a request sends. */
+  async function sentFor(path: string, status = 200): Promise<Statement[]> {
+    const before = service.statements.length;
+    assert.equal((await service.get(path)).status, status);
+    return service.statements.slice(before);
+  }
+
+  /** Runs a query as a prepared statement, as the service does, and returns its plan. */
+  async function planOf({ sql, bindings }: Statement, mode: string): Promise<PlanNode> {
+    const values = bindings.map((value) =>
+      pg.escapeLiteral(Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : String(value)),
+    );
+    await client.query(`set plan_cache_mode = ${mode}`);
+    await client.query(`prepare query as ${sql}`);
+    try {
+      const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
+        `explain (analyze, format json) execute query ${values.length > 0 ? `(${values.join(', ')})` : ''}`,
+      );
+      return rows[0]?.['QUERY PLAN'][0].Plan ?? assert.fail();
+    } finally {
+      await client.query('deallocate query');
+    }
+  }
+
+  function nodesOf(plan: PlanNode): PlanNode[] {
+    return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+  }
+
+  /** Which indexes a plan reads, how much it reads of everything, and what it does besides. */
+  function summary(plan: PlanNode): { indexes: string[]; rowsRead: number; scanned: string[]; sorts: boolean } {
+    const nodes = nodesOf(plan);
+    const scans = nodes.filter((node) => node['Relation Name'] !== undefined);
+    const rowsRead = scans.map(
+      (node) =>
+        node['Actual Loops'] *
+        (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)),
+    );
+    return {
+      indexes: scans.flatMap((node) => node['Index Name'] ?? []).sort(),
+      rowsRead: rowsRead.reduce((sum, rows) => sum + rows, 0),
+      scanned: scans
+        .filter((node) => !/^Index (Only )?Scan$/.test(node['Node Type']))
+        .flatMap((node) => node['Relation Name'] ?? []),
+      sorts: nodes.some((node) => /Sort|Aggregate|Hash|Materialize/.test(node['Node Type'])),
+    };
+  }
+
+  const page = { indexes: ['titles_updated_at_unique'], rowsRead: MOST_ROWS };
+  const clock = { indexes: [], rowsRead: 0 };
+
+  /** What each request sends after it has found out who calls: the indexes it reads, and how many rows of all tables. */
+  const REQUESTS: readonly {
+    readonly what: string;
+    readonly path: () => Promise<string> | string;
+    readonly status?: number;
+    readonly queries: readonly { readonly indexes: readonly string[]; readonly rowsRead: number }[];
+  }[] = [
+    { what: '/me', path: () => '/api/v1/me', queries: [] },
+    { what: '/stats', path: () => '/api/v1/stats', queries: [{ indexes: [], rowsRead: 1 }] },
+    {
+      what: 'a page from the middle',
+      path: async () => `/api/v1/changes?since=${await stampAt(0.5)}`,
+      queries: [page],
+    },
+    {
+      what: 'the last page, of 200 entries and no more',
+      path: async () => `/api/v1/changes?since=${await stampAt(1 - 200 / TITLES)}`,
+      queries: [{ ...page, rowsRead: 200 }],
+    },
+    {
+      what: 'the empty tail',
+      path: async () => `/api/v1/changes?since=${await stampAt(1)}`,
+      queries: [{ ...page, rowsRead: 0 }],
+    },
+    {
+      what: 'a page of a position that is weeks old',
+      path: () => `/api/v1/changes?since=${Math.floor(Date.now() / 1000) - 20 * 86_400}`,
+      queries: [clock, page],
+    },
+    {
+      what: 'a position ahead of the clock',
+      path: () => `/api/v1/changes?since=${Math.floor(Date.now() / 1000) + 30}`,
+      queries: [{ ...page, rowsRead: 1 }],
+    },
+    {
+      what: 'a title',
+      path: () => '/api/v1/titles/synthetic-1-000012345',
+      queries: [{ indexes: ['titles_pkey'], rowsRead: 1 }],
+    },
+    {
+      what: 'a title that is not there',
+      path: () => '/api/v1/titles/synthetic-1-999',
+      status: 404,
+      queries: [{ indexes: ['titles_pkey'], rowsRead: 0 }],
+    },
+  ];
+
+  for (const statistics of ['without statistics', 'with statistics'] as const) {
+    describe(statistics, () => {
+      before(async () => {
+        // Autovacuum may have gathered them already.
+        if (statistics === 'with statistics') await client.query('analyze');
+      });
+
+      for (const { what, path, status, queries } of REQUESTS) {
+        for (const mode of ['force_generic_plan', 'force_custom_plan']) {
+          it(`${what}: ${mode.replaceAll('_', ' ').replace('force ', '')}`, async () => {
+            const [caller = assert.fail(), ...others] = await sentFor(await path(), status);
+            const found = [];
+            for (const statement of others) found.push(summary(await planOf(statement, mode)));
+            assert.deepEqual(
+              found.map(({ indexes, rowsRead }) => ({ indexes, rowsRead })),
+              queries,
+            );
+            const who = summary(await planOf(caller, mode));
+            for (const index of ['api_keys_hash_unique', 'developers_pkey']) assert.ok(who.indexes.includes(index));
+            for (const { rowsRead, scanned, sorts } of [who, ...found]) {
+              assert.deepEqual({ sorts, scanned: scanned.filter((table) => !SMALL_TABLES.includes(table)) }, NOTHING);
+              assert.ok(rowsRead <= MOST_ROWS);
+            }
+          });
+        }
+      }
+    });
+  }
+});
