@@ -28,7 +28,7 @@ export async function installClock(
       select date_trunc('${precision}', pg_catalog.clock_timestamp() + last_value * interval '1 microsecond')
         from model.clock_offset
     $$;
-    alter function public.titles_stamp() set search_path = model, pg_catalog;
+    alter function public.titles_follow_clock() set search_path = model, pg_catalog, pg_temp;
     alter function public.catalog_quiet_clock() set search_path = model, pg_catalog;
   `);
   return {
@@ -90,7 +90,8 @@ async function replaceStamp(db: Knex, stamp: string): Promise<void> {
       end if;
     end
     $$;
-    drop trigger stamp on public.titles;
+    drop trigger stamp_inserted on public.titles;
+    drop trigger stamp_updated on public.titles;
     create trigger stamp before insert or update on public.titles for each row execute function public.spoilt_stamp();
   `);
 }
