@@ -30,6 +30,8 @@ describe('a follower that cuts next_since to whole seconds', () => {
     const clock = await installClock(service.db);
     // An hour ago, and a fifth of a second later with each transaction, so that seconds pass faster than they do.
     await clock.setOffset(-3600n * SECOND);
+    // In an empty catalogue, with writers at work, a position could rest on nothing.
+    await addTitles(service.db, 1);
     let since = Math.floor(Date.now() / 1000) - 3700;
     const mirror = new Mirror('truncating', toMicros(since));
     const tally: Tally = { committed: 0, rolledBack: 0, conflicted: 0, lost: 0 };
@@ -57,8 +59,7 @@ describe('a follower that cuts next_since to whole seconds', () => {
         mirror.page(page, since);
         repeated += mirror.entries - seen;
         const next = Math.floor(page.meta.next_since);
-        // Before the first entry, with writers at work, there is nothing yet that a position could safely rest on.
-        assert.ok(next >= since || mirror.entries === 0, 'steps back');
+        assert.ok(next >= since, 'steps back');
         const stands = next === since;
         since = next;
         if (!page.meta.has_more) break;
