@@ -128,7 +128,10 @@ describe('the plans of what a request asks of a large catalogue', () => {
     {
       what: 'the empty tail',
       path: async () => `/api/v1/changes?since=${await stampAt(1)}`,
-      queries: [{ ...page, rowsRead: 0 }],
+      queries: [
+        { ...page, rowsRead: 0 },
+        { ...page, rowsRead: 1 },
+      ],
     },
     {
       what: 'a page of a position that is weeks old',
