@@ -16,8 +16,9 @@ export function median(numbers: readonly number[]): number {
 
 /** Prints a heading and results, in columns. @returns whether all goals were met */
 export function printResults(title: string, headings: readonly string[], results: readonly Result[]): boolean {
+  const hasGoals = results.some(({ goal }) => goal !== undefined);
   const rows = [
-    ['', ...headings, 'goal', ''],
+    ['', ...headings, ...(hasGoals ? ['goal', ''] : [])],
     ...results.map(({ what, figures, goal }) => [
       what,
       ...figures,
