@@ -21,7 +21,7 @@ NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://n
 # Folders are listed too: a folder's time changes when a file in it is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test check $(CHECKS) bench contract generate format install build clean FORCE
+.PHONY: help run key test redis check $(CHECKS) bench contract generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -32,9 +32,12 @@ run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue 
 key: $(BUILT) ## Make one more demo key
 	@exec node .build/cli.js keys create --demo
 
-test: $(BUILT) check ## Every check, then every test
+test: $(BUILT) check redis ## Every check, then every test
 	@echo '== tests'
 	@exec $(BIN)/mocha --forbid-only 'test/**/*.test.ts'
+
+redis: $(INSTALLED) ## Find the Redis server that the tests start, or install one with the system's package manager
+	@exec node --import tsx test/support/provide-redis.ts
 
 check: $(INSTALLED) ## All checks of the sources, also those after a failed one
 	@$(MAKE) --keep-going $(CHECKS)

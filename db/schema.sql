@@ -96,6 +96,16 @@ create table titles (
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
 
+CREATE OR REPLACE FUNCTION public.announce_callers_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('catalog_callers', '');
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.api_keys_keep_revoked()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -349,6 +359,10 @@ begin
 end
 $function$;
 
+CREATE TRIGGER announce_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN (((((((old.id IS DISTINCT FROM new.id) OR (old.prefix IS DISTINCT FROM new.prefix)) OR (old.hash IS DISTINCT FROM new.hash)) OR (old.developer_id IS DISTINCT FROM new.developer_id)) OR (old.plan_id IS DISTINCT FROM new.plan_id)) OR (old.revoked_at IS DISTINCT FROM new.revoked_at))) EXECUTE FUNCTION announce_callers_changed();
+
+CREATE TRIGGER announce_removed AFTER DELETE OR TRUNCATE ON public.api_keys FOR EACH STATEMENT EXECUTE FUNCTION announce_callers_changed();
+
 CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH ROW WHEN (((old.revoked_at IS NOT NULL) AND ((new.revoked_at IS DISTINCT FROM old.revoked_at) OR (new.hash <> old.hash)))) EXECUTE FUNCTION api_keys_keep_revoked();
 
 CREATE CONSTRAINT TRIGGER settle_counts AFTER UPDATE ON public.catalog_counts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION catalog_counts_settle();
@@ -361,6 +375,8 @@ CREATE TRIGGER count_inserted AFTER INSERT ON public.collections REFERENCING NEW
 
 CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_truncated();
 
+CREATE TRIGGER announce_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION announce_callers_changed();
+
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.people FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 
 CREATE TRIGGER count_deleted AFTER DELETE ON public.people REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_deleted();
@@ -368,6 +384,8 @@ CREATE TRIGGER count_deleted AFTER DELETE ON public.people REFERENCING OLD TABLE
 CREATE TRIGGER count_inserted AFTER INSERT ON public.people REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_inserted();
 
 CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.people FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_truncated();
+
+CREATE TRIGGER announce_changed AFTER UPDATE ON public.plans FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION announce_callers_changed();
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR UPDATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 

@@ -221,6 +221,10 @@ export interface components {
         RateLimitPolicyField: string;
         /** @description What remains of each limit of the plan. */
         RateLimitField: string;
+        /** @description A quota and a window for each limit of the plan, or for the limit on keys that fail from one address. */
+        AnyRateLimitPolicyField: string;
+        /** @description What remains of each limit of the plan, or of the limit on keys that fail from one address. */
+        AnyRateLimitField: string;
         /**
          * Format: uri-reference
          * @description The problem has no type beyond its status; `code` says what it is.
@@ -362,7 +366,7 @@ export interface components {
             code: "method_not_allowed";
             request_id: components["schemas"]["RequestId"];
         };
-        /** @description A limit of the plan is exceeded. */
+        /** @description A limit of the plan, or the one on keys that fail from one address, is exceeded. */
         RateLimitExceededProblem: {
             /**
              * Format: uri-reference
@@ -388,7 +392,7 @@ export interface components {
             code: "rate_limit_exceeded";
             request_id: components["schemas"]["RequestId"];
             /** @description The names, as in `RateLimit-Policy`, of the limits that are exceeded. */
-            "violated-policies": ("minute" | "day")[];
+            "violated-policies": ("minute" | "day" | "failures")[];
         };
         /** @description A fault of the service. */
         InternalErrorProblem: {
@@ -492,15 +496,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["MethodNotAllowedProblem"];
             };
         };
-        /** @description A limit of the plan is exceeded (`rate_limit_exceeded`). Wait for the seconds in `Retry-After`. */
+        /**
+         * @description A limit is exceeded (`rate_limit_exceeded`): one of the plan's, or, where the key does not work, the one on keys
+         *     that fail from your address. `violated-policies` says which. Wait for the seconds in `Retry-After`.
+         */
         RateLimitExceeded: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
                 Vary: components["headers"]["Vary"];
                 "Cache-Control": components["headers"]["CacheControlNoStore"];
                 "Retry-After": components["headers"]["RetryAfter"];
-                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicyExceeded"];
+                RateLimit: components["headers"]["RateLimitExceeded"];
                 [name: string]: unknown;
             };
             content: {
@@ -595,6 +602,16 @@ export interface components {
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimitIfKnown: components["schemas"]["RateLimitField"];
+        /**
+         * @description Like `RateLimit-Policy` elsewhere; where the key does not work, the limit on keys that fail from one address.
+         * @example "failures";q=30;w=60
+         */
+        RateLimitPolicyExceeded: components["schemas"]["AnyRateLimitPolicyField"];
+        /**
+         * @description Like `RateLimit` elsewhere, for the limits that `RateLimit-Policy` has here.
+         * @example "failures";r=0;t=17
+         */
+        RateLimitExceeded: components["schemas"]["AnyRateLimitField"];
         /**
          * @description The way to authenticate (RFC 9110, RFC 6750); names `invalid_token` when a key was sent.
          * @example Bearer realm="catalog"

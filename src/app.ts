@@ -5,7 +5,7 @@ import type { Document } from 'openapi-backend';
 import type { Logger } from 'pino';
 import type { Micros } from './catalog/timestamps.js';
 import { Problem } from './errors.js';
-import { authenticate } from './http/authenticate.js';
+import { authenticate, type AuthenticationParts } from './http/authenticate.js';
 import { respondConditionally } from './http/conditional.js';
 import { ignoreContent } from './http/content.js';
 import { Deadline } from './http/deadline.js';
@@ -18,7 +18,6 @@ import { logWhenDone } from './http/request-log.js';
 import { originForm, requireHost } from './http/request-target.js';
 import { callerOf, type RequestContext } from './http/state.js';
 import type { LastUsed } from './keys/last-used.js';
-import type { PlanLimiter } from './limits/plan-limiter.js';
 import type { Read } from './platform/replica.js';
 
 /** What the application is made of. */
@@ -29,7 +28,7 @@ export interface AppParts {
   readonly db: Knex;
   /** For what may be read from a replica. */
   readonly read: Read;
-  readonly limiter: PlanLimiter;
+  readonly authentication: AuthenticationParts;
   readonly lastUsed: LastUsed;
   readonly log: Logger;
   /** The clock of this process, in microseconds since 1970. */
@@ -46,7 +45,7 @@ const REQUEST_DEADLINE_MS = 900;
 
 /** Builds the Koa application: a request's whole way, top to bottom. */
 export async function createApp(parts: AppParts): Promise<Koa> {
-  const { db, limiter, lastUsed, log, now } = parts;
+  const { db, lastUsed, log, now } = parts;
   const contract = parse(parts.contract) as Document;
   const dispatch = await createDispatch(contract, { db, read: parts.read, now });
   const operational = operationalRoutes({
@@ -100,18 +99,13 @@ export async function createApp(parts: AppParts): Promise<Koa> {
     await next();
   });
 
-  // The API: who is calling, what the plan still allows, and then the operation.
+  // The API: who is calling and what the plan still allows, in one step, and then the operation.
   app.use(async (ctx: RequestContext, next) => {
     const { deadline, search } = ctx.state;
-    ctx.state.caller = await deadline.wait(authenticate(db, ctx.req, search));
-    lastUsed.touch(ctx.state.caller.keyId, new Date(Number(now() / 1000n)));
-    await next();
-  });
-
-  app.use(async (ctx: RequestContext, next) => {
-    const { developerId, plan } = callerOf(ctx);
-    const decision = await limiter.consume(developerId, plan);
-    ctx.set(rateLimitFields(decision));
+    const { caller, decision } = await deadline.wait(authenticate(parts.authentication, ctx.req, search));
+    ctx.state.caller = caller;
+    lastUsed.touch(caller.keyId, new Date(Number(now() / 1000n)));
+    ctx.set(rateLimitFields(decision.quotas));
     if (decision.violated.length > 0) throw rateLimitExceeded(decision);
     await next();
   });

@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { connectForCommand, type CommandContext } from './commands/context.js';
+import { connectForCommand, useRedis, type CommandContext } from './commands/context.js';
 import { registerDemo } from './commands/demo-command.js';
 import { registerDevelopers } from './commands/developers.js';
 import { registerFollow } from './commands/follow.js';
@@ -12,6 +12,7 @@ import { registerMigrate } from './commands/migrate.js';
 import { registerPlans } from './commands/plans.js';
 import { registerServe } from './commands/serve.js';
 import { registerStats } from './commands/stats.js';
+import { registerUsage } from './commands/usage.js';
 import { ConfigError, readConfig } from './config.js';
 import { OperatorError } from './errors.js';
 import { isDatabaseUnavailable } from './platform/database.js';
@@ -63,6 +64,10 @@ const context: CommandContext = {
       await database.close();
     }
   },
+  withRedis: async (use) => {
+    const { redisUrl } = base.config();
+    return redisUrl === undefined ? undefined : useRedis(redisUrl, use);
+  },
 };
 
 const program = new Command('catalog')
@@ -81,6 +86,7 @@ for (const register of [
   registerDevelopers,
   registerKeys,
   registerStats,
+  registerUsage,
 ]) {
   register(program, context);
 }

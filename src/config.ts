@@ -21,6 +21,16 @@ export const SETTINGS = [
     description: 'streaming replica of DATABASE_URL that feed, counts and title lookups read from',
   },
   { name: 'DATABASE_POOL_SIZE', default: '10', description: 'most database connections of one server process' },
+  {
+    name: 'REDIS_URL',
+    default: 'none',
+    description: 'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0',
+  },
+  {
+    name: 'TRUST_PROXY',
+    default: 'off',
+    description: 'number of your own proxies in front, whose X-Forwarded-For tells the address of a client',
+  },
   { name: 'DATA_DIR', default: '.data in the checkout', description: 'folder of the embedded PostgreSQL' },
   { name: 'LOG_LEVEL', default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' },
 ] as const satisfies readonly Setting[];
@@ -38,6 +48,10 @@ export interface Config {
   /** Undefined for none. May hold a password: never printed. */
   readonly databaseReadUrl: string | undefined;
   readonly databasePoolSize: number;
+  /** Undefined for none. May hold a password: never printed. */
+  readonly redisUrl: string | undefined;
+  /** How many proxies stand in front of the service; 0 for none. */
+  readonly trustedProxies: number;
   /** Undefined for the place that the embedded PostgreSQL chooses. */
   readonly dataDir: string | undefined;
   readonly logLevel: LogLevel;
@@ -73,6 +87,8 @@ export function readConfig(environment: Environment): Config {
     databaseUrl: setting<string | undefined>('DATABASE_URL', undefined, postgresUrl),
     databaseReadUrl: setting<string | undefined>('DATABASE_READ_URL', undefined, postgresUrl),
     databasePoolSize: setting('DATABASE_POOL_SIZE', 10, wholeNumber(2, 1000)),
+    redisUrl: setting<string | undefined>('REDIS_URL', undefined, redisUrl),
+    trustedProxies: setting('TRUST_PROXY', 0, proxies),
     dataDir: setting<string | undefined>('DATA_DIR', undefined, String),
     logLevel: setting('LOG_LEVEL', 'info', logLevel),
   };
@@ -110,6 +126,20 @@ function postgresUrl(text: string): string | Complaint {
   return url && /^postgres(?:ql)?:$/.test(url.protocol)
     ? text
     : new Complaint('must be a URL such as postgres://user:password@host:5432/database');
+}
+
+function redisUrl(text: string): string | Complaint {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url && /^rediss?:$/.test(url.protocol) && url.hostname !== ''
+    ? text
+    : new Complaint('must be a URL such as redis://:password@host:6379/0, or rediss:// for TLS');
+}
+
+function proxies(text: string): number | Complaint {
+  if (text === 'off') return 0;
+  return /^[1-9]$/.test(text)
+    ? Number(text)
+    : new Complaint(`must be off, or the number of your proxies, 1 to 9, not ${JSON.stringify(text)}`);
 }
 
 function logLevel(text: string): LogLevel | Complaint {

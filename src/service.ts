@@ -5,7 +5,11 @@ import { createApp } from './app.js';
 import { systemClock } from './catalog/timestamps.js';
 import type { Config } from './config.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen } from './http/server.js';
+import { admitFromDatabase } from './keys/admission.js';
 import { LastUsed } from './keys/last-used.js';
+import { DatabaseLookups } from './keys/lookups.js';
+import { openSharedAdmission, type SharedAdmission } from './keys/shared-admission.js';
+import { FailedAttempts } from './limits/failed-attempts.js';
 import { PlanLimiter } from './limits/plan-limiter.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
 import { openDatabase } from './platform/database.js';
@@ -83,13 +87,20 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
 async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<RunningService> {
   const { db } = database;
   const replica = openReplica(config, log, db);
+  // Lookups of suspect keys leave half of the connections to everybody else.
+  const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
+  const shared = config.redisUrl === undefined ? undefined : await share(config.redisUrl, lookups, log, database);
   const lastUsed = new LastUsed();
   let stopping: Promise<void> | undefined;
   const app = await createApp({
     contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
     read: replica?.reader.read ?? readFrom(db),
-    limiter: new PlanLimiter(),
+    authentication: {
+      admit: shared?.admit ?? admitFromDatabase(lookups, new PlanLimiter()),
+      failedAttempts: new FailedAttempts(shared?.redis),
+      trustedProxies: config.trustedProxies,
+    },
     lastUsed,
     log,
     now: systemClock,
@@ -98,7 +109,10 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
   const server = createHttpServer(app.callback(), DEFAULT_SERVER_LIMITS, ({ requestId, problem }) => {
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
-  const port = await listen(server, config.host, config.port);
+  const port = await listen(server, config.host, config.port).catch(async (error: unknown) => {
+    await shared?.close();
+    throw error;
+  });
   const url = `http://${reachableHost(config.host)}:${String(port)}`;
   log.info({ url, applied_migrations: database.applied }, 'listening');
 
@@ -116,6 +130,7 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     clearInterval(flushing);
     await close(server, SHUTDOWN_GRACE_MS);
     await flush();
+    await shared?.close();
     await replica?.pool.destroy();
     await database.close();
     log.info('stopped');
@@ -137,6 +152,28 @@ function openReplica(config: Config, log: Logger, primary: Knex): { pool: Knex; 
     else log.info('replica back');
   });
   return { pool, reader };
+}
+
+const CONSEQUENCES = {
+  redis: 'limits are counted in this process, and keys are checked in the database',
+  announcements: 'keys are checked in the database',
+} as const;
+
+function share(
+  redisUrl: string,
+  lookups: DatabaseLookups,
+  log: Logger,
+  { connectAlone }: ConnectedDatabase,
+): Promise<SharedAdmission> {
+  return openSharedAdmission({
+    redisUrl,
+    lookups,
+    connectAlone,
+    onChange: (helper, state, error) => {
+      if (state === 'lost') log.warn({ err: error }, `${helper} lost: ${CONSEQUENCES[helper]}`);
+      else log.info(`${helper} back`);
+    },
+  });
 }
 
 /** The address to name in a URL: a wildcard is no address that one can call. */

@@ -7,6 +7,8 @@ const DEFAULTS = {
   databaseUrl: undefined,
   databaseReadUrl: undefined,
   databasePoolSize: 10,
+  redisUrl: undefined,
+  trustedProxies: 0,
   dataDir: undefined,
   logLevel: 'info',
 };
@@ -37,6 +39,8 @@ describe('settings', () => {
       DATABASE_URL: ' postgresql://u:p%40@db.example:5432/catalog?sslmode=require ',
       DATABASE_READ_URL: 'postgres://replica/catalog',
       DATABASE_POOL_SIZE: '1000',
+      REDIS_URL: ' rediss://:p%40@redis.example:6380/1 ',
+      TRUST_PROXY: '2',
       DATA_DIR: './some where',
       LOG_LEVEL: 'silent',
     });
@@ -46,6 +50,8 @@ describe('settings', () => {
       databaseUrl: 'postgresql://u:p%40@db.example:5432/catalog?sslmode=require',
       databaseReadUrl: 'postgres://replica/catalog',
       databasePoolSize: 1000,
+      redisUrl: 'rediss://:p%40@redis.example:6380/1',
+      trustedProxies: 2,
       dataDir: './some where',
       logLevel: 'silent',
     });
@@ -87,6 +93,12 @@ describe('settings', () => {
       ['h', '/var/run', 'http://h/d', 'postgres//h', 'host=h dbname=d'],
     ],
     [
+      'REDIS_URL',
+      ['redis://h', 'redis://h:1/2', 'rediss://u:p@h', 'redis://[::1]:1'],
+      ['h', 'h:6379', 'http://h', 'redis:/h', 'redis://'],
+    ],
+    ['TRUST_PROXY', ['off', '1', '9'], ['0', '10', 'on', 'true', '-1', '1.5', '10.0.0.1']],
+    [
       'LOG_LEVEL',
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
       ['Info', 'verbose', '30', 'toString', '__proto__'],
@@ -104,7 +116,9 @@ describe('settings', () => {
 
   it('never repeat a password', () => {
     for (const url of ['postgre://u:hunter2@h/d', 'u:hunter2@h/d', 'postgres://u:hunter2@h:port/d', 'hunter2']) {
-      assert.ok(!complaint({ DATABASE_URL: url, PORT: 'x' }).includes('hunter2'));
+      for (const name of ['DATABASE_URL', 'DATABASE_READ_URL', 'REDIS_URL']) {
+        assert.ok(!complaint({ [name]: url, PORT: 'x' }).includes('hunter2'));
+      }
     }
   });
 

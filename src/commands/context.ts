@@ -2,7 +2,10 @@ import type { Command } from 'commander';
 import type { Knex } from 'knex';
 import type { Readable, Writable } from 'node:stream';
 import type { Config } from '../config.js';
+import { OperatorError } from '../errors.js';
+import { renewEpoch } from '../keys/epoch.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/connect.js';
+import { RedisLink, RedisUnavailable } from '../platform/redis.js';
 
 /** What a command may use of the process that runs it. */
 export interface CommandContext {
@@ -22,6 +25,13 @@ export interface CommandContext {
    * needed. Unless it is bulk work, which may take its time, statements are bounded and a signal ends the process.
    */
   readonly withDatabase: <T>(use: (db: Knex) => Promise<T>, options?: { readonly bulk?: boolean }) => Promise<T>;
+  /**
+   * Runs something on the Redis that the servers share, if there is one.
+   *
+   * @returns undefined where REDIS_URL is not set
+   * @throws OperatorError when it cannot be reached
+   */
+  readonly withRedis: <T>(use: (redis: RedisLink) => Promise<T>) => Promise<T | undefined>;
 }
 
 /** Adds a command to the program. */
@@ -35,6 +45,9 @@ const ACQUIRE_TIMEOUT_MS = 10_000;
 
 /** Bound on a statement that is not bulk work, in milliseconds: it waits for nothing but another command. */
 const STATEMENT_TIMEOUT_MS = 30_000;
+
+/** Bound on one command of Redis, in milliseconds: whoever revokes a key would rather wait than not know. */
+const REDIS_TIMEOUT_MS = 2_000;
 
 /** Opens the service's database for a command. The caller closes it. */
 export function connectForCommand(
@@ -53,4 +66,37 @@ export function connectForCommand(
     statementTimeoutMs: bulk ? 0 : STATEMENT_TIMEOUT_MS,
     migrate,
   });
+}
+
+/** Runs something on the Redis of a URL. @throws OperatorError when it cannot be reached */
+export async function useRedis<T>(url: string, use: (redis: RedisLink) => Promise<T>): Promise<T> {
+  let reason: unknown;
+  const redis = new RedisLink(url, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
+  try {
+    await redis.settled();
+    return await use(redis);
+  } catch (error) {
+    if (!(error instanceof RedisUnavailable)) throw error;
+    const why = reason instanceof Error ? ` (${reason.message})` : '';
+    throw new OperatorError(`The Redis named by REDIS_URL cannot be reached${why}.`, { cause: error });
+  } finally {
+    redis.close();
+  }
+}
+
+/**
+ * Makes all servers ask the database anew about keys, developers and plans. To be called when a change to them is
+ * committed, and before anyone is told that it is done.
+ *
+ * Where Redis cannot be reached the change holds all the same, and so the command has not failed.
+ */
+export async function endCachedRecords({ withRedis, stderr }: CommandContext): Promise<void> {
+  try {
+    await withRedis(renewEpoch);
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    stderr.write(
+      `catalog: ${error.message} The change is made. Servers that still reach it hear of the change from the database, within moments.\n`,
+    );
+  }
 }

@@ -6,11 +6,12 @@ import {
   type Developer,
 } from '../developers/developers.js';
 import { positiveInteger, text } from './arguments.js';
-import type { RegisterCommand } from './context.js';
+import { endCachedRecords, type RegisterCommand } from './context.js';
 import { printJson, printLine, printTable, shortTime } from './output.js';
 
 /** `catalog developers create|list|suspend|reinstate` */
-export const registerDevelopers: RegisterCommand = (program, { stdout, withDatabase }) => {
+export const registerDevelopers: RegisterCommand = (program, context) => {
+  const { stdout, withDatabase } = context;
   const developers = program.command('developers').description('those who registered for access');
 
   developers
@@ -56,6 +57,7 @@ export const registerDevelopers: RegisterCommand = (program, { stdout, withDatab
     .addHelpText('after', '\nExample:\n  catalog developers suspend 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
       const developer = await withDatabase((db) => suspendDeveloper(db, id));
+      await endCachedRecords(context);
       if (json) printJson(stdout, { developer: toJson(developer) });
       else printLine(stdout, `Suspended developer ${String(id)}. To undo: catalog developers reinstate ${String(id)}`);
     });
@@ -68,6 +70,7 @@ export const registerDevelopers: RegisterCommand = (program, { stdout, withDatab
     .addHelpText('after', '\nExample:\n  catalog developers reinstate 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
       const developer = await withDatabase((db) => reinstateDeveloper(db, id));
+      await endCachedRecords(context);
       if (json) printJson(stdout, { developer: toJson(developer) });
       else printLine(stdout, `Reinstated developer ${String(id)}.`);
     });

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { createKey, listKeys, revokeKey, type KeyRecord } from '../keys/keys.js';
 import { planId, positiveInteger, text } from './arguments.js';
-import type { RegisterCommand } from './context.js';
+import { endCachedRecords, type RegisterCommand } from './context.js';
 import { createDemoKey } from './demo.js';
 import { printJson, printLine, printTable, shortTime } from './output.js';
 
@@ -14,7 +14,8 @@ interface CreateOptions {
 }
 
 /** `catalog keys create|list|revoke` */
-export const registerKeys: RegisterCommand = (program, { stdout, withDatabase }) => {
+export const registerKeys: RegisterCommand = (program, context) => {
+  const { stdout, withDatabase } = context;
   const keys = program.command('keys').description('API keys');
 
   keys
@@ -81,6 +82,7 @@ export const registerKeys: RegisterCommand = (program, { stdout, withDatabase })
     .action(async (prefix: string, { json }: { json?: boolean }) => {
       // Whoever has only the leaked key at hand must not be held up; and the rest of it must not be repeated.
       const record = await withDatabase((db) => revokeKey(db, prefix.trim().slice(0, 'svc_'.length + 8)));
+      await endCachedRecords(context);
       if (json) printJson(stdout, toJson(record));
       else printLine(stdout, `Revoked ${record.prefix}. It is refused from the next request on, for good.`);
     });

@@ -1,6 +1,6 @@
 import { listPlans, setPlan, type Plan } from '../limits/plans.js';
 import { planId, positiveInteger, text } from './arguments.js';
-import type { RegisterCommand } from './context.js';
+import { endCachedRecords, type RegisterCommand } from './context.js';
 import { printJson, printLine, printTable, type Columns } from './output.js';
 
 interface SetOptions {
@@ -20,7 +20,8 @@ const COLUMNS: Columns<Plan> = {
 };
 
 /** `catalog plans list|set` */
-export const registerPlans: RegisterCommand = (program, { stdout, withDatabase }) => {
+export const registerPlans: RegisterCommand = (program, context) => {
+  const { stdout, withDatabase } = context;
   const plans = program.command('plans').description('the plans that keys are tied to');
 
   plans
@@ -54,6 +55,7 @@ export const registerPlans: RegisterCommand = (program, { stdout, withDatabase }
           ...(commercialUse !== undefined && { commercialUse }),
         }),
       );
+      await endCachedRecords(context);
       if (json) printJson(stdout, { plan: toJson(plan), created });
       else {
         printLine(stdout, created ? `Added plan ${id}:` : `Plan ${id} is now:`);

@@ -1,17 +1,36 @@
-import type { Knex } from 'knex';
 import type { IncomingMessage } from 'node:http';
 import { Problem } from '../errors.js';
-import { findCaller, type Caller } from '../keys/callers.js';
+import type { Admission, Admit } from '../keys/admission.js';
+import { isWellFormedApiKey } from '../keys/api-key.js';
+import type { FailedAttempts } from '../limits/failed-attempts.js';
+import { clientAddress } from './client-address.js';
 import { readCredentials } from './credentials.js';
+import { tooManyFailures } from './rate-limit-fields.js';
 
 const CHALLENGE = 'Bearer realm="catalog"';
 
+/** What authentication works with. */
+export interface AuthenticationParts {
+  readonly admit: Admit;
+  readonly failedAttempts: FailedAttempts;
+  /** How many proxies stand in front of the service. */
+  readonly trustedProxies: number;
+}
+
 /**
- * Finds out who is calling. The database is asked each time, so a revoked key fails on the very next request.
+ * Finds out who is calling, and charges the request to the caller's plan.
  *
- * @throws Problem missing_api_key, invalid_api_key; and the database's error as it is: an outage is not a wrong key
+ * Keys that fail are counted by the address they came from. What is over that limit is told so, in place of what is wrong
+ * with the key; valid keys from there are served all the same.
+ *
+ * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded for the address; and the database's error as it
+ *   is: an outage is not a wrong key
  */
-export async function authenticate(db: Knex, request: IncomingMessage, search: URLSearchParams): Promise<Caller> {
+export async function authenticate(
+  { admit, failedAttempts, trustedProxies }: AuthenticationParts,
+  request: IncomingMessage,
+  search: URLSearchParams,
+): Promise<Admission> {
   const credentials = readCredentials(request, search);
   switch (credentials.kind) {
     case 'none':
@@ -23,13 +42,16 @@ export async function authenticate(db: Knex, request: IncomingMessage, search: U
     case 'conflict':
       throw invalidApiKey('The request carries several API keys, or one place for it twice. Send one key, once.');
     case 'key': {
-      const caller = await findCaller(db, credentials.key);
-      if (caller === undefined) {
-        throw invalidApiKey(
-          'The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.',
-        );
-      }
-      return caller;
+      const { key } = credentials;
+      const address = clientAddress(request, trustedProxies);
+      const admission = await admit(key, failedAttempts.isOver(address));
+      if (admission !== undefined) return admission;
+      // What is not even a key is no attempt at one, and has cost nothing.
+      const over = isWellFormedApiKey(key) ? await failedAttempts.count(address) : undefined;
+      if (over !== undefined) throw tooManyFailures(over);
+      throw invalidApiKey(
+        'The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.',
+      );
     }
   }
 }

@@ -1,19 +1,19 @@
 import { Problem } from '../errors.js';
-import type { LimitDecision } from '../limits/plan-limiter.js';
+import type { LimitDecision, Standing } from '../limits/quotas.js';
 
 /** The problem type of draft-ietf-httpapi-ratelimit-headers-11, section 4.1 ("quota-exceeded"). */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 
 /**
- * Writes a decision as the fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11. The
- * draft still moves; its syntax is written here and nowhere else.
+ * Writes where someone stands as the fields `RateLimit-Policy` and `RateLimit` of
+ * draft-ietf-httpapi-ratelimit-headers-11. The draft still moves; its syntax is written here and nowhere else.
  */
-export function rateLimitFields({ quotas }: LimitDecision): Record<'RateLimit-Policy' | 'RateLimit', string> {
+export function rateLimitFields(limits: readonly Standing[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
   return {
-    'RateLimit-Policy': quotas
+    'RateLimit-Policy': limits
       .map(({ name, limit, windowSeconds }) => `"${name}";q=${String(limit)};w=${String(windowSeconds)}`)
       .join(', '),
-    RateLimit: quotas
+    RateLimit: limits
       .map(({ name, remaining, resetSeconds }) => `"${name}";r=${String(remaining)};t=${String(resetSeconds)}`)
       .join(', '),
   };
@@ -27,5 +27,19 @@ export function rateLimitExceeded({ violated }: LimitDecision): Problem {
     'rate_limit_exceeded',
     `The plan's requests per ${names.join(' and per ')} are used up. Wait ${String(seconds)} s, as Retry-After says, and try again.`,
     { type: QUOTA_EXCEEDED, members: { 'violated-policies': names }, headers: { 'Retry-After': String(seconds) } },
+  );
+}
+
+/** The refusal of a key that fails, when many from the same address have. */
+export function tooManyFailures(standing: Standing): Problem {
+  const seconds = String(standing.resetSeconds);
+  return new Problem(
+    'rate_limit_exceeded',
+    `Too many keys from your address have failed. Send a valid key, which is served at once, or wait ${seconds} s, as Retry-After says.`,
+    {
+      type: QUOTA_EXCEEDED,
+      members: { 'violated-policies': [standing.name] },
+      headers: { 'Retry-After': seconds, ...rateLimitFields([standing]) },
+    },
   );
 }

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
 import { OperatorError } from '../errors.js';
-import { openDatabase, type DatabaseOptions } from './database.js';
+import { openConnection, openDatabase, type DatabaseOptions } from './database.js';
 import { acquireEmbeddedPostgres } from './embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
 
@@ -32,6 +32,8 @@ export interface ConnectedDatabase {
   readonly db: Knex;
   /** Migrations that were applied now. */
   readonly applied: readonly string[];
+  /** Opens one connection apart from the pool. The caller closes it. */
+  readonly connectAlone: () => Promise<pg.Client>;
   /** Closes the connections, and stops the embedded PostgreSQL if nobody else uses it. */
   close(): Promise<void>;
 }
@@ -53,14 +55,15 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
         })
       : undefined;
   if (databaseUrl !== undefined) await requireReachable(databaseUrl);
-  const db = openDatabase({ ...options, address: embedded ?? databaseUrl ?? '' });
+  const address = embedded ?? databaseUrl ?? '';
+  const db = openDatabase({ ...options, address });
   const close = async (): Promise<void> => {
     await db.destroy();
     await embedded?.release();
   };
   try {
     const applied = embedded || options.migrate ? await migrate(db) : await requireMigrated(db);
-    return { db, applied, close };
+    return { db, applied, connectAlone: () => openConnection({ ...options, address }), close };
   } catch (error) {
     await close();
     throw error;

@@ -30,17 +30,7 @@ export interface DatabaseOptions<Address extends Knex.PgConnectionConfig = Knex.
  * drop them); `int8` arrives as a number, since no count here comes near 2^53.
  */
 export function openDatabase<Address extends Knex.PgConnectionConfig>(options: DatabaseOptions<Address>): Knex {
-  const settings: Knex.PgConnectionConfig = {
-    application_name: options.applicationName,
-    connectionTimeoutMillis: options.acquireTimeoutMs,
-    keepAlive: true,
-    types: { getTypeParser },
-    // The server's bound frees the server; the client's also holds when the server is frozen and answers nothing.
-    ...(options.statementTimeoutMs > 0 && {
-      statement_timeout: options.statementTimeoutMs,
-      query_timeout: options.statementTimeoutMs + 100,
-    }),
-  };
+  const settings = connectionSettings(options);
   const { address } = options;
   return knex({
     client: 'pg',
@@ -67,6 +57,33 @@ export function openDatabase<Address extends Knex.PgConnectionConfig>(options: D
     // Knex would write to the console; what it has to say arrives as errors.
     log: { warn: ignore, error: ignore, deprecate: ignore, debug: ignore },
   });
+}
+
+/** Opens one connection apart from any pool, for what keeps a connection to itself. The caller closes it. */
+export async function openConnection<Address extends Knex.PgConnectionConfig>(
+  options: Omit<DatabaseOptions<Address>, 'poolSize'>,
+): Promise<pg.Client> {
+  const { address } = options;
+  const target = typeof address === 'string' ? { connectionString: address } : await address.connection();
+  const client = new pg.Client({ ...target, ...connectionSettings(options) } as pg.ClientConfig);
+  await client.connect();
+  return client;
+}
+
+function connectionSettings(
+  options: Pick<DatabaseOptions, 'applicationName' | 'acquireTimeoutMs' | 'statementTimeoutMs'>,
+): Knex.PgConnectionConfig {
+  return {
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.acquireTimeoutMs,
+    keepAlive: true,
+    types: { getTypeParser },
+    // The server's bound frees the server; the client's also holds when the server is frozen and answers nothing.
+    ...(options.statementTimeoutMs > 0 && {
+      statement_timeout: options.statementTimeoutMs,
+      query_timeout: options.statementTimeoutMs + 100,
+    }),
+  };
 }
 
 function ignore(): void {

@@ -20,6 +20,7 @@ const COMMANDS = [
   'keys list',
   'keys revoke',
   'stats verify',
+  'usage',
 ];
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;

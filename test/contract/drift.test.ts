@@ -25,8 +25,8 @@ describe('a contract run against answers that drift from the contract', () => {
 
   before(async () => {
     world = await startWorld();
-    const { damaged, down, exhausted } = world.owned;
-    for (const { url } of [world, damaged('getMe'), damaged('getStats'), down]) {
+    const { damaged, down, exhausted, guessing } = world.owned;
+    for (const { url } of [world, damaged('getMe'), damaged('getStats'), down, guessing]) {
       proxies.set(url, await startProxy(url, (response, ...rest) => alter(response, ...rest)));
     }
     const through = ({ url, key }: Endpoint): Endpoint => ({ url: proxies.get(url)?.url ?? '', key });
@@ -37,6 +37,7 @@ describe('a contract run against answers that drift from the contract', () => {
         damaged: (operationId) => through(damaged(operationId)),
         down: through(down),
         exhausted: through(exhausted),
+        guessing: through(guessing),
       },
     };
   });

@@ -20,6 +20,8 @@ export interface Target extends Endpoint {
 export interface OwnedConditions {
   /** A key whose limits are used up. */
   readonly exhausted: Endpoint;
+  /** A key that does not work, at a deployment where too many from here have failed. */
+  readonly guessing: Endpoint;
   /** A deployment whose database lacks what the operation reads. */
   readonly damaged: (operationId: string) => Endpoint;
   /** A deployment whose database cannot be reached. */
@@ -134,7 +136,9 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
     case '405':
       return single({ method: 'POST' });
     case '429':
-      return single(owned ? { endpoint: owned.exhausted } : { skip: 'it would use up the limits of the key' });
+      return owned
+        ? [...single({ endpoint: owned.exhausted }), ...single({ endpoint: owned.guessing, label: 'failures' })]
+        : single({ skip: 'it would use up the limits of the key' });
     case '500':
       return single(owned ? { endpoint: owned.damaged(operationId) } : { skip: 'only a broken deployment has it' });
     case '503':

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
+import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { createTestDatabase } from '../support/postgres.js';
@@ -23,6 +24,12 @@ export async function startWorld(): Promise<World> {
   const exhausted = { url: service.url, key: await createKeyOfSmallestPlan(service.db) };
   await service.get('/api/v1/me', { headers: { authorization: `Bearer ${exhausted.key}` } });
 
+  const strict = await startService({ failurePolicy: { limit: 1, windowSeconds: 60 } });
+  const guessing = { url: strict.url, key: generateApiKey().key };
+  for (let i = 0; i < 2; i += 1) {
+    await strict.get('/api/v1/me', { headers: { authorization: `Bearer ${guessing.key}` } });
+  }
+
   const withoutCatalogue = await startService();
   await withoutCatalogue.db.schema.renameTable('titles', 'titles_lost');
   await withoutCatalogue.db.schema.renameTable('catalog_counts', 'catalog_counts_lost');
@@ -40,11 +47,12 @@ export async function startWorld(): Promise<World> {
     titleId: 'title-1',
     owned: {
       exhausted,
+      guessing,
       damaged: (operationId) => (operationId === 'getMe' ? withoutPlans : withoutCatalogue),
       down: withoutDatabase,
     },
     async stop() {
-      for (const each of [service, withoutCatalogue, withoutPlans, withoutDatabase]) await each.stop();
+      for (const each of [service, strict, withoutCatalogue, withoutPlans, withoutDatabase]) await each.stop();
     },
   };
 }

@@ -73,6 +73,7 @@ describe('catalog import', () => {
       clientKey: () => '',
       config: () => assert.fail(),
       withDatabase: (use) => use(catalogue.db),
+      withRedis: () => assert.fail(),
     });
     let error: unknown;
     try {

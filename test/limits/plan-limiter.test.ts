@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { PlanLimiter, type LimitDecision } from '../../src/limits/plan-limiter.js';
+import { PlanLimiter } from '../../src/limits/plan-limiter.js';
 import type { Plan } from '../../src/limits/plans.js';
+import type { LimitDecision } from '../../src/limits/quotas.js';
 
 function plan(requestsPerMinute: number, requestsPerDay: number, id = 'p'): Plan {
   return { id, name: 'P', requestsPerMinute, requestsPerDay, commercialUse: false };

@@ -6,11 +6,20 @@ import { type Logger } from 'pino';
 import { createApp } from '../../src/app.js';
 import { systemClock, type Micros } from '../../src/catalog/timestamps.js';
 import { createDeveloper } from '../../src/developers/developers.js';
+import type { AuthenticationParts } from '../../src/http/authenticate.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, type ServerLimits } from '../../src/http/server.js';
-import { createKey } from '../../src/keys/keys.js';
+import { createKey, type KeyRecord } from '../../src/keys/keys.js';
+import { admitFromDatabase } from '../../src/keys/admission.js';
 import { LastUsed } from '../../src/keys/last-used.js';
+import { DatabaseLookups } from '../../src/keys/lookups.js';
+import {
+  openSharedAdmission,
+  type SharedAdmission,
+  type SharedAdmissionParts,
+} from '../../src/keys/shared-admission.js';
+import { FailedAttempts, type FailurePolicy } from '../../src/limits/failed-attempts.js';
 import { PlanLimiter } from '../../src/limits/plan-limiter.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openConnection, openDatabase } from '../../src/platform/database.js';
 import { readFrom } from '../../src/platform/replica.js';
 import { createLog } from '../../src/platform/log.js';
 import { createTestDatabase } from './postgres.js';
@@ -25,6 +34,10 @@ export interface TestService {
   readonly lastUsed: LastUsed;
   /** A key of a developer of its own, on a plan that no test uses up. */
   readonly key: string;
+  /** What was lost and came back of Redis and the announcements of the database, in order. */
+  readonly changes: string[];
+  /** Makes a key of a developer of its own, on the same plan as {@link key}. */
+  newKey(): Promise<KeyRecord & { readonly key: string }>;
   /** Every line that was logged. */
   readonly logged: readonly string[];
   /** The text of every query that the application sent. */
@@ -45,6 +58,13 @@ export interface Statement {
 export interface TestServiceOptions {
   /** A database that is there already; it is not dropped at the end. */
   readonly databaseUrl?: string;
+  /** Limits in this Redis and a cache of callers; without it limits in memory and no cache. */
+  readonly redisUrl?: string;
+  /** How to connect that Redis, where it is not as usual. */
+  readonly openAdmission?: (parts: SharedAdmissionParts) => Promise<SharedAdmission>;
+  /** As in production by default. */
+  readonly failurePolicy?: FailurePolicy;
+  readonly trustedProxies?: number;
   readonly now?: () => Micros;
   readonly serverLimits?: Partial<ServerLimits>;
 }
@@ -68,16 +88,27 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     statements.push({ sql, bindings });
   });
   const lastUsed = new LastUsed();
-  const server = await serveApp(pool, lastUsed, logTo(logged), options);
+  const changes: string[] = [];
+  const lookups = new DatabaseLookups(pool, 4);
+  const shared =
+    options.redisUrl === undefined ? undefined : await share(options, options.redisUrl, databaseUrl, lookups, changes);
+  const authentication: AuthenticationParts = {
+    admit: shared?.admit ?? admitFromDatabase(lookups, new PlanLimiter()),
+    failedAttempts: new FailedAttempts(shared?.redis, options.failurePolicy),
+    trustedProxies: options.trustedProxies ?? 0,
+  };
+  const server = await serveApp(pool, authentication, lastUsed, logTo(logged), options);
   const port = await listen(server, '127.0.0.1', 0);
   const url = `http://127.0.0.1:${String(port)}`;
-  const key = await createUnlimitedKey(db);
+  const { key } = await createUnlimitedKey(db);
   return {
     url,
     databaseUrl,
     db,
     lastUsed,
     key,
+    newKey: () => createUnlimitedKey(db),
+    changes,
     logged,
     queries,
     statements,
@@ -85,11 +116,34 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
       send(url, path, { headers: headers ?? { authorization: `Bearer ${key}` }, ...rest }),
     async stop() {
       await close(server, 1_000);
+      await shared?.close();
       await pool.destroy();
       await db.destroy();
       await database?.drop();
     },
   };
+}
+
+function share(
+  { openAdmission = openSharedAdmission }: TestServiceOptions,
+  redisUrl: string,
+  databaseUrl: string,
+  lookups: DatabaseLookups,
+  changes: string[],
+): Promise<SharedAdmission> {
+  const connectAlone = () =>
+    openConnection({
+      address: databaseUrl,
+      applicationName: 'test',
+      acquireTimeoutMs: DATABASE_TIMEOUT_MS,
+      statementTimeoutMs: DATABASE_TIMEOUT_MS,
+    });
+  return openAdmission({
+    redisUrl,
+    lookups,
+    connectAlone,
+    onChange: (helper, state) => changes.push(`${helper} ${state}`),
+  });
 }
 
 function connect(url: string, timeoutMs: number): Knex {
@@ -106,12 +160,18 @@ function logTo(lines: string[]): Logger {
   return createLog('info', { write: (line: string) => void lines.push(line) } satisfies pino.DestinationStream);
 }
 
-async function serveApp(db: Knex, lastUsed: LastUsed, log: Logger, options: TestServiceOptions): Promise<Server> {
+async function serveApp(
+  db: Knex,
+  authentication: AuthenticationParts,
+  lastUsed: LastUsed,
+  log: Logger,
+  options: TestServiceOptions,
+): Promise<Server> {
   const app = await createApp({
     contract: await readFile(new URL('../../openapi.yaml', import.meta.url), 'utf8'),
     db,
     read: readFrom(db),
-    limiter: new PlanLimiter(),
+    authentication,
     lastUsed,
     log,
     now: options.now ?? systemClock,
@@ -122,7 +182,7 @@ async function serveApp(db: Knex, lastUsed: LastUsed, log: Logger, options: Test
   });
 }
 
-async function createUnlimitedKey(db: Knex): Promise<string> {
+async function createUnlimitedKey(db: Knex): Promise<KeyRecord & { readonly key: string }> {
   await db('plans')
     .insert({
       id: 'test',
@@ -134,5 +194,5 @@ async function createUnlimitedKey(db: Knex): Promise<string> {
     .onConflict('id')
     .ignore();
   const developer = await createDeveloper(db, { projectName: 'Test project', attributionRequired: true });
-  return (await createKey(db, { developerId: developer.id, planId: 'test' })).key;
+  return createKey(db, { developerId: developer.id, planId: 'test' });
 }

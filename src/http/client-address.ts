@@ -1,0 +1,47 @@
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+
+/**
+ * Finds the address that a request comes from.
+ *
+ * Each proxy adds the address it was called from to the end of `X-Forwarded-For`; whatever stands further left is what the
+ * client sent and may be invented. So as many entries count, from the right, as there are proxies of our own.
+ *
+ * @param trustedProxies - how many proxies stand in front of the service; with 0 the field is not looked at
+ * @returns an IPv4 address, or the first 64 bits of an IPv6 address, as many as one customer of a network gets
+ */
+export function clientAddress(request: IncomingMessage, trustedProxies: number): string {
+  let address = request.socket.remoteAddress ?? '';
+  if (trustedProxies > 0) {
+    const forwarded = request.headersDistinct['x-forwarded-for']?.join(',').split(',') ?? [];
+    for (const entry of forwarded.reverse().slice(0, trustedProxies)) {
+      const parsed = withoutPort(entry.trim());
+      // Something else than an address, such as "unknown": the proxy that wrote it is the nearest that is known.
+      if (isIP(parsed) === 0) break;
+      address = parsed;
+    }
+  }
+  return networkOf(address);
+}
+
+/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function withoutPort(text: string): string {
+  return /^\[(.+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+}
+
+function networkOf(address: string): string {
+  const [plain = ''] = address.split('%');
+  if (isIP(plain) !== 6) return plain;
+  // The URL parser writes an address in one way: small letters, no leading zeros, no dotted part.
+  const canonical = new URL(`http://[${plain}]`).hostname.slice(1, -1);
+  const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical);
+  if (mapped !== null) {
+    const [high = 0, low = 0] = mapped.slice(1).map((group) => parseInt(group, 16));
+    return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+  }
+  const [head = '', tail] = canonical.split('::');
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0');
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
+}

@@ -1,0 +1,91 @@
+import type { LimitDecision, Limiter } from '../limits/quotas.js';
+import type { RedisLimiter } from '../limits/redis-limiter.js';
+import { ifAvailable, type RedisLink } from '../platform/redis.js';
+import { hashApiKey, isWellFormedApiKey } from './api-key.js';
+import type { CallerCache } from './caller-cache.js';
+import type { Caller } from './callers.js';
+import { EPOCH_KEY, readEpoch } from './epoch.js';
+import type { Lookups } from './lookups.js';
+
+/** A request whose key is valid: who it is from, and whether the plan still allows it. */
+export interface Admission {
+  readonly caller: Caller;
+  readonly decision: LimitDecision;
+}
+
+/**
+ * Finds who a key belongs to, and charges one request to the caller's plan.
+ *
+ * @param key - the whole key as the client sent it
+ * @param isSuspect - whether it comes from where many keys have failed
+ * @returns undefined for a key that does not work; nothing is charged then
+ */
+export type Admit = (key: string, isSuspect: boolean) => Promise<Admission | undefined>;
+
+/** Asks the database each time. */
+export function admitFromDatabase(lookups: Lookups, limiter: Limiter): Admit {
+  return async (key, isSuspect) => {
+    const caller = await lookups.find(key, isSuspect);
+    return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
+  };
+}
+
+/** What admission from a cache works with. */
+export interface CachedAdmissionParts {
+  readonly lookups: Lookups;
+  readonly redis: RedisLink;
+  readonly limiter: RedisLimiter;
+  readonly cache: CallerCache;
+}
+
+/**
+ * Asks the database only for what is not cached. A cached record is used if the epoch it was read under is still the one
+ * in Redis, which is found out in the same step that charges the request: a key fails from the moment that its revocation
+ * has set a new epoch. Wherever there is doubt, the database is asked.
+ *
+ * A record that a request has read itself needs no such proof: the database was asked after the request had come.
+ */
+export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissionParts): Admit {
+  /** Records that are being read, by the hash of their key. */
+  const underway = new Map<string, Promise<unknown>>();
+
+  async function readAndKeep(key: string, hash: string, isSuspect: boolean): Promise<Caller | undefined> {
+    // The epoch comes before the database: one that is read later could be newer than the record.
+    const epoch = await ifAvailable(readEpoch(redis));
+    const permit = epoch === undefined ? undefined : cache.permit(epoch);
+    const caller = await lookups.find(key, isSuspect);
+    if (caller !== undefined && permit !== undefined) cache.keep(permit, hash, caller);
+    return caller;
+  }
+
+  function read(key: string, hash: string, isSuspect: boolean): Promise<Caller | undefined> {
+    const reading = readAndKeep(key, hash, isSuspect);
+    if (!redis.isUp || underway.has(hash)) return reading;
+    const settled = reading.catch(ignore).finally(() => underway.delete(hash));
+    underway.set(hash, settled);
+    return reading;
+  }
+
+  return async (key, isSuspect) => {
+    if (!isWellFormedApiKey(key)) return undefined;
+    const hash = hashApiKey(key).toString('base64');
+    for (let attempt = 1; attempt <= 2; attempt += 1) {
+      // After each new epoch all keys in use are read again: once each, however many requests carry them. Where nothing is
+      // under way, nothing is awaited: what follows must come before the next request looks.
+      const reading = underway.get(hash);
+      if (reading !== undefined) await reading;
+      const cached = cache.get(hash);
+      if (cached === undefined) break;
+      const { caller, epoch } = cached;
+      const decision = await limiter.consumeIf({ key: EPOCH_KEY, value: epoch }, caller.developerId, caller.plan);
+      if (decision !== undefined) return { caller, decision };
+      cache.end(epoch);
+    }
+    const caller = await read(key, hash, isSuspect);
+    return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
+  };
+}
+
+function ignore(): void {
+  // Whoever waited for it reads the record anew.
+}

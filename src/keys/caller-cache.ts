@@ -1,0 +1,77 @@
+import { LRUCache } from 'lru-cache';
+import type { Caller } from './callers.js';
+
+/** The most records kept, some 400 bytes each. */
+const MAX_RECORDS = 50_000;
+
+/** A caller as the database had it under an epoch. */
+export interface CachedCaller {
+  readonly caller: Caller;
+  readonly epoch: string;
+}
+
+/** What a record must be read under to be kept: made before the database is asked. */
+export interface Permit {
+  readonly generation: number;
+}
+
+/**
+ * Records of callers, by the hash of their key, all read under one epoch.
+ *
+ * It is closed until the database announces its changes: then alone does it hear of those that did not come with a new
+ * epoch, a plain UPDATE or a command that died half-way.
+ */
+export class CallerCache {
+  readonly #records = new LRUCache<string, Caller>({ max: MAX_RECORDS });
+  #epoch: string | undefined;
+  #isOpen = false;
+  /** Counts what made all earlier records void, so that one that was being read meanwhile is not kept. */
+  #generation = 0;
+
+  get(hash: string): CachedCaller | undefined {
+    const caller = this.#records.get(hash);
+    return caller === undefined || this.#epoch === undefined ? undefined : { caller, epoch: this.#epoch };
+  }
+
+  /**
+   * Asks to keep a record that is about to be read from the database. Records of another epoch are dropped.
+   *
+   * @param epoch - as it was read just now, before the database
+   */
+  permit(epoch: string): Permit | undefined {
+    if (!this.#isOpen) return undefined;
+    if (epoch !== this.#epoch) {
+      this.drop();
+      this.#epoch = epoch;
+    }
+    return { generation: this.#generation };
+  }
+
+  /** Keeps a record, unless something has made it void since the permit. */
+  keep(permit: Permit, hash: string, caller: Caller): void {
+    if (this.#isOpen && permit.generation === this.#generation) this.#records.set(hash, caller);
+  }
+
+  /** Forgets what was read under an epoch that has ended. */
+  end(epoch: string): void {
+    if (epoch === this.#epoch) this.drop();
+  }
+
+  /** Forgets everything. */
+  drop(): void {
+    this.#generation += 1;
+    this.#epoch = undefined;
+    this.#records.clear();
+  }
+
+  /** From now on the database announces its changes. */
+  open(): void {
+    this.#isOpen = true;
+  }
+
+  /** The database may change unheard. */
+  close(): void {
+    this.#isOpen = false;
+    this.drop();
+  }
+}

@@ -1,0 +1,99 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+
+/** What becomes known of a channel. */
+export interface NotificationHandlers {
+  /** From now on nothing is missed. */
+  readonly onListening: () => void;
+  readonly onNotification: () => void;
+  /** Notifications may be missed until it listens again. Told once for each time, with the reason. */
+  readonly onLost: (error: unknown) => void;
+}
+
+/** How often the connection is tried: one that died silently would never bring anything. In milliseconds. */
+const HEARTBEAT_MS = 2_000;
+
+/** How long to wait before the next attempt, in milliseconds: twice as long each time, up to the second. */
+const RETRY_MS = { first: 100, most: 5_000 } as const;
+
+/** Listens to a notification channel of PostgreSQL on a connection of its own, and connects again when it is lost. */
+export class NotificationListener {
+  readonly #stopping = new AbortController();
+  readonly #isStopping = (): boolean => this.#stopping.signal.aborted;
+  #running: Promise<void> = Promise.resolve();
+
+  /** @param connect - opens a connection on which every query has a bound */
+  constructor(
+    private readonly connect: () => Promise<pg.Client>,
+    private readonly channel: string,
+    private readonly handlers: NotificationHandlers,
+  ) {}
+
+  /** Begins to listen. @returns when it listens, or the first attempt has failed */
+  start(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#running = this.#run(resolve);
+    });
+  }
+
+  /** Stops listening, and closes the connection. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(onFirstOutcome: () => void): Promise<void> {
+    const { signal } = this.#stopping;
+    let retryMs: number = RETRY_MS.first;
+    let isKnownLost = false;
+    while (!this.#isStopping()) {
+      try {
+        await this.#session(() => {
+          retryMs = RETRY_MS.first;
+          isKnownLost = false;
+          this.handlers.onListening();
+          onFirstOutcome();
+        });
+      } catch (error) {
+        if (this.#isStopping()) return;
+        if (!isKnownLost) this.handlers.onLost(error);
+        isKnownLost = true;
+        onFirstOutcome();
+        await delay(retryMs, undefined, { signal }).catch(ignore);
+        retryMs = Math.min(2 * retryMs, RETRY_MS.most);
+      }
+    }
+  }
+
+  /** Listens until it is stopped. @throws when the connection is lost */
+  async #session(onListening: () => void): Promise<void> {
+    const { signal } = this.#stopping;
+    const client = await this.connect();
+    try {
+      const ended = new Promise<never>((_resolve, reject) => {
+        client.on('error', reject);
+        client.on('end', () => {
+          reject(new Error('the connection was closed'));
+        });
+      });
+      ended.catch(ignore);
+      client.on('notification', () => {
+        this.handlers.onNotification();
+      });
+      await Promise.race([client.query(`listen ${client.escapeIdentifier(this.channel)}`), ended]);
+      onListening();
+      while (!this.#isStopping()) {
+        await Promise.race([delay(HEARTBEAT_MS, undefined, { signal }).catch(ignore), ended]);
+        if (!this.#isStopping()) await Promise.race([client.query('select 1'), ended]);
+      }
+    } finally {
+      client.end().catch(ignore);
+      // A server that is frozen would never close its side.
+      client.connection.stream.destroy();
+    }
+  }
+}
+
+function ignore(): void {
+  // It is told otherwise, or was wanted.
+}

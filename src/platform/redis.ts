@@ -1,0 +1,198 @@
+import { Redis, type RedisOptions } from 'ioredis';
+
+/**
+ * The name of a key of this service. All carry one hash tag, so that one script may touch any of them in a Redis Cluster
+ * too, where the keys of a script must lie in one slot.
+ */
+export function redisKey(...parts: readonly (string | number)[]): string {
+  return ['{catalog}', ...parts].join(':');
+}
+
+/** Redis is away, slow, or refused a command: what was asked of it did not happen, or nobody knows whether it did. */
+export class RedisUnavailable extends Error {
+  override readonly name = 'RedisUnavailable';
+}
+
+/** Turns "Redis is unavailable" into undefined, for what can be had without it. */
+export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result;
+  } catch (error) {
+    if (error instanceof RedisUnavailable) return undefined;
+    throw error;
+  }
+}
+
+/** Told when Redis is given up, with the reason, and when it answers again. */
+export type RedisListener = (state: 'lost' | 'back', error?: unknown) => void;
+
+/**
+ * Bound on one command, in milliseconds, unless told otherwise: small against the bound on a request, which may have to ask
+ * elsewhere then.
+ */
+const COMMAND_TIMEOUT_MS = 250;
+
+/** Bound on a connection, in milliseconds. */
+const CONNECT_TIMEOUT_MS = 1_000;
+
+/** A connection on which nothing comes back for this long is given up for a new one, in milliseconds. */
+const SILENCE_TIMEOUT_MS = 2_000;
+
+/** How long Redis may take to close its side of a connection that we close, in milliseconds. */
+const DISCONNECT_TIMEOUT_MS = 100;
+
+/** How often a lost Redis is tried again, in milliseconds. */
+const PROBE_INTERVAL_MS = 500;
+
+/** What the probe writes lives no longer than this, in milliseconds. */
+const PROBE_LIFETIME_MS = 1_000;
+
+/**
+ * With the defaults a dead or frozen Redis would hang a request for good: commands wait for a connection and are sent
+ * again on the next one. Here they fail at once, and what fails is never sent a second time.
+ */
+const OPTIONS = {
+  lazyConnect: true,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  socketTimeout: SILENCE_TIMEOUT_MS,
+  disconnectTimeout: DISCONNECT_TIMEOUT_MS,
+  retryStrategy: () => PROBE_INTERVAL_MS,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  connectionName: 'catalog',
+} as const satisfies RedisOptions;
+
+/**
+ * Redis, for what the service can do without: every command ends in bounded time, and after a failure none is sent until
+ * a probe succeeds, so that an outage costs the requests that met it a short wait and all others none.
+ */
+export class RedisLink {
+  readonly #client: Redis;
+  readonly #onChange: RedisListener;
+  readonly #timeoutMs: number;
+  #isUp = false;
+  #hasChanged = false;
+  #probing: Promise<void> | undefined;
+  readonly #timer: NodeJS.Timeout;
+
+  /**
+   * Begins to connect.
+   *
+   * @param url - `redis://` or `rediss://`; may hold a password, and is never printed
+   * @param timeoutMs - bound on one command
+   */
+  constructor(url: string, onChange: RedisListener, timeoutMs = COMMAND_TIMEOUT_MS) {
+    this.#onChange = onChange;
+    this.#timeoutMs = timeoutMs;
+    this.#client = new Redis(url, OPTIONS);
+    let reason: unknown;
+    // Without a listener it would be written to the console. Why a connection failed is told once, as the reason below.
+    this.#client.on('error', (error: unknown) => (reason = error));
+    this.#client.on('close', () => {
+      this.#lose(reason ?? new Error('the connection was closed'));
+      reason = undefined;
+    });
+    this.#client.on('ready', () => void this.#probe());
+    this.#timer = setInterval(() => void this.#probe(), PROBE_INTERVAL_MS);
+    this.#client.connect().catch(ignore);
+  }
+
+  /** For scripts to be defined on and for packages that take a client. Commands go through {@link run}. */
+  get client(): Redis {
+    return this.#client;
+  }
+
+  /** Whether commands are sent at all. */
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  /** Waits until Redis answers or has failed to for the first time. */
+  async settled(): Promise<void> {
+    const deadline = performance.now() + CONNECT_TIMEOUT_MS + this.#timeoutMs;
+    while (!this.#hasChanged && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    if (!this.#hasChanged) this.#lose(new Error('no answer'));
+  }
+
+  /**
+   * Runs a command.
+   *
+   * @throws RedisUnavailable when Redis is lost, fails, or takes too long; the command may take effect even so
+   */
+  async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
+    if (!this.#isUp) throw new RedisUnavailable('Redis is lost');
+    try {
+      return await inTime(command(this.#client), this.#timeoutMs);
+    } catch (error) {
+      this.#lose(error);
+      throw new RedisUnavailable('Redis failed', { cause: error });
+    }
+  }
+
+  /** Ends the connection. */
+  close(): void {
+    clearInterval(this.#timer);
+    // The end of the connection is no loss.
+    this.#isUp = false;
+    this.#hasChanged = true;
+    this.#client.disconnect();
+  }
+
+  /** A write, since a Redis that is full or a replica answers reads. */
+  async #probe(): Promise<void> {
+    if (this.#isUp || this.#client.status !== 'ready') return;
+    this.#probing ??= inTime(this.#client.set(redisKey('probe'), '', 'PX', PROBE_LIFETIME_MS), this.#timeoutMs)
+      .then(
+        () => this.#find(),
+        (error: unknown) => {
+          this.#lose(error);
+          // What was the primary is not any more: the address may lead to the new one.
+          if (error instanceof Error && error.message.startsWith('READONLY')) this.#client.disconnect(true);
+        },
+      )
+      .finally(() => (this.#probing = undefined));
+    await this.#probing;
+  }
+
+  #find(): void {
+    if (this.#client.status !== 'ready') return;
+    const isFirst = !this.#hasChanged;
+    this.#isUp = true;
+    this.#hasChanged = true;
+    if (!isFirst) this.#onChange('back');
+  }
+
+  #lose(error: unknown): void {
+    if (this.#hasChanged && !this.#isUp) return;
+    this.#isUp = false;
+    this.#hasChanged = true;
+    this.#onChange('lost', error);
+  }
+}
+
+/**
+ * Bounds the wait for a reply. Replies that have come by the time the bound is noticed count: when this process was busy,
+ * timers run before what has arrived meanwhile is read, and that is no fault of Redis.
+ */
+async function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeUp = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      setImmediate(() => {
+        reject(new Error(`no reply within ${timeoutMs} ms`));
+      });
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([reply, timeUp]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function ignore(): void {
+  // The listeners hear of it.
+}

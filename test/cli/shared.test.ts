@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { Redis } from 'ioredis';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { send } from '../support/request.js';
+
+describe('command line beside servers that share a Redis', () => {
+  let database: OpenTestDatabase;
+  let redis: TestRedis;
+  let direct: Redis;
+  let server: ServerProcess;
+  let environment: Record<string, string>;
+
+  before(async () => {
+    database = await openTestDatabase();
+    redis = await startRedis();
+    direct = new Redis(redis.url);
+    direct.on('error', () => undefined);
+    environment = { DATABASE_URL: database.url, REDIS_URL: redis.url };
+    server = await startServer(environment);
+  });
+
+  after(async () => {
+    await server.stop();
+    direct.disconnect();
+    await redis.stop();
+    await database.close();
+  });
+
+  function catalog(...args: string[]): Promise<Outcome> {
+    return runProgram(args, environment);
+  }
+
+  async function ask(key: string): Promise<number> {
+    return (await send(server.url, '/api/v1/me', { headers: { 'x-api-key': key } })).status;
+  }
+
+  async function newKey(plan: string, developer?: number): Promise<{ key: string; key_prefix: string; id: number }> {
+    const id =
+      developer ??
+      (
+        JSON.parse((await catalog('developers', 'create', '--project-name', 'P', '--json')).stdout) as {
+          developer: { id: number };
+        }
+      ).developer.id;
+    const { stdout } = await catalog('keys', 'create', '--developer', String(id), '--plan', plan, '--json');
+    return { id, ...(JSON.parse(stdout) as { key: string; key_prefix: string }) };
+  }
+
+  it('ends without a trace of the password in REDIS_URL', async () => {
+    const developer = String((await newKey('free')).id);
+    await direct.config('SET', 'requirepass', 's3cret');
+    try {
+      const url = redis.url.replace('//', '//:wr0ng@');
+      const { code, stderr } = await runProgram(['usage', '--developer', developer], {
+        ...environment,
+        REDIS_URL: url,
+      });
+      assert.equal(code, 1);
+      assert.match(stderr, /cannot be reached \(WRONGPASS/);
+      assert.doesNotMatch(stderr, /wr0ng|s3cret/);
+      const right = redis.url.replace('//', '//:s3cret@');
+      const usage = await runProgram(['usage', '--developer', developer], { ...environment, REDIS_URL: right });
+      assert.deepEqual([usage.code, usage.stderr], [0, '']);
+    } finally {
+      await direct.config('SET', 'requirepass', '');
+    }
+  });
+
+  describe('usage', () => {
+    it('tells what each plan of a developer has used', async () => {
+      const first = await newKey('free');
+      const second = await newKey('pro', first.id);
+      for (const key of [first.key, first.key, first.key, second.key]) assert.equal(await ask(key), 200);
+      const { code, stdout, stderr } = await catalog('usage', '--developer', String(first.id), '--json');
+      assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+      const resets = /"resets_in_seconds": (\d+)/g;
+      assert.deepEqual(JSON.parse(stdout.replace(resets, '"resets_in_seconds": 0')), {
+        developer_id: first.id,
+        plans: [
+          {
+            plan: 'free',
+            minute: { used: 3, remaining: 57, limit: 60, resets_in_seconds: 0 },
+            day: { used: 3, remaining: 9_997, limit: 10_000, resets_in_seconds: 0 },
+          },
+          {
+            plan: 'pro',
+            minute: { used: 1, remaining: 599, limit: 600, resets_in_seconds: 0 },
+            day: { used: 1, remaining: 249_999, limit: 250_000, resets_in_seconds: 0 },
+          },
+        ],
+      });
+      const table = (await catalog('usage', '--developer', String(first.id))).stdout;
+      assert.match(table, /^plan +per +used +left +limit +resets in \(s\)\n/);
+      assert.match(table, /^free +minute +3 +57 +60 +\d+$/m);
+      assert.match(table, /^free +day +3 +9997 +10000 +\d+$/m);
+      assert.equal(await ask(first.key), 200);
+    });
+
+    it('says who has no key, and what to do without Redis', async () => {
+      assert.deepEqual(await catalog('usage', '--developer', '2000000000'), {
+        code: 1,
+        stdout: '',
+        stderr: 'catalog: There is no developer 2000000000 with a key.\n',
+      });
+      const { id } = await newKey('free');
+      assert.deepEqual(await runProgram(['usage', '--developer', String(id)], { DATABASE_URL: database.url }), {
+        code: 1,
+        stdout: '',
+        stderr:
+          'catalog: Without REDIS_URL the counts live in the server process: the RateLimit field of each answer to the developer tells them.\n',
+      });
+    });
+  });
+
+  describe('a change to keys, developers and plans', () => {
+    for (const [what, change] of [
+      ['keys revoke', ({ key_prefix }: { key_prefix: string }) => ['keys', 'revoke', key_prefix]],
+      ['developers suspend', ({ id }: { id: number }) => ['developers', 'suspend', String(id)]],
+      ['developers reinstate', ({ id }: { id: number }) => ['developers', 'reinstate', String(id)]],
+      ['plans set', () => ['plans', 'set', 'free', '--name', 'Free']],
+    ] as const) {
+      it(`ends the epoch: ${what}`, async () => {
+        const key = await newKey('free');
+        await direct.set('{catalog}:epoch', 'before');
+        assert.equal((await catalog(...change(key))).code, 0);
+        assert.match(String(await direct.get('{catalog}:epoch')), /^[0-9a-f-]{36}$/);
+      });
+    }
+
+    it('holds, and says so, where Redis cannot be reached', async () => {
+      const { key, key_prefix: prefix } = await newKey('free');
+      assert.equal(await ask(key), 200);
+      await redis.kill();
+      assert.deepEqual(await catalog('keys', 'revoke', prefix), {
+        code: 0,
+        stdout: `Revoked ${prefix}. It is refused from the next request on, for good.\n`,
+        stderr:
+          `catalog: The Redis named by REDIS_URL cannot be reached (connect ECONNREFUSED ${redis.url.slice('redis://'.length)}).` +
+          ' The change is made. Servers that still reach it hear of the change from the database, within moments.\n',
+      });
+      assert.equal(await ask(key), 401);
+      const usage = await catalog('usage', '--developer', '1');
+      assert.equal(usage.code, 1);
+      assert.match(usage.stderr, /^catalog: The Redis named by REDIS_URL cannot be reached/);
+      await redis.restart();
+    });
+  });
+});

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { Redis } from 'ioredis';
+import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { generateApiKey } from '../../src/keys/api-key.js';
+import { revokeKey } from '../../src/keys/keys.js';
+import { setPlan } from '../../src/limits/plans.js';
+import { eventually } from '../support/eventually.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { startService, type TestService } from '../support/service.js';
+
+const EPOCH = '{catalog}:epoch';
+
+describe('admission from a cache', () => {
+  let redis: TestRedis;
+  let direct: Redis;
+  let service: TestService;
+
+  before(async () => {
+    redis = await startRedis();
+    direct = new Redis(redis.url);
+    direct.on('error', () => undefined);
+    service = await startService({ redisUrl: redis.url });
+  });
+
+  after(async () => {
+    await service.stop();
+    direct.disconnect();
+    await redis.stop();
+  });
+
+  async function status(key: string): Promise<number> {
+    return (await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
+  }
+
+  /** How many queries some requests cost. */
+  async function queriesFor(act: () => Promise<unknown>): Promise<number> {
+    const before = service.queries.length;
+    await act();
+    return service.queries.length - before;
+  }
+
+  /** Uses a key until it is served without a query. */
+  async function cached(key: string): Promise<void> {
+    await eventually('the key is cached', async () => (await queriesFor(() => status(key))) === 0);
+  }
+
+  it('answers /me without a query in the steady state', async () => {
+    await cached(service.key);
+    const queries = await queriesFor(async () => {
+      for (let i = 0; i < 50; i += 1) assert.equal(await status(service.key), 200);
+    });
+    assert.equal(queries, 0);
+  });
+
+  it('costs one command to Redis', async () => {
+    await cached(service.key);
+    const statistics = async () => ({
+      scripts: Number(/cmdstat_evalsha:calls=(\d+)/.exec(await direct.info('commandstats'))?.[1]),
+      commands: Number(/total_commands_processed:(\d+)/.exec(await direct.info('stats'))?.[1]),
+    });
+    const before = await statistics();
+    for (let i = 0; i < 100; i += 1) await status(service.key);
+    const after = await statistics();
+    assert.equal(after.scripts - before.scripts, 100);
+    // The script itself runs seven inside Redis; the statistics take two.
+    assert.equal(after.commands - before.commands, 100 * (1 + 7) + 2);
+  });
+
+  it('asks the database once for many requests with one key after a new epoch', async () => {
+    await cached(service.key);
+    await direct.set(EPOCH, 'another');
+    const queries = await queriesFor(() => Promise.all(Array.from({ length: 50 }, () => status(service.key))));
+    assert.equal(queries, 1);
+  });
+
+  it('never trusts an absent epoch, and begins one', async () => {
+    await cached(service.key);
+    await direct.del(EPOCH);
+    assert.equal(await queriesFor(() => status(service.key)), 1);
+    const begun = await direct.get(EPOCH);
+    assert.match(String(begun), /^[0-9a-f-]{36}$/);
+    assert.equal(await queriesFor(() => status(service.key)), 1);
+    assert.equal(await queriesFor(() => status(service.key)), 0);
+    assert.equal(await direct.get(EPOCH), begun);
+  });
+
+  it('does not come back to records of an epoch that ended, also where Redis does', async () => {
+    const { key, prefix } = await service.newKey();
+    await direct.set(EPOCH, 'first');
+    await cached(key);
+    await direct.set(EPOCH, 'second');
+    await cached(service.key);
+    await service.db.transaction(async (transaction) => {
+      await transaction.raw('set local session_replication_role = replica');
+      await revokeKey(transaction, prefix);
+    });
+    await direct.set(EPOCH, 'first');
+    assert.equal(await status(key), 401);
+  });
+
+  it('does not trust a Redis that comes back with what it had before', async () => {
+    const { key, prefix } = await service.newKey();
+    await direct.set(EPOCH, 'first');
+    await cached(key);
+    service.changes.length = 0;
+    await redis.kill();
+    await service.db.transaction(async (transaction) => {
+      await transaction.raw('set local session_replication_role = replica');
+      await revokeKey(transaction, prefix);
+    });
+    await redis.restart();
+    await eventually('Redis is back', () => service.changes.includes('redis back'));
+    assert.equal(await direct.get(EPOCH), 'first');
+    assert.equal(await status(key), 401);
+  });
+
+  it('remembers no key that failed: a new one works at once', async () => {
+    const { key, prefix, hash } = generateApiKey();
+    assert.equal(await status(key), 401);
+    const [developer] = await service.db('developers').select<{ id: number }[]>('id');
+    await service.db('api_keys').insert({ prefix, hash, developer_id: developer?.id, plan_id: 'test' });
+    assert.equal(await status(key), 200);
+  });
+
+  for (const [change, act] of [
+    ['a key is revoked', (prefix: string) => revokeKey(service.db, prefix)],
+    ['a key is removed', (prefix: string) => service.db('api_keys').where({ prefix }).delete()],
+    ['all keys are removed', () => service.db.raw('truncate api_keys')],
+  ] as const) {
+    it(`hears from the database that ${change}`, async () => {
+      const { key, prefix } = await service.newKey();
+      await cached(key);
+      await act(prefix);
+      await eventually('the key is refused', async () => (await status(key)) === 401);
+    });
+  }
+
+  it('hears from the database of suspended and reinstated developers, and of changed plans', async () => {
+    const { key, developerId } = await service.newKey();
+    await cached(key);
+    await suspendDeveloper(service.db, developerId);
+    await eventually('the key is refused', async () => (await status(key)) === 401);
+    await reinstateDeveloper(service.db, developerId);
+    assert.equal(await status(key), 200);
+    await cached(key);
+    await setPlan(service.db, 'test', { name: 'Renamed' });
+    await eventually('the plan is seen', async () => {
+      const { json } = await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+      return (json as { data: { plan: { name: string } } }).data.plan.name === 'Renamed';
+    });
+  });
+
+  it('is not disturbed by what concerns no caller', async () => {
+    const { key, prefix } = await service.newKey();
+    await cached(key);
+    await service.lastUsed.flush(service.db);
+    await service.db('api_keys').where({ prefix }).update({ last_used_at: new Date(), label: 'x' });
+    await service.newKey();
+    await service.db('developers').update({ project_name: service.db.ref('project_name') });
+    const marker = await queriesFor(async () => {
+      for (let i = 0; i < 20; i += 1) await status(key);
+    });
+    assert.equal(marker, 0);
+  });
+
+  it('caches nothing while it cannot hear the database, and does so again when it can', async () => {
+    const { key } = await service.newKey();
+    await cached(key);
+    const listeners = `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and query in ('listen "catalog_callers"', 'select 1')`;
+    service.changes.length = 0;
+    await service.db.raw(listeners);
+    await eventually('the loss is noticed', () => service.changes.includes('announcements lost'));
+    await eventually('it listens again', () => service.changes.includes('announcements back'));
+    assert.ok((await queriesFor(() => status(key))) > 0);
+    await cached(key);
+  });
+
+  it('asks the database while Redis is away, and uses the cache again when it is back', async () => {
+    const { key } = await service.newKey();
+    await cached(key);
+    service.changes.length = 0;
+    await redis.kill();
+    assert.equal(await status(key), 200);
+    assert.equal(await queriesFor(() => status(key)), 1);
+    await redis.restart();
+    await eventually('Redis is back', () => service.changes.includes('redis back'));
+    assert.deepEqual(service.changes, ['redis lost', 'redis back']);
+    await cached(key);
+  });
+});

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { admitFromCache } from '../../src/keys/admission.js';
+import { CallerCache } from '../../src/keys/caller-cache.js';
+import type { Caller } from '../../src/keys/callers.js';
+import { EPOCH_KEY, readEpoch, renewEpoch } from '../../src/keys/epoch.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { DatabaseLookups, type Lookups } from '../../src/keys/lookups.js';
+import { RedisLimiter } from '../../src/limits/redis-limiter.js';
+import { RedisLink } from '../../src/platform/redis.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+
+const CALLER: Caller = {
+  keyId: 1,
+  keyPrefix: 'svc_00000000',
+  developerId: 1,
+  projectName: 'P',
+  attributionRequired: false,
+  plan: { id: 'free', name: 'Free', requestsPerMinute: 60, requestsPerDay: 100, commercialUse: false },
+};
+
+describe('the cache of callers', () => {
+  let cache: CallerCache;
+
+  beforeEach(() => {
+    cache = new CallerCache();
+    cache.open();
+  });
+
+  function keep(hash: string, epoch: string): void {
+    cache.keep(cache.permit(epoch) ?? assert.fail('no permit'), hash, CALLER);
+  }
+
+  it('knows a record with the epoch it was read under', () => {
+    keep('a', 'first');
+    assert.deepEqual(cache.get('a'), { caller: CALLER, epoch: 'first' });
+    assert.equal(cache.get('b'), undefined);
+  });
+
+  it('drops what was read under another epoch', () => {
+    keep('a', 'first');
+    keep('b', 'second');
+    assert.equal(cache.get('a'), undefined);
+    assert.deepEqual(cache.get('b'), { caller: CALLER, epoch: 'second' });
+  });
+
+  it('ends one epoch and no other', () => {
+    keep('a', 'first');
+    cache.end('second');
+    assert.notEqual(cache.get('a'), undefined);
+    cache.end('first');
+    assert.equal(cache.get('a'), undefined);
+  });
+
+  for (const [what, happens] of [
+    ['a change was announced', () => cache.drop()],
+    ['the announcements were lost', () => cache.close()],
+    [
+      'the announcements were lost and came back',
+      () => {
+        cache.close();
+        cache.open();
+      },
+    ],
+    ['another epoch began', () => cache.permit('second')],
+    ['another epoch began, and the first came back', () => [cache.permit('second'), cache.permit('first')]],
+    ['the epoch ended', () => cache.end('first')],
+  ] as const) {
+    it(`does not keep a record if ${what} while it was read`, () => {
+      const permit = cache.permit('first') ?? assert.fail('no permit');
+      happens();
+      cache.keep(permit, 'a', CALLER);
+      assert.equal(cache.get('a'), undefined);
+    });
+  }
+
+  it('keeps nothing until the database is heard', () => {
+    const closed = new CallerCache();
+    assert.equal(closed.permit('first'), undefined);
+    closed.open();
+    assert.notEqual(closed.permit('first'), undefined);
+  });
+});
+
+describe('admission while things change', () => {
+  let database: OpenTestDatabase;
+  let redis: TestRedis;
+  let link: RedisLink;
+  let developerId: number;
+  /** What happens right after the database was read. */
+  let afterRead: () => Promise<unknown>;
+  let reads: number;
+
+  before(async () => {
+    database = await openTestDatabase();
+    redis = await startRedis();
+    link = new RedisLink(redis.url, () => undefined);
+    await link.settled();
+    developerId = (await createDeveloper(database.db, { projectName: 'P', attributionRequired: false })).id;
+  });
+
+  after(async () => {
+    link.close();
+    await redis.stop();
+    await database.close();
+  });
+
+  beforeEach(() => {
+    afterRead = () => Promise.resolve();
+    reads = 0;
+  });
+
+  function open(cache: CallerCache): (key: string) => Promise<boolean> {
+    const real = new DatabaseLookups(database.db, 1);
+    const lookups: Lookups = {
+      async find(key, isSuspect) {
+        reads += 1;
+        const found = await real.find(key, isSuspect);
+        await afterRead();
+        return found;
+      },
+    };
+    const admit = admitFromCache({ lookups, redis: link, limiter: new RedisLimiter(link), cache });
+    return async (key) => (await admit(key, false)) !== undefined;
+  }
+
+  for (const [how, announced] of [
+    ['by command', false],
+    ['in plain SQL', true],
+  ] as const) {
+    it(`refuses a key that is revoked ${how} between reading it and keeping it`, async () => {
+      const cache = new CallerCache();
+      cache.open();
+      const isAdmitted = open(cache);
+      await renewEpoch(link);
+      const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
+      afterRead = async () => {
+        afterRead = () => Promise.resolve();
+        await revokeKey(database.db, prefix);
+        if (announced) cache.drop();
+        else await renewEpoch(link);
+      };
+      assert.equal(await isAdmitted(key), true);
+      assert.equal(await isAdmitted(key), false);
+    });
+  }
+
+  it('refuses a key that is revoked while another request with it waits for the first', async () => {
+    const cache = new CallerCache();
+    cache.open();
+    const isAdmitted = open(cache);
+    await renewEpoch(link);
+    const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
+    let second: Promise<boolean> | undefined;
+    afterRead = async () => {
+      afterRead = () => Promise.resolve();
+      await revokeKey(database.db, prefix);
+      await renewEpoch(link);
+      second = isAdmitted(key);
+    };
+    assert.equal(await isAdmitted(key), true);
+    assert.equal(await second, false);
+    assert.equal(reads, 2);
+  });
+
+  it('goes on where the reading of another request failed', async () => {
+    const cache = new CallerCache();
+    cache.open();
+    const isAdmitted = open(cache);
+    await renewEpoch(link);
+    const { key } = await createKey(database.db, { developerId, planId: 'free' });
+    let second: Promise<boolean> | undefined;
+    afterRead = () => {
+      afterRead = () => Promise.resolve();
+      second = isAdmitted(key);
+      return Promise.reject(new Error('lost'));
+    };
+    await assert.rejects(isAdmitted(key), { message: 'lost' });
+    assert.equal(await second, true);
+  });
+
+  it('begins one epoch, whoever finds none at the same time', async () => {
+    await link.run((client) => client.del(EPOCH_KEY));
+    assert.deepEqual(new Set(await Promise.all([1, 2, 3].map(() => readEpoch(link)))), new Set([undefined]));
+    const epoch = await readEpoch(link);
+    assert.notEqual(epoch, undefined);
+    assert.equal(await readEpoch(link), epoch);
+  });
+});

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { revokeKey } from '../../src/keys/keys.js';
+import { generateApiKey } from '../../src/keys/api-key.js';
+import { assertProblem } from '../support/problem.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import type { Reply } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+
+const LIMIT = 30;
+
+for (const store of ['in this process', 'in Redis'] as const) {
+  describe(`keys that fail, counted ${store}`, () => {
+    let redis: TestRedis | undefined;
+    let services: TestService[];
+    let addresses = 0;
+
+    before(async () => {
+      redis = store === 'in Redis' ? await startRedis() : undefined;
+      const options = { trustedProxies: 1, ...(redis && { redisUrl: redis.url }) };
+      const first = await startService(options);
+      services = [first, await startService({ ...options, databaseUrl: first.databaseUrl })];
+    });
+
+    after(async () => {
+      for (const service of services.toReversed()) await service.stop();
+      await redis?.stop();
+    });
+
+    function newAddress(): string {
+      addresses += 1;
+      return `192.0.2.${addresses}`;
+    }
+
+    function ask(key: string | undefined, address: string, service = services[0], path = '/api/v1/me'): Promise<Reply> {
+      const headers = { 'x-forwarded-for': address, ...(key !== undefined && { 'x-api-key': key }) };
+      return service?.get(path, { headers }) ?? assert.fail();
+    }
+
+    async function fail(times: number, address: string, service = services[0]): Promise<number[]> {
+      const replies = await Promise.all(
+        Array.from({ length: times }, () => ask(generateApiKey().key, address, service)),
+      );
+      return replies.map(({ status }) => status);
+    }
+
+    it(`are told apart ${LIMIT} times a minute, and refused without a look from then on`, async () => {
+      const address = newAddress();
+      assert.deepEqual(new Set(await fail(LIMIT, address)), new Set([401]));
+      const reply = await ask(generateApiKey().key, address);
+      const seconds = String(reply.headers['retry-after']);
+      assert.match(seconds, /^(?:60|5\d)$/);
+      assertProblem(reply, 'rate_limit_exceeded', {
+        type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+        detail: `Too many keys from your address have failed. Send a valid key, which is served at once, or wait ${seconds} s, as Retry-After says.`,
+        members: { 'violated-policies': ['failures'] },
+        headers: {
+          'ratelimit-policy': `"failures";q=${LIMIT};w=60`,
+          ratelimit: `"failures";r=0;t=${seconds}`,
+          'www-authenticate': undefined,
+          vary: 'Authorization, X-API-Key',
+        },
+      });
+      assert.deepEqual(new Set(await fail(50, address)), new Set([429]));
+    });
+
+    it('do not keep a valid key from being served, from the same address', async () => {
+      const address = newAddress();
+      const key = services[0]?.key ?? '';
+      await fail(LIMIT + 5, address);
+      const replies = await Promise.all(
+        Array.from({ length: 40 }, (_, i) => ask(i % 2 === 0 ? key : generateApiKey().key, address)),
+      );
+      assert.deepEqual(
+        replies.map(({ status }) => status),
+        replies.map((_, i) => (i % 2 === 0 ? 200 : 429)),
+      );
+    });
+
+    it('count for their own address alone', async () => {
+      await fail(LIMIT + 5, newAddress());
+      assert.deepEqual(await fail(1, newAddress()), [401]);
+    });
+
+    it('count where a key was revoked, too', async () => {
+      const address = newAddress();
+      const service = services[0] ?? assert.fail();
+      const { key } = await service.newKey();
+      assert.equal((await ask(key, address)).status, 200);
+      await revokeKey(service.db, key.slice(0, 12));
+      await fail(LIMIT, address);
+      assert.equal((await ask(key, address)).status, 429);
+    });
+
+    it('are not what is no key, or none, and those cost no query', async () => {
+      const address = newAddress();
+      const service = services[0] ?? assert.fail();
+      const queries = service.queries.length;
+      for (let i = 0; i < LIMIT + 5; i += 1) {
+        assert.equal((await ask('svc_wrong', address)).status, 401);
+        assert.equal((await ask(undefined, address)).status, 401);
+        assert.equal((await ask('a', address, service, '/api/v1/me?api_key=b')).status, 401);
+      }
+      assert.equal(service.queries.length, queries);
+      assert.deepEqual(await fail(1, address), [401]);
+    });
+
+    it(store === 'in Redis' ? 'count over all servers' : 'count in each server', async () => {
+      const address = newAddress();
+      await fail(LIMIT, address);
+      assert.deepEqual(await fail(1, address, services[1]), [store === 'in Redis' ? 429 : 401]);
+    });
+
+    if (store === 'in Redis') {
+      it('are limited without Redis as well', async () => {
+        await redis?.kill();
+        const address = newAddress();
+        assert.deepEqual(new Set(await fail(LIMIT, address)), new Set([401]));
+        assert.deepEqual(new Set(await fail(10, address)), new Set([429]));
+      });
+    }
+  });
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { createKey } from '../../src/keys/keys.js';
+import { eventually } from '../support/eventually.js';
+import { startServer } from '../support/program.js';
+import { ask, newKey, newPlan, startDeployment, tally, type Answer, type Deployment } from './deployment.js';
+
+describe('limits over three server processes', () => {
+  let deployment: Deployment;
+  let redis: Redis;
+
+  before(async () => {
+    deployment = await startDeployment();
+    redis = new Redis(deployment.redis.url);
+    // A program that has just started is slow: that is not what is tried here.
+    await storm(300, (await newKey(deployment.db)).key);
+  });
+
+  after(async () => {
+    redis.disconnect();
+    await deployment.stop();
+  });
+
+  /** Sends requests to all servers at once, with each key in turn. */
+  function storm(requests: number, ...keys: string[]): Promise<Answer[]> {
+    const { servers } = deployment;
+    return Promise.all(
+      Array.from({ length: requests }, (_, i) =>
+        ask(servers[i % servers.length]?.url ?? '', keys[Math.floor(i / servers.length) % keys.length] ?? ''),
+      ),
+    );
+  }
+
+  function print(what: string, answers: readonly Answer[]): void {
+    console.log(`      ${what}: ${JSON.stringify(tally(answers))}`);
+  }
+
+  for (const [quota, perMinute, perDay, position] of [
+    ['minute', 100, 100_000, 0],
+    ['day', 100_000, 100, 1],
+  ] as const) {
+    it(`serve exactly 100 of 1,000 requests at once on a plan of 100 a ${quota}`, async () => {
+      const { key } = await newKey(deployment.db, await newPlan(deployment.db, quota, perMinute, perDay));
+      const answers = await storm(1_000, key);
+      print(`100 a ${quota}, 1,000 at once`, answers);
+      assert.deepEqual(tally(answers), { 200: 100, 429: 900 });
+      // Each place once, whichever server gave it.
+      const places = answers.filter(({ status }) => status === 200).map(({ remaining }) => remaining[position]);
+      assert.deepEqual(
+        places.toSorted((a, b) => Number(b) - Number(a)),
+        Array.from({ length: 100 }, (_, i) => 99 - i),
+      );
+      // What is refused costs nothing of the other quota.
+      for (const { remaining } of answers.filter(({ status }) => status === 429)) {
+        assert.deepEqual(remaining, position === 0 ? [0, 99_900] : [99_900, 0]);
+      }
+    });
+  }
+
+  it('count the keys of one developer together, and developers apart', async () => {
+    const plan = await newPlan(deployment.db, 'together', 100, 100_000);
+    const one = await newKey(deployment.db, plan);
+    const second = await createKey(deployment.db, { developerId: one.developerId, planId: plan });
+    const other = await newKey(deployment.db, plan);
+    const answers = await storm(600, one.key, second.key);
+    print('two keys of one developer, 600 at once', answers);
+    assert.deepEqual(tally(answers), { 200: 100, 429: 500 });
+    const others = await storm(300, other.key);
+    print('another developer, 300 at once', others);
+    assert.deepEqual(tally(others), { 200: 100, 429: 200 });
+  });
+
+  it('hold at the edge of the window, and serve a client that waited', async () => {
+    const { key, developerId } = await newKey(deployment.db, await newPlan(deployment.db, 'edge', 100, 100_000));
+    assert.deepEqual(tally(await storm(130, key)), { 200: 100, 429: 30 });
+    // The window's end comes near, and no request stops coming.
+    await redis.pexpire(`{catalog}:count:minute:${developerId}:edge`, 600);
+    const answers: Answer[] = [];
+    await eventually('the new window is used up as well', async () => {
+      answers.push(...(await storm(60, key)));
+      return tally(answers)[200] === 100 && answers.at(-1)?.status === 429;
+    });
+    answers.push(...(await storm(60, key)));
+    print('over the edge of a window', answers);
+    assert.equal(tally(answers)[200], 100);
+
+    await redis.pexpire(`{catalog}:count:minute:${developerId}:edge`, 700);
+    const [refused] = await storm(1, key);
+    assert.deepEqual([refused?.status, refused?.retryAfter], [429, 1]);
+    await delay(1_000); // what Retry-After says
+    const [served] = await storm(1, key);
+    assert.deepEqual([served?.status, served?.remaining[0]], [200, 99]);
+  });
+
+  it('hold through the restart of a server', async () => {
+    const { key } = await newKey(deployment.db, await newPlan(deployment.db, 'restart', 100, 100_000));
+    const before = await storm(30, key);
+    await deployment.servers[0]?.stop('SIGKILL');
+    deployment.servers[0] = await startServer(deployment.environment);
+    const after = await storm(300, key);
+    print('through a restart', [...before, ...after]);
+    assert.deepEqual(tally([...before, ...after]), { 200: 100, 429: 230 });
+  });
+});

@@ -1,0 +1,336 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
+import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { admitFromCache } from '../../src/keys/admission.js';
+import { CallerCache } from '../../src/keys/caller-cache.js';
+import { renewEpoch } from '../../src/keys/epoch.js';
+import { revokeKey } from '../../src/keys/keys.js';
+import type { SharedAdmission, SharedAdmissionParts } from '../../src/keys/shared-admission.js';
+import type { LimitDecision } from '../../src/limits/quotas.js';
+import { RedisLimiter, type Condition } from '../../src/limits/redis-limiter.js';
+import type { Plan } from '../../src/limits/plans.js';
+import { ifAvailable, RedisLink } from '../../src/platform/redis.js';
+import { eventually } from '../support/eventually.js';
+import { runProgram, startProgram } from '../support/program.js';
+import { startService, type TestService } from '../support/service.js';
+import { ask, newKey, startDeployment, type Answer, type Deployment } from './deployment.js';
+
+/** Of revoking, suspending and reinstating, each with a key of its own. */
+const TRIALS = 1_000;
+
+/** Requests to each server at once, from the moment that a change is done. */
+const AT_ONCE = 2;
+
+/** Between two of the requests that keep a server busy meanwhile, in milliseconds. */
+const BUSY_PAUSE_MS = 20;
+
+/** Answers that should have been refused, and answers that should not. */
+interface Score {
+  trials: number;
+  asked: number;
+  wronglyAccepted: number;
+  wronglyRefused: number;
+}
+
+describe('revocation over three server processes', () => {
+  let deployment: Deployment;
+  let link: RedisLink;
+  let busy: { stop(): Promise<number> };
+  let addresses = 0;
+
+  before(async () => {
+    deployment = await startDeployment();
+    link = new RedisLink(deployment.redis.url, () => undefined);
+    await link.settled();
+    busy = keepBusy((await newKey(deployment.db)).key);
+  });
+
+  after(async () => {
+    console.log(`      other requests meanwhile: ${await busy.stop()}`);
+    link.close();
+    await deployment.stop();
+  });
+
+  /** What the command line does: commit, then end the epoch, then say so. */
+  async function renew(): Promise<void> {
+    await ifAvailable(renewEpoch(link));
+  }
+
+  function urls(): string[] {
+    return deployment.servers.map(({ url }) => url);
+  }
+
+  /** Keeps every server busy with a key that stays valid: all of these must be served. */
+  function keepBusy(key: string): { stop(): Promise<number> } {
+    let isOver = false;
+    let served = 0;
+    const loops = urls().map(async (url) => {
+      while (!isOver) {
+        const { status } = await ask(url, key);
+        assert.equal(status, 200);
+        served += 1;
+        await delay(BUSY_PAUSE_MS);
+      }
+    });
+    return {
+      stop: async () => {
+        isOver = true;
+        await Promise.all(loops);
+        return served;
+      },
+    };
+  }
+
+  /** Uses a key on every server, so often that each has it cached. */
+  async function warm(key: string, servers = urls()): Promise<void> {
+    for (let i = 0; i < 2; i += 1) {
+      for (const { status } of await Promise.all(servers.map((url) => ask(url, key)))) assert.equal(status, 200);
+    }
+  }
+
+  /** Asks all servers at once, from an address of its own, so that refusals are not limited. */
+  function askAll(key: string, servers = urls()): Promise<Answer[]> {
+    addresses += 1;
+    const address = [10, addresses >> 16, (addresses >> 8) & 255, addresses & 255].join('.');
+    return Promise.all(servers.flatMap((url) => Array.from({ length: AT_ONCE }, () => ask(url, key, address))));
+  }
+
+  function newScore(): Score {
+    return { trials: 0, asked: 0, wronglyAccepted: 0, wronglyRefused: 0 };
+  }
+
+  function note(score: Score, expected: 200 | 401, answers: readonly Answer[]): void {
+    score.asked += answers.length;
+    for (const { status } of answers) {
+      assert.ok(status === 200 || status === 401, `answered with ${status}`);
+      if (status === expected) continue;
+      if (status === 200) score.wronglyAccepted += 1;
+      else score.wronglyRefused += 1;
+    }
+  }
+
+  function print(what: string, score: Score): void {
+    console.log(
+      `      ${what}: ${score.trials} trials, ${score.asked} requests, ` +
+        `${score.wronglyAccepted} wrongly accepted, ${score.wronglyRefused} wrongly refused`,
+    );
+  }
+
+  /** Does something that the triggers of the database do not announce, so that the epoch alone must do. */
+  function unannounced<T>(db: Knex, change: (db: Knex) => Promise<T>): Promise<T> {
+    return db.transaction(async (transaction) => {
+      await transaction.raw('set local session_replication_role = replica');
+      return change(transaction);
+    });
+  }
+
+  it(`refuses a revoked key ${TRIALS} times of ${TRIALS}, on every server, from that moment on`, async () => {
+    const { db } = deployment;
+    const score = newScore();
+    for (let trial = 0; trial < TRIALS; trial += 1) {
+      score.trials += 1;
+      const { key, prefix } = await newKey(db);
+      await warm(key);
+      if (trial % 2 === 0) await revokeKey(db, prefix);
+      else await unannounced(db, (transaction) => revokeKey(transaction, prefix));
+      await renew();
+      note(score, 401, await askAll(key));
+    }
+    print('revoked', score);
+    assert.deepEqual([score.trials, score.wronglyAccepted], [TRIALS, 0]);
+  }).timeout(120_000);
+
+  it(`refuses the keys of a suspended developer ${TRIALS} times of ${TRIALS}, and serves a reinstated one`, async () => {
+    const { db } = deployment;
+    const score = newScore();
+    const { key, developerId } = await newKey(db);
+    for (let trial = 0; trial < TRIALS; trial += 1) {
+      score.trials += 1;
+      await warm(key);
+      if (trial % 2 === 0) await suspendDeveloper(db, developerId);
+      else await unannounced(db, (transaction) => suspendDeveloper(transaction, developerId));
+      await renew();
+      note(score, 401, await askAll(key));
+      await reinstateDeveloper(db, developerId);
+      await renew();
+    }
+    print('suspended', score);
+    assert.deepEqual([score.trials, score.wronglyAccepted], [TRIALS, 0]);
+    // All this was decided with Redis, not without.
+    for (const { output } of deployment.servers) assert.deepEqual(output.stdout.match(/"msg":"\w+ lost/g), null);
+  }).timeout(120_000);
+
+  it('finds accepted requests where the epoch is not checked', async () => {
+    const databaseUrl = deployment.environment.DATABASE_URL ?? '';
+    const services = await Promise.all(
+      [1, 2, 3].map(() => startService({ databaseUrl, redisUrl: deployment.redis.url, openAdmission: openCareless })),
+    );
+    const servers = services.map(({ url }) => url);
+    const score = newScore();
+    try {
+      for (let trial = 0; trial < 20; trial += 1) {
+        score.trials += 1;
+        const { key, prefix } = await newKey(deployment.db);
+        await warm(key, servers);
+        await unannounced(deployment.db, (transaction) => revokeKey(transaction, prefix));
+        await renew();
+        note(score, 401, await askAll(key, servers));
+      }
+    } finally {
+      await Promise.all(services.map((service: TestService) => service.stop()));
+    }
+    print('control: epoch not checked', score);
+    assert.ok(score.wronglyAccepted > 0);
+  });
+
+  it('is done by the command line before it says so', async () => {
+    const { db, environment } = deployment;
+    const score = newScore();
+    for (let trial = 0; trial < 5; trial += 1) {
+      score.trials += 1;
+      const { key, prefix } = await newKey(db);
+      await warm(key);
+      const { code, stderr } = await runProgram(['keys', 'revoke', prefix], environment);
+      assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+      note(score, 401, await askAll(key));
+    }
+    print('revoked by the command line', score);
+    assert.equal(score.wronglyAccepted, 0);
+  });
+
+  it('does not depend on the command line: a plain UPDATE is heard of within moments', async () => {
+    const { db } = deployment;
+    const waits: number[] = [];
+    const score = newScore();
+    for (let trial = 0; trial < 50; trial += 1) {
+      score.trials += 1;
+      const { key, prefix } = await newKey(db);
+      await warm(key);
+      await db('api_keys').where({ prefix }).update({ revoked_at: new Date() });
+      waits.push(await untilRefused(key));
+      note(score, 401, await askAll(key));
+    }
+    print(`plain UPDATE, heard of after ${Math.max(...waits).toFixed(0)} ms at most; from then on`, score);
+    assert.equal(score.wronglyAccepted, 0);
+  });
+
+  it('holds when the revoking process is killed between its steps', async () => {
+    const { db, environment } = deployment;
+    const { url: silentRedis, server } = await startSilentServer();
+    const waits: number[] = [];
+    const score = newScore();
+    try {
+      for (let trial = 0; trial < 5; trial += 1) {
+        score.trials += 1;
+        const { key, prefix } = await newKey(db);
+        await warm(key);
+        // Its Redis never answers, so it is held up after the commit.
+        const command = startProgram(['keys', 'revoke', prefix], { ...environment, REDIS_URL: silentRedis });
+        await eventually('the change is committed', async () => {
+          return (await db('api_keys').where({ prefix }).whereNotNull('revoked_at').pluck('id')).length === 1;
+        });
+        command.child.kill('SIGKILL');
+        assert.deepEqual((await command.ended).stdout, '');
+        waits.push(await untilRefused(key));
+        note(score, 401, await askAll(key));
+      }
+    } finally {
+      server.close();
+    }
+    print(`killed between its steps, heard of after ${Math.max(...waits).toFixed(0)} ms at most; from then on`, score);
+    assert.equal(score.wronglyAccepted, 0);
+  });
+
+  for (const [what, trials, strike, mend] of [
+    ['restarted empty', 6, () => deployment.redis.restart({ empty: true }), () => Promise.resolve()],
+    ['restarted with its data', 6, () => deployment.redis.restart(), () => Promise.resolve()],
+    ['killed', 6, () => deployment.redis.kill(), () => deployment.redis.restart()],
+    [
+      'frozen',
+      5,
+      async () => {
+        deployment.redis.pause();
+      },
+      async () => {
+        deployment.redis.resume();
+      },
+    ],
+  ] as const) {
+    it(`holds while Redis is ${what}`, async () => {
+      const { db } = deployment;
+      const score = newScore();
+      for (let trial = 0; trial < trials; trial += 1) {
+        score.trials += 1;
+        const revoked = await newKey(db);
+        const suspended = await newKey(db);
+        await warm(revoked.key);
+        await warm(suspended.key);
+        // In one half of the trials Redis fails at the same time, in the other before.
+        const striking = strike();
+        if (trial % 2 === 1) await striking;
+        await Promise.all([revokeKey(db, revoked.prefix), suspendDeveloper(db, suspended.developerId)]);
+        await renew();
+        note(score, 401, await askAll(revoked.key));
+        note(score, 401, await askAll(suspended.key));
+        await striking;
+        note(score, 401, await askAll(revoked.key));
+        await mend();
+        // As soon as Redis is back, and once the cache is in use again.
+        note(score, 401, await askAll(suspended.key));
+        await eventually('every server has Redis back', () =>
+          deployment.servers.every(
+            ({ output }) => count(output.stdout, 'redis back') === count(output.stdout, 'redis lost'),
+          ),
+        );
+        await eventually('Redis is back here', () => link.isUp);
+        note(score, 401, await askAll(revoked.key));
+        note(score, 401, await askAll(suspended.key));
+      }
+      print(`Redis ${what}`, score);
+      assert.equal(score.wronglyAccepted, 0);
+    }).timeout(60_000);
+  }
+
+  /** @returns after how long every server refused a key, in milliseconds */
+  async function untilRefused(key: string): Promise<number> {
+    const startedAt = performance.now();
+    await eventually(
+      'every server refuses',
+      async () => (await askAll(key)).every(({ status }) => status === 401),
+      5_000,
+    );
+    return performance.now() - startedAt;
+  }
+});
+
+function count(text: string, part: string): number {
+  return text.split(`"msg":"${part}`).length - 1;
+}
+
+/** Admission as it would be if the epoch were never compared. */
+async function openCareless({ redisUrl, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
+  class CarelessLimiter extends RedisLimiter {
+    override consumeIf(_condition: Condition, developerId: number, plan: Plan): Promise<LimitDecision | undefined> {
+      return this.consume(developerId, plan);
+    }
+  }
+  const redis = new RedisLink(redisUrl, () => undefined);
+  await redis.settled();
+  const cache = new CallerCache();
+  cache.open();
+  return {
+    redis,
+    admit: admitFromCache({ lookups, redis, limiter: new CarelessLimiter(redis), cache }),
+    close: async () => redis.close(),
+  };
+}
+
+/** A server that takes connections and says nothing. */
+async function startSilentServer(): Promise<{ url: string; server: Server }> {
+  const server = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}

@@ -1,0 +1,93 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, rm } from 'node:fs/promises';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { eventually } from './eventually.js';
+import { findRedisProgram, installRedis } from './redis-program.js';
+import { temporaryFolder } from './temporary-folder.js';
+
+/** A Redis server of its own for one suite. It is stopped and removed with the test run at the latest. */
+export interface TestRedis {
+  /** The same after a restart. */
+  readonly url: string;
+  /** Kills it, as a power failure would. */
+  kill(): Promise<void>;
+  /** Freezes it: connections stay, and new ones are accepted by the system, but nothing answers. */
+  pause(): void;
+  resume(): void;
+  /** Starts it where it was, with the data it had, or with none. */
+  restart(options?: { empty: boolean }): Promise<void>;
+  /** Stops it in order. */
+  stop(): Promise<void>;
+}
+
+/** Starts a Redis server on a free port. */
+export async function startRedis(): Promise<TestRedis> {
+  const program = findRedisProgram() ?? installRedis(() => undefined);
+  const folder = await temporaryFolder();
+  const port = await freePort();
+  let child = await start(program, folder, port);
+  process.once('exit', () => child.kill('SIGKILL'));
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    child.kill('SIGCONT');
+    await ended;
+  }
+
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    kill: () => end('SIGKILL'),
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    async restart({ empty } = { empty: false }) {
+      await end('SIGKILL');
+      if (empty) await rm(join(folder, 'appendonlydir'), { recursive: true, force: true });
+      child = await start(program, folder, port);
+    },
+    stop: () => end('SIGTERM'),
+  };
+}
+
+/** What is written is in the system's hands before it is answered, so that a kill loses nothing. */
+async function start(program: string, folder: string, port: number): Promise<ChildProcess> {
+  const args = Object.entries({
+    port: String(port),
+    bind: '127.0.0.1',
+    dir: folder,
+    logfile: 'log',
+    save: '',
+    appendonly: 'yes',
+    appendfsync: 'everysec',
+  }).flatMap(([name, value]) => [`--${name}`, value]);
+  const child = spawn(program, args, { stdio: 'ignore' });
+  const isOver = (): boolean => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
+  child.once('error', () => undefined); // pid tells
+  await eventually('Redis answers', async () => isOver() || answers(port));
+  if (isOver()) throw new Error(`Redis did not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
+  return child;
+}
+
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    socket.write('PING\r\n');
+    const [reply] = (await once(socket, 'data')) as [Buffer];
+    return reply.toString() === '+PONG\r\n';
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
