@@ -11,14 +11,14 @@ const MAX_LENGTH = 200;
  */
 export function loggableUrl(path: string, search: URLSearchParams): string {
   const logged = new URLSearchParams([...search].filter(([name]) => LOGGED_PARAMETERS.includes(name))).toString();
-  return redactApiKeys(decodeLeniently(path) + (logged && `?${logged}`)).slice(0, MAX_LENGTH);
+  return redactApiKeys(decodeLeniently(path + (logged && `?${logged}`))).slice(0, MAX_LENGTH);
 }
 
 /**
  * Decodes ASCII until nothing is left to decode, so that a key cannot hide behind encoding. Unlike decodeURIComponent it
  * takes any text.
  */
-function decodeLeniently(path: string): string {
-  const decoded = path.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
-  return decoded === path ? path : decodeLeniently(decoded);
+function decodeLeniently(text: string): string {
+  const decoded = text.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  return decoded === text ? text : decodeLeniently(decoded);
 }

@@ -59,6 +59,10 @@ describe('a key', () => {
       [`/api/v1/me;api_key=${key}`],
       [`/${key}`],
       [`/${encoded}`],
+      // Encoded twice and more, of which one character is enough.
+      [`/api/v1/titles/%2573${key.slice(1)}`],
+      [`/api/v1/changes?since=%2573${key.slice(1)}`],
+      [`/api/v1/changes?since=%252573${key.slice(1)}`],
       [`/nope?api_key=${key}`],
       [`/livez?api_key=${key}`],
       [`/livez?api_key=${key}`, {}, 'POST'],
