@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
 BUILT := .build/.built
+# Test files that run at the same time: most of them wait for servers to start, stop and come back.
+JOBS := 3
 CHECKS := check-format check-lint check-types check-layers check-dead-code
 
 # In the syntax of any Node.js, since the version is what it asks.
@@ -34,7 +36,7 @@ key: $(BUILT) ## Make one more demo key
 
 test: $(BUILT) check redis ## Every check, then every test
 	@echo '== tests'
-	@exec $(BIN)/mocha --forbid-only 'test/**/*.test.ts'
+	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) 'test/**/*.test.ts'
 
 redis: $(INSTALLED) ## Find the Redis server that the tests start, or install one with the system's package manager
 	@exec node --import tsx test/support/provide-redis.ts
