@@ -1,3 +1,5 @@
+import { parseRedisAddress, RedisAddressError } from './redis-address.js';
+
 /** A setting of the service: an environment variable. */
 interface Setting {
   readonly name: string;
@@ -24,7 +26,9 @@ export const SETTINGS = [
   {
     name: 'REDIS_URL',
     default: 'none',
-    description: 'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0',
+    description:
+      'Redis that all server processes share for limits and cached keys: one server, redis://:password@host:port/0, ' +
+      'or redis+sentinel:// or redis+cluster:// with several hosts; rediss for TLS',
   },
   {
     name: 'TRUST_PROXY',
@@ -129,10 +133,13 @@ function postgresUrl(text: string): string | Complaint {
 }
 
 function redisUrl(text: string): string | Complaint {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url && /^rediss?:$/.test(url.protocol) && url.hostname !== ''
-    ? text
-    : new Complaint('must be a URL such as redis://:password@host:6379/0, or rediss:// for TLS');
+  try {
+    parseRedisAddress(text);
+    return text;
+  } catch (error) {
+    if (error instanceof RedisAddressError) return new Complaint(error.message);
+    throw error;
+  }
 }
 
 function proxies(text: string): number | Complaint {
