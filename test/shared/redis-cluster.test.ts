@@ -4,7 +4,7 @@ import { openTestDatabase, type OpenTestDatabase } from '../support/database.js'
 import { eventually } from '../support/eventually.js';
 import { runProgram, startServer, type ServerProcess } from '../support/program.js';
 import { startRedisCluster, type TestRedisCluster } from '../support/redis-cluster.js';
-import { ask, newKey, newPlan, tally, type Answer } from './deployment.js';
+import { ask, newKey, newPlan, tally, whileRedisIsThere, type Answer } from './deployment.js';
 
 /** Of revoking a key by command. */
 const TRIALS = 3;
@@ -53,15 +53,26 @@ describe('two server processes with a Redis Cluster of three nodes', () => {
     return (await newKey(database.db, await newPlan(database.db, plan, 100, 100_000))).key;
   }
 
-  it('hold limits exactly', async () => {
-    const key = await newLimitedKey('exact');
-    const answers = await storm(400, () => key);
-    assert.deepEqual(tally(answers), { 200: 100, 429: 300 });
-  });
+  it('hold limits exactly', () =>
+    whileRedisIsThere(
+      () => servers,
+      async () => {
+        const key = await newLimitedKey('exact');
+        const answers = await storm(400, () => key);
+        assert.deepEqual(tally(answers), { 200: 100, 429: 300 });
+      },
+    ));
 
-  it('count the keys that fail from one address together', async () => {
-    const answers = await storm(60, () => generateApiKey().key, '192.0.2.60');
-    assert.deepEqual(tally(answers), { 401: 30, 429: 30 });
+  it('count the keys that fail from one address together', () => {
+    let attempts = 0;
+    return whileRedisIsThere(
+      () => servers,
+      async () => {
+        attempts += 1;
+        const answers = await storm(60, () => generateApiKey().key, `198.51.100.${attempts}`);
+        assert.deepEqual(tally(answers), { 401: 30, 429: 30 });
+      },
+    );
   });
 
   it('refuse a revoked key once the command line says so, and are told of by it', async () => {
