@@ -35,6 +35,7 @@ export const SETTINGS = [
     default: 'off',
     description: 'number of your own proxies in front, whose X-Forwarded-For tells the address of a client',
   },
+  { name: 'WORKERS', default: '1', description: 'server processes on the one port; more than one need REDIS_URL' },
   { name: 'DATA_DIR', default: '.data in the checkout', description: 'folder of the embedded PostgreSQL' },
   { name: 'LOG_LEVEL', default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' },
 ] as const satisfies readonly Setting[];
@@ -56,6 +57,8 @@ export interface Config {
   readonly redisUrl: string | undefined;
   /** How many proxies stand in front of the service; 0 for none. */
   readonly trustedProxies: number;
+  /** How many server processes share the port. */
+  readonly workers: number;
   /** Undefined for the place that the embedded PostgreSQL chooses. */
   readonly dataDir: string | undefined;
   readonly logLevel: LogLevel;
@@ -93,11 +96,17 @@ export function readConfig(environment: Environment): Config {
     databasePoolSize: setting('DATABASE_POOL_SIZE', 10, wholeNumber(2, 1000)),
     redisUrl: setting<string | undefined>('REDIS_URL', undefined, redisUrl),
     trustedProxies: setting('TRUST_PROXY', 0, proxies),
+    workers: setting('WORKERS', 1, wholeNumber(1, 128)),
     dataDir: setting<string | undefined>('DATA_DIR', undefined, String),
     logLevel: setting('LOG_LEVEL', 'info', logLevel),
   };
   if (config.databaseReadUrl !== undefined && config.databaseUrl === undefined) {
     problems.push('  DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set');
+  }
+  if (config.workers > 1 && !environment.REDIS_URL?.trim()) {
+    problems.push(
+      '  WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan',
+    );
   }
   if (problems.length > 0) {
     throw new ConfigError(['These settings cannot be used:', ...problems].join('\n'));

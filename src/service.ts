@@ -47,6 +47,8 @@ export interface ServeOptions {
 export interface RunningService {
   /** Where it can be reached from this machine. */
   readonly url: string;
+  /** Migrations that were applied at the start. */
+  readonly applied: readonly string[];
   /**
    * Stops listening, finishes what is in flight, writes down what is kept in memory, and stops what was started. Takes a
    * bounded time and never rejects: what went wrong is logged.
@@ -60,21 +62,7 @@ export interface RunningService {
  * @throws OperatorError when the database or the address cannot be had; nothing is left running then
  */
 export async function serve(options: ServeOptions): Promise<RunningService> {
-  const { config, log, packageRoot } = options;
-  const database = await connectDatabase({
-    databaseUrl: config.databaseUrl,
-    dataDir: config.dataDir,
-    packageRoot,
-    pid: options.pid,
-    applicationName: 'catalog serve',
-    poolSize: config.databasePoolSize,
-    acquireTimeoutMs: DATABASE_TIMEOUT_MS,
-    statementTimeoutMs: DATABASE_TIMEOUT_MS,
-    migrate: options.migrate,
-    onEvent: (event, detail) => {
-      log.info(detail, event);
-    },
-  });
+  const database = await connect(options);
   try {
     await options.prepare?.(database);
     return await start(options, database);
@@ -82,6 +70,24 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
     await database.close();
     throw error;
   }
+}
+
+/** Opens the database of the service. The caller closes it. @throws OperatorError when it cannot be had */
+export function connect({ config, log, packageRoot, pid, migrate }: ServeOptions): Promise<ConnectedDatabase> {
+  return connectDatabase({
+    databaseUrl: config.databaseUrl,
+    dataDir: config.dataDir,
+    packageRoot,
+    pid,
+    applicationName: 'catalog serve',
+    poolSize: config.databasePoolSize,
+    acquireTimeoutMs: DATABASE_TIMEOUT_MS,
+    statementTimeoutMs: DATABASE_TIMEOUT_MS,
+    migrate,
+    onEvent: (event, detail) => {
+      log.info(detail, event);
+    },
+  });
 }
 
 async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<RunningService> {
@@ -114,7 +120,6 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     throw error;
   });
   const url = `http://${reachableHost(config.host)}:${String(port)}`;
-  log.info({ url, applied_migrations: database.applied }, 'listening');
 
   async function flush(): Promise<void> {
     try {
@@ -135,7 +140,7 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     await database.close();
     log.info('stopped');
   }
-  return { url, stop: () => (stopping ??= stop()) };
+  return { url, applied: database.applied, stop: () => (stopping ??= stop()) };
 }
 
 function openReplica(config: Config, log: Logger, primary: Knex): { pool: Knex; reader: ReplicaReader } | undefined {
