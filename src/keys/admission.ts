@@ -60,9 +60,12 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
 
   function read(key: string, hash: string, isSuspect: boolean): Promise<Caller | undefined> {
     const reading = readAndKeep(key, hash, isSuspect);
-    if (!redis.isUp || underway.has(hash)) return reading;
-    const settled = reading.catch(ignore).finally(() => underway.delete(hash));
-    underway.set(hash, settled);
+    // A suspect one may have to wait for its turn: it must not hold up those that need not.
+    if (redis.isUp && !isSuspect && !underway.has(hash)) {
+      const settle = (): unknown => underway.delete(hash);
+      underway.set(hash, reading);
+      reading.then(settle, settle);
+    }
     return reading;
   }
 
@@ -71,7 +74,8 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     const hash = hashApiKey(key).toString('base64');
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       // After each new epoch all keys in use are read again: once each, however many requests carry them. Where nothing is
-      // under way, nothing is awaited: what follows must come before the next request looks.
+      // under way, nothing is awaited: what follows must come before the next request looks. Where the database fails one, it
+      // has failed all that wait: each asking it again would hold it up when it comes back.
       const reading = underway.get(hash);
       if (reading !== undefined) await reading;
       const cached = cache.get(hash);
@@ -84,8 +88,4 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     const caller = await read(key, hash, isSuspect);
     return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
   };
-}
-
-function ignore(): void {
-  // Whoever waited for it reads the record anew.
 }
