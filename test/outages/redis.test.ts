@@ -131,12 +131,13 @@ describe('outages of Redis, under load', () => {
       const { wrong, unavailable, slowestMs, servedByName } = load.tally;
       assert.deepEqual({ wrong, unavailable }, { wrong: [], unavailable: 0 });
       assert.ok(slowestMs < REDIS_BOUND_MS + MARGIN_MS, `the slowest answer took ${slowestMs} ms`);
+      // The plan once over all servers, before and after, and once more in each process that counts by itself meanwhile.
       const losses = newChanges()
         .flat()
         .filter((change) => change === 'redis lost').length;
-      // The plan once over all servers, before and after, and once more in each process that counts by itself meanwhile.
-      if (losers.length === 0) assert.ok((servedByName.limited ?? 0) <= questions.limit * (1 + losses));
-      else assert.equal(servedByName.limited, questions.limit * (1 + losers.length));
+      const { limited = 0 } = servedByName;
+      assert.ok(limited <= questions.limit * (1 + losses), `${limited} served of a plan of ${questions.limit}`);
+      assert.ok(limited > (losers.length > 0 && lasts ? questions.limit : 0), 'limits went on in each process');
       // One line a change of state, not one a request. On a busy machine 100 ms may become too many.
       if (losers.length > 0) {
         assert.deepEqual(
