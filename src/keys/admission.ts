@@ -62,9 +62,8 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     const reading = readAndKeep(key, hash, isSuspect);
     // A suspect one may have to wait for its turn: it must not hold up those that need not.
     if (redis.isUp && !isSuspect && !underway.has(hash)) {
-      const settle = (): unknown => underway.delete(hash);
-      underway.set(hash, reading);
-      reading.then(settle, settle);
+      const settled = reading.catch(ignore).finally(() => underway.delete(hash));
+      underway.set(hash, settled);
     }
     return reading;
   }
@@ -74,8 +73,7 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     const hash = hashApiKey(key).toString('base64');
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       // After each new epoch all keys in use are read again: once each, however many requests carry them. Where nothing is
-      // under way, nothing is awaited: what follows must come before the next request looks. Where the database fails one, it
-      // has failed all that wait: each asking it again would hold it up when it comes back.
+      // under way, nothing is awaited: what follows must come before the next request looks.
       const reading = underway.get(hash);
       if (reading !== undefined) await reading;
       const cached = cache.get(hash);
@@ -88,4 +86,8 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     const caller = await read(key, hash, isSuspect);
     return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
   };
+}
+
+function ignore(): void {
+  // Whoever waited for it reads the record anew.
 }
