@@ -18,6 +18,8 @@ import { logWhenDone } from './http/request-log.js';
 import { originForm, requireHost } from './http/request-target.js';
 import { callerOf, type RequestContext } from './http/state.js';
 import type { LastUsed } from './keys/last-used.js';
+import type { DatabaseCheck } from './platform/database-check.js';
+import type { Health } from './platform/health.js';
 import type { Read } from './platform/replica.js';
 
 /** What the application is made of. */
@@ -30,6 +32,8 @@ export interface AppParts {
   readonly read: Read;
   readonly authentication: AuthenticationParts;
   readonly lastUsed: LastUsed;
+  readonly health: Health;
+  readonly databaseCheck: DatabaseCheck;
   readonly log: Logger;
   /** The clock of this process, in microseconds since 1970. */
   readonly now: () => Micros;
@@ -50,10 +54,9 @@ export async function createApp(parts: AppParts): Promise<Koa> {
   const dispatch = await createDispatch(contract, { db, read: parts.read, now });
   const operational = operationalRoutes({
     contract: { yaml: parts.contract, json: JSON.stringify(contract) },
-    readyTimeoutMs: REQUEST_DEADLINE_MS,
-    checkReady: async () => {
-      if (parts.isStopping()) throw new Error('the service is shutting down');
-      await db.raw('select 1').options({ name: 'ready' });
+    checkReadiness: async () => {
+      await parts.databaseCheck.run();
+      return { isStopping: parts.isStopping(), states: parts.health.states };
     },
   });
   const app = new Koa();

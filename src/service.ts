@@ -12,7 +12,9 @@ import { openSharedAdmission, type SharedAdmission } from './keys/shared-admissi
 import { FailedAttempts } from './limits/failed-attempts.js';
 import { PlanLimiter } from './limits/plan-limiter.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
-import { openDatabase } from './platform/database.js';
+import { DatabaseCheck } from './platform/database-check.js';
+import { isDatabaseUnavailable, openDatabase } from './platform/database.js';
+import { Health } from './platform/health.js';
 import { readFrom, ReplicaReader } from './platform/replica.js';
 
 /** How often the times at which keys were last used are written down, in milliseconds. */
@@ -26,6 +28,9 @@ const DATABASE_TIMEOUT_MS = 800;
  * when the replica does not answer.
  */
 const REPLICA_TIMEOUT_MS = 300;
+
+/** How often the database is asked whether it is there, so that its loss is told also where nobody probes, in milliseconds. */
+const DATABASE_CHECK_INTERVAL_MS = 2_000;
 
 /** How long requests in flight may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
@@ -92,10 +97,16 @@ export function connect({ config, log, packageRoot, pid, migrate }: ServeOptions
 
 async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<RunningService> {
   const { db } = database;
-  const replica = openReplica(config, log, db);
+  const health = new Health(log, [
+    'database',
+    ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
+    ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
+  ]);
+  const databaseCheck = new DatabaseCheck(db, health);
+  const replica = openReplica(config, health, db);
   // Lookups of suspect keys leave half of the connections to everybody else.
   const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
-  const shared = config.redisUrl === undefined ? undefined : await share(config.redisUrl, lookups, log, database);
+  const shared = config.redisUrl === undefined ? undefined : await share(config.redisUrl, lookups, health, database);
   const lastUsed = new LastUsed();
   let stopping: Promise<void> | undefined;
   const app = await createApp({
@@ -108,6 +119,8 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
       trustedProxies: config.trustedProxies,
     },
     lastUsed,
+    health,
+    databaseCheck,
     log,
     now: systemClock,
     isStopping: () => stopping !== undefined,
@@ -125,14 +138,19 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     try {
       await lastUsed.flush(db);
     } catch (error) {
-      log.warn({ err: error }, 'could not write down when keys were last used; trying again later');
+      // That the database is lost is told once.
+      if (!isDatabaseUnavailable(error))
+        log.warn({ err: error }, 'could not write down when keys were last used; trying again later');
     }
   }
-  const flushing = setInterval(() => void flush(), LAST_USED_FLUSH_INTERVAL_MS);
+  const timers = [
+    setInterval(() => void flush(), LAST_USED_FLUSH_INTERVAL_MS),
+    setInterval(() => void databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
+  ];
 
   async function stop(): Promise<void> {
     log.info('stopping');
-    clearInterval(flushing);
+    timers.forEach(clearInterval);
     await close(server, SHUTDOWN_GRACE_MS);
     await flush();
     await shared?.close();
@@ -143,7 +161,7 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
   return { url, applied: database.applied, stop: () => (stopping ??= stop()) };
 }
 
-function openReplica(config: Config, log: Logger, primary: Knex): { pool: Knex; reader: ReplicaReader } | undefined {
+function openReplica(config: Config, health: Health, primary: Knex): { pool: Knex; reader: ReplicaReader } | undefined {
   if (config.databaseReadUrl === undefined) return undefined;
   const pool = openDatabase({
     address: config.databaseReadUrl,
@@ -153,21 +171,15 @@ function openReplica(config: Config, log: Logger, primary: Knex): { pool: Knex; 
     statementTimeoutMs: REPLICA_TIMEOUT_MS,
   });
   const reader = new ReplicaReader(primary, pool, (state, error) => {
-    if (state === 'lost') log.warn({ err: error }, 'replica lost: reading from the primary');
-    else log.info('replica back');
+    health.note('replica', state, error);
   });
   return { pool, reader };
 }
 
-const CONSEQUENCES = {
-  redis: 'limits are counted in this process, and keys are checked in the database',
-  announcements: 'keys are checked in the database',
-} as const;
-
 function share(
   redisUrl: string,
   lookups: DatabaseLookups,
-  log: Logger,
+  health: Health,
   { connectAlone }: ConnectedDatabase,
 ): Promise<SharedAdmission> {
   return openSharedAdmission({
@@ -175,8 +187,7 @@ function share(
     lookups,
     connectAlone,
     onChange: (helper, state, error) => {
-      if (state === 'lost') log.warn({ err: error }, `${helper} lost: ${CONSEQUENCES[helper]}`);
-      else log.info(`${helper} back`);
+      health.note(helper, state, error);
     },
   });
 }

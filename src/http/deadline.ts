@@ -3,13 +3,19 @@ import { Problem } from '../errors.js';
 /** How long a client should wait before it tries again while the service lacks something it needs, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** The answer while something the service needs is away. */
-export function serviceUnavailable(cause?: unknown): Problem {
-  return new Problem(
-    'service_unavailable',
-    'The service cannot answer at the moment. Try again after the seconds in Retry-After.',
-    { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) }, cause },
-  );
+const DETAIL = 'The service cannot answer at the moment. Try again after the seconds in Retry-After.';
+
+/** The answer while something the service needs is away. @param specifics - where there is more to say than that */
+export function serviceUnavailable({
+  detail = DETAIL,
+  members = {},
+  cause,
+}: Partial<Pick<Problem, 'detail' | 'members' | 'cause'>>): Problem {
+  return new Problem('service_unavailable', detail, {
+    members,
+    headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+    cause,
+  });
 }
 
 /** One bound on everything that a request waits for, whatever it waits for. */
@@ -30,7 +36,7 @@ export class Deadline {
     let timer: NodeJS.Timeout | undefined;
     const timeUp = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => {
-        reject(serviceUnavailable(new Error('the deadline of the request passed')));
+        reject(serviceUnavailable({ cause: new Error('the deadline of the request passed') }));
       }, this.#endsAt - performance.now());
     });
     try {

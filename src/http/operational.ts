@@ -2,20 +2,19 @@ import Router from '@koa/router';
 import etag from 'etag';
 import { Problem } from '../errors.js';
 import { clientHas } from './conditional.js';
-import { Deadline, serviceUnavailable } from './deadline.js';
+import { serviceUnavailable } from './deadline.js';
+import { reportReadiness, type Readiness } from './readiness.js';
 
 /** What an operator's probes and a developer's tools ask for, outside the API and without a key. */
 export interface OperationalSources {
   /** The contract in both notations. */
   readonly contract: { readonly yaml: string; readonly json: string };
-  /** Resolves when the service can answer requests. @throws when it cannot */
-  readonly checkReady: () => Promise<unknown>;
-  /** Bound on that check, in milliseconds. */
-  readonly readyTimeoutMs: number;
+  /** Finds out in bounded time whether the service can answer requests. */
+  readonly checkReadiness: () => Promise<Readiness>;
 }
 
 /** Routes `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`. */
-export function operationalRoutes({ contract, checkReady, readyTimeoutMs }: OperationalSources): Router {
+export function operationalRoutes({ contract, checkReadiness }: OperationalSources): Router {
   const router = new Router({ strict: true, sensitive: true });
 
   router.get('/livez', (ctx) => {
@@ -24,13 +23,14 @@ export function operationalRoutes({ contract, checkReady, readyTimeoutMs }: Oper
   });
 
   router.get('/readyz', async (ctx) => {
-    try {
-      await new Deadline(readyTimeoutMs).wait(checkReady());
-    } catch (error) {
-      throw serviceUnavailable(error);
+    const { isReady, reasons, checks } = reportReadiness(await checkReadiness());
+    if (!isReady) {
+      const detail = reasons.map((reason) => reason.detail).join(' ');
+      throw serviceUnavailable({ detail, members: { reasons, checks } });
     }
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
-    ctx.body = JSON.stringify({ status: 'ready' });
+    const status = reasons.length === 0 ? 'ready' : 'degraded';
+    ctx.body = JSON.stringify({ status, ...(reasons.length > 0 && { reasons }), checks });
   });
 
   for (const [path, mediaType, text] of [

@@ -6,7 +6,7 @@ import type { RequestContext } from './state.js';
 /** Decides what the client is told about anything that was thrown. What is not a Problem is a bug, and not its business. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (isDatabaseUnavailable(error)) return serviceUnavailable(error);
+  if (isDatabaseUnavailable(error)) return serviceUnavailable({ cause: error });
   return new Problem(
     'internal_error',
     'The service made a mistake. It is logged with the request_id, which helps when you report it.',

@@ -60,9 +60,11 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
 
   function read(key: string, hash: string, isSuspect: boolean): Promise<Caller | undefined> {
     const reading = readAndKeep(key, hash, isSuspect);
-    if (!redis.isUp || underway.has(hash)) return reading;
-    const settled = reading.catch(ignore).finally(() => underway.delete(hash));
-    underway.set(hash, settled);
+    // A suspect one may have to wait for its turn: it must not hold up those that need not.
+    if (redis.isUp && !isSuspect && !underway.has(hash)) {
+      const settled = reading.catch(ignore).finally(() => underway.delete(hash));
+      underway.set(hash, settled);
+    }
     return reading;
   }
 

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { DatabaseTimeout } from '../platform/database.js';
 import { findCaller, type Caller } from './callers.js';
 
 /** Looks keys up in the database. */
@@ -8,8 +9,17 @@ export interface Lookups {
    *
    * @param isSuspect - whether it comes from where many keys have failed
    * @returns undefined for a key that does not work
+   * @throws the database's error; DatabaseTimeout for one that has waited too long for its turn
    */
   find(key: string, isSuspect: boolean): Promise<Caller | undefined>;
+}
+
+/** A suspect lookup that waits for its turn. */
+interface Waiting {
+  /** On the clock of `performance.now()`. */
+  readonly since: number;
+  readonly proceed: () => void;
+  readonly giveUp: (error: Error) => void;
 }
 
 /** One that has waited this long, in milliseconds, was given up by its request. */
@@ -21,7 +31,7 @@ const MAX_WAIT_MS = 1_000;
  */
 export class DatabaseLookups implements Lookups {
   #free: number;
-  readonly #waiting: { readonly since: number; readonly proceed: () => void }[] = [];
+  readonly #waiting: Waiting[] = [];
 
   /** @param suspectsAtOnce - how many suspect lookups may be under way at the same time */
   constructor(
@@ -43,14 +53,20 @@ export class DatabaseLookups implements Lookups {
 
   async #takePlace(): Promise<void> {
     if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((proceed) => this.#waiting.push({ since: performance.now(), proceed }));
+    else {
+      await new Promise<void>((proceed, giveUp) => {
+        this.#waiting.push({ since: performance.now(), proceed, giveUp });
+      });
+    }
   }
 
   #leavePlace(): void {
     const oldest = performance.now() - MAX_WAIT_MS;
     let next = this.#waiting.shift();
-    // Nobody waits for these any more; they are never continued.
-    while (next !== undefined && next.since < oldest) next = this.#waiting.shift();
+    while (next !== undefined && next.since < oldest) {
+      next.giveUp(new DatabaseTimeout('no turn in time for a lookup from where many keys have failed'));
+      next = this.#waiting.shift();
+    }
     if (next === undefined) this.#free += 1;
     else next.proceed();
   }

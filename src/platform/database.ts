@@ -1,6 +1,9 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
 
+/** How long a server may take to close its side of a connection that we close, in milliseconds: a frozen one never does. */
+const CLOSE_TIMEOUT_MS = 500;
+
 /** An address that may change while the pool is open: asked for again once it is not current any more. */
 export interface MovingAddress<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
   connection(): Promise<Address>;
@@ -46,8 +49,12 @@ export function openDatabase<Address extends Knex.PgConnectionConfig>(options: D
       min: 0,
       max: options.poolSize,
       createTimeoutMillis: options.acquireTimeoutMs,
+      destroyTimeoutMillis: CLOSE_TIMEOUT_MS,
+      validate: isFree,
       afterCreate: (connection: pg.Client, done: (error: Error | null, connection: pg.Client) => void) => {
         connection.query("set timezone to 'UTC'; set datestyle to 'ISO'", (error: Error | null) => {
+          // Nobody else will close what never got into the pool.
+          if (error !== null) connection.end(ignore);
           done(error, connection);
         });
       },
@@ -59,6 +66,15 @@ export function openDatabase<Address extends Knex.PgConnectionConfig>(options: D
   });
 }
 
+/**
+ * Whether a connection from the pool has nothing under way. One that was given up after the client's bound still waits for
+ * its answer, and every later query would wait behind it: for a quarter of an hour where the network has forgotten the
+ * connection, since TCP does not give up sooner.
+ */
+function isFree(connection: pg.Client & { readonly readyForQuery?: boolean }): boolean {
+  return connection.readyForQuery !== false;
+}
+
 /** Opens one connection apart from any pool, for what keeps a connection to itself. The caller closes it. */
 export async function openConnection<Address extends Knex.PgConnectionConfig>(
   options: Omit<DatabaseOptions<Address>, 'poolSize'>,
@@ -66,6 +82,8 @@ export async function openConnection<Address extends Knex.PgConnectionConfig>(
   const { address } = options;
   const target = typeof address === 'string' ? { connectionString: address } : await address.connection();
   const client = new pg.Client({ ...target, ...connectionSettings(options) } as pg.ClientConfig);
+  // What fails before the caller can listen must not end the process. The end of the connection tells the caller.
+  client.on('error', ignore);
   await client.connect();
   return client;
 }
@@ -108,12 +126,20 @@ function toRfc3339(text: string): string {
   return `${date}T${seconds}.${fraction.padEnd(6, '0')}Z`;
 }
 
+/** The database could not be asked in time. */
+export class DatabaseTimeout extends Error {
+  override readonly name = 'TimeoutError';
+}
+
 /** Connection exceptions, insufficient resources, and a server that starts or stops (PostgreSQL, appendix A). */
 const UNAVAILABLE_SQLSTATE = /^(?:08|53|57P0[1-5]|57014|3D000|28|25006)/;
 
-/** What the driver, the pool and the operating system report when PostgreSQL cannot be reached in time. */
+/**
+ * What the driver, the pool and the operating system report when PostgreSQL cannot be reached in time. Where a query was
+ * under way, Knex puts its text and a dash before it.
+ */
 const UNAVAILABLE_MESSAGE =
-  /^Connection terminated|^Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout|Client was closed/;
+  /(?:^| - )(?:Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout expired$|timeout exceeded when trying to connect)/;
 const UNAVAILABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

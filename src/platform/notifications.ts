@@ -69,24 +69,32 @@ export class NotificationListener {
   async #session(onListening: () => void): Promise<void> {
     const { signal } = this.#stopping;
     const client = await this.connect();
+    let heartbeat: NodeJS.Timeout | undefined;
+    let onStop = ignore;
     try {
-      const ended = new Promise<never>((_resolve, reject) => {
+      // One promise for as long as it lasts: racing it anew at each heartbeat would leave something behind each time.
+      await new Promise<void>((resolve, reject) => {
+        onStop = resolve;
+        signal.addEventListener('abort', onStop);
         client.on('error', reject);
         client.on('end', () => {
           reject(new Error('the connection was closed'));
         });
+        client.on('notification', () => {
+          this.handlers.onNotification();
+        });
+        client.query(`listen ${client.escapeIdentifier(this.channel)}`).then(() => {
+          if (this.#isStopping()) return;
+          onListening();
+          heartbeat = setInterval(() => {
+            client.query('select 1').catch(reject);
+          }, HEARTBEAT_MS);
+        }, reject);
+        if (this.#isStopping()) resolve();
       });
-      ended.catch(ignore);
-      client.on('notification', () => {
-        this.handlers.onNotification();
-      });
-      await Promise.race([client.query(`listen ${client.escapeIdentifier(this.channel)}`), ended]);
-      onListening();
-      while (!this.#isStopping()) {
-        await Promise.race([delay(HEARTBEAT_MS, undefined, { signal }).catch(ignore), ended]);
-        if (!this.#isStopping()) await Promise.race([client.query('select 1'), ended]);
-      }
     } finally {
+      signal.removeEventListener('abort', onStop);
+      clearInterval(heartbeat);
       client.end().catch(ignore);
       // A server that is frozen would never close its side.
       client.connection.stream.destroy();

@@ -201,7 +201,7 @@ describe('requests', () => {
   describe('outside of the API', () => {
     for (const [path, body] of [
       ['/livez', '{"status":"alive"}'],
-      ['/readyz', '{"status":"ready"}'],
+      ['/readyz', '{"status":"ready","checks":{"database":"up"}}'],
     ] as const) {
       it(`answers ${path} without a key`, async () => {
         const reply = await send(service.url, path);

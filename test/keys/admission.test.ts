@@ -188,4 +188,39 @@ describe('admission from a cache', () => {
     assert.deepEqual(service.changes, ['redis lost', 'redis back']);
     await cached(key);
   });
+
+  it('holds nobody up for a lookup that found no turn among suspect ones', async () => {
+    const crowded = await startService({
+      redisUrl: redis.url,
+      databaseUrl: service.databaseUrl,
+      failurePolicy: { limit: 1, windowSeconds: 60 },
+      trustedProxies: 1,
+    });
+    const ask = async (key: string, address: string): Promise<number> =>
+      (await crowded.get('/api/v1/me', { headers: { 'x-api-key': key, 'x-forwarded-for': address } })).status;
+    const lookupsHeldUp = async (): Promise<number> => {
+      const waiting = `select from pg_locks where relation = 'api_keys'::regclass and not granted`;
+      return (await crowded.db.raw<{ rowCount: number }>(waiting)).rowCount;
+    };
+    const lock = await crowded.db.transaction();
+    try {
+      const { key } = await crowded.newKey();
+      for (const status of [401, 429]) assert.equal(await ask(generateApiKey().key, '192.0.2.1'), status);
+      await lock.raw('lock table api_keys in access exclusive mode');
+      // More than may look keys up at the same time, twice over: the last one waits for longer than it makes sense.
+      const startedAt = performance.now();
+      const crowd = Array.from({ length: 8 }, () => ask(generateApiKey().key, '192.0.2.1'));
+      await eventually('the crowd looks keys up', async () => (await lookupsHeldUp()) === 4);
+      const last = ask(key, '192.0.2.1');
+      assert.deepEqual(await Promise.all([...crowd, last]), Array(9).fill(503));
+      await eventually('nobody has a turn any more', async () => {
+        return performance.now() - startedAt > 1_000 && (await lookupsHeldUp()) === 0;
+      });
+      await lock.rollback();
+      assert.equal(await ask(key, '192.0.2.2'), 200);
+    } finally {
+      if (!lock.isCompleted()) await lock.rollback();
+      await crowded.stop();
+    }
+  });
 });

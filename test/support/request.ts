@@ -1,4 +1,4 @@
-import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
+import { request as httpRequest, type Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
 
 /** What came back: everything that a client can see. */
 export interface Reply {
@@ -16,12 +16,14 @@ export interface RequestOptions {
   /** An array sends a header field several times. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: string;
+  /** Whose connections to use; by default one of its own. */
+  readonly agent?: Agent;
 }
 
 /** Bound on one exchange, in milliseconds. */
 const TIMEOUT_MS = 20_000;
 
-/** Sends one request on a connection of its own, exactly as given: nothing is normalised, followed or retried. */
+/** Sends one request, exactly as given: nothing is normalised, followed or retried. */
 export function send(baseUrl: string, path: string, options: RequestOptions = {}): Promise<Reply> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
@@ -32,7 +34,7 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
         path,
         method: options.method ?? 'GET',
         headers: (options.headers ?? {}) as OutgoingHttpHeaders,
-        agent: false,
+        agent: options.agent ?? false,
         timeout: TIMEOUT_MS,
       },
       (response) => {

@@ -19,7 +19,9 @@ import {
 } from '../../src/keys/shared-admission.js';
 import { FailedAttempts, type FailurePolicy } from '../../src/limits/failed-attempts.js';
 import { PlanLimiter } from '../../src/limits/plan-limiter.js';
+import { DatabaseCheck } from '../../src/platform/database-check.js';
 import { openConnection, openDatabase } from '../../src/platform/database.js';
+import { Health } from '../../src/platform/health.js';
 import { readFrom } from '../../src/platform/replica.js';
 import { createLog } from '../../src/platform/log.js';
 import { createTestDatabase } from './postgres.js';
@@ -67,6 +69,7 @@ export interface TestServiceOptions {
   readonly trustedProxies?: number;
   readonly now?: () => Micros;
   readonly serverLimits?: Partial<ServerLimits>;
+  readonly isStopping?: () => boolean;
 }
 
 /** More than any test asks for. */
@@ -167,15 +170,18 @@ async function serveApp(
   log: Logger,
   options: TestServiceOptions,
 ): Promise<Server> {
+  const health = new Health(log, ['database']);
   const app = await createApp({
     contract: await readFile(new URL('../../openapi.yaml', import.meta.url), 'utf8'),
     db,
     read: readFrom(db),
     authentication,
     lastUsed,
+    health,
+    databaseCheck: new DatabaseCheck(db, health),
     log,
     now: options.now ?? systemClock,
-    isStopping: () => false,
+    isStopping: options.isStopping ?? (() => false),
   });
   return createHttpServer(app.callback(), { ...DEFAULT_SERVER_LIMITS, ...options.serverLimits }, ({ requestId }) => {
     log.info({ request_id: requestId }, 'request rejected');
