@@ -21,7 +21,7 @@ const LEAST_SPEED: Readonly<Record<CaseName, number>> = {
   me: 0.75,
   stats: 0.75,
   changes: 0.85,
-  tail: 0.85,
+  tail: 0.75,
   title: 0.75,
   unchanged: 0.75,
   invalid: 0.75,

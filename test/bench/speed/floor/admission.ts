@@ -48,6 +48,8 @@ export class Admissions {
     this.#database = database;
     this.#epochKey = epochKey;
     this.#redis = new Redis(redisUrl) as Redis & Scripted;
+    // Redis goes away first.
+    this.#redis.on('error', () => undefined);
     this.#redis.defineCommand('charge', { lua: chargeScript, numberOfKeys: 3 });
     this.#redis.defineCommand('countFailure', { lua: COUNT_FAILURE, numberOfKeys: 1 });
   }

@@ -13,7 +13,7 @@ import type { FloorSettings } from './settings.js';
 //
 // Tried and left, since they gained nothing or cost more than they gained: ioredis's automatic pipelining; JSON made by
 // PostgreSQL (a full page took less time here, and so much more there that fewer were served). Pipelined statements on
-// few connections save a fifth of the time of a short query, but one slow query then holds up all that come behind it.
+// few connections save up to a fifth of a short query, but one slow query then holds up all that come behind it.
 
 const settings = JSON.parse(process.env.FLOOR ?? '') as FloorSettings;
 const database = new Database(settings.databaseUrl, settings.databasePoolSize);

@@ -20,6 +20,7 @@ const idle: Connection[] = [];
 /** When each request was due that no connection was free for. */
 const waiting: number[] = [];
 let sent = 0;
+let answered = 0;
 let refused = 0;
 let broken = 0;
 let isOver = false;
@@ -35,7 +36,9 @@ class Connection {
       const status = this.#reader.read(bytes);
       if (status === undefined) return;
       latencies.push(performance.now() - this.#dueAt);
+      answered++;
       if (status >= 400) refused++;
+      if (status >= 500) broken++;
       this.#next();
     });
     this.#socket.on('error', () => broken++);
@@ -79,7 +82,7 @@ function end(now: number): void {
   // What is still waiting has waited so long at least.
   for (const dueAt of waiting) latencies.push(now - dueAt);
   const result: Latencies = {
-    requests: latencies.length,
+    requests: answered,
     seconds: (now - start) / 1000,
     refused,
     broken,

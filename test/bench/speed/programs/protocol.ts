@@ -11,11 +11,12 @@ export interface GeneratorOptions {
 
 /** What came of some seconds of load. */
 export interface Load {
+  /** That were answered. */
   readonly requests: number;
   readonly seconds: number;
   /** Answers with a status of 400 or more. */
   readonly refused: number;
-  /** Connections that broke, and requests that were not answered. */
+  /** Connections that broke, and what was not answered or with a 5xx. */
   readonly broken: number;
 }
 
