@@ -65,8 +65,8 @@ check-dead-code: $(INSTALLED) ## Knip: unused files, exports and packages
 	@echo '== dead code'
 	@$(BIN)/knip --config .config/knip.jsonc --no-progress
 
-bench: $(BUILT) ## Measure size and speed, all or the PARTS named: import, reads, writes
-	@exec node --import tsx test/bench/run.ts $(PARTS)
+bench: $(BUILT) redis ## Measure size and speed, all or the PARTS named: import, reads, writes, speed
+	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
 
 contract: $(INSTALLED) ## Hold any deployment, given as BASE_URL and API_KEY, against the contract
 	@test -n "$$BASE_URL" && test -n "$$API_KEY" || { \

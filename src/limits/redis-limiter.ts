@@ -22,7 +22,7 @@ import {
  * KEYS: the token; a counter for each quota. ARGV: the token that is expected, or nothing; then for each quota its limit
  * and its window in milliseconds. Answers what it did, then count and milliseconds left of each quota.
  */
-const CHARGE = `
+export const CHARGE = `
 if ARGV[1] ~= '' and redis.call('get', KEYS[1]) ~= ARGV[1] then return {'unmet'} end
 local counts, left, refused = {}, {}, false
 for i = 1, #KEYS - 1 do

@@ -1,0 +1,132 @@
+import type { Knex } from 'knex';
+import { fromRfc3339, toSeconds } from '../../../src/catalog/timestamps.js';
+import { createDeveloper } from '../../../src/developers/developers.js';
+import { generateApiKey } from '../../../src/keys/api-key.js';
+import { createKey } from '../../../src/keys/keys.js';
+import { setPlan } from '../../../src/limits/plans.js';
+import { send } from './send.js';
+
+/** One of the requests of a case. */
+export interface BenchRequest {
+  /** Under /api/v1. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Requests that are sent in turn. */
+export interface Case {
+  readonly name: string;
+  /** What all of them are answered with; undefined for a mixture. */
+  readonly status: number | undefined;
+  readonly requests: readonly BenchRequest[];
+}
+
+/** The kinds of requests that are measured. */
+export const CASES = {
+  me: '/me',
+  stats: '/stats',
+  changes: '/changes, a full page',
+  tail: '/changes, the empty tail',
+  title: '/titles/{title_id}',
+  unchanged: '304 (/titles/{title_id})',
+  invalid: '401, no such key',
+  exhausted: '429, plan used up',
+} as const;
+export type CaseName = keyof typeof CASES;
+
+/** Titles, and positions in the feed, that requests are spread over. */
+const PLACES = 500;
+
+/**
+ * Addresses that keys fail from, each with a key of its own. An address may fail 30 times a minute, so these allow for
+ * 15,000 a second.
+ */
+const FAILING_ADDRESSES = 30_000;
+
+/** Requests of each kind in a mixture. */
+const MIXED = 5_000;
+
+const UNLIMITED = 2_000_000_000;
+
+/** What requests are made from. */
+export interface Ingredients {
+  /** Of a plan that nothing uses up, and of one that allows a single request a day. */
+  readonly key: string;
+  readonly spentKey: string;
+  readonly titleIds: readonly string[];
+  /** Positions in the feed that a full page follows. */
+  readonly positions: readonly number[];
+  readonly newestPosition: number;
+}
+
+/** Makes keys, and chooses places all over a catalogue of more than a page. */
+export async function prepareIngredients(db: Knex): Promise<Ingredients> {
+  return { key: await keyFor(db, UNLIMITED), spentKey: await keyFor(db, 1), ...(await choosePlaces(db)) };
+}
+
+/** @param url - of a server that is asked once for what requests depend on, such as entity tags */
+export async function createCases(url: string, ingredients: Ingredients): Promise<Record<CaseName, Case>> {
+  const { key, spentKey, titleIds, positions, newestPosition } = ingredients;
+  const get = (...paths: string[]): BenchRequest[] => paths.map((path) => ({ path, headers: bearer(key) }));
+  const titles = get(...titleIds.map((id) => `/titles/${id}`));
+  const unchanged: BenchRequest[] = [];
+  for (const { path, headers } of titles) {
+    const { headers: received } = await send(url, { path, headers });
+    unchanged.push({ path, headers: { ...headers, 'if-none-match': received.etag ?? '' } });
+  }
+  const spent = { path: '/me', headers: bearer(spentKey) };
+  // The one request of its day.
+  await send(url, spent);
+  return {
+    me: { name: 'me', status: 200, requests: get('/me') },
+    stats: { name: 'stats', status: 200, requests: get('/stats') },
+    changes: { name: 'changes', status: 200, requests: get(...positions.map((since) => `/changes?since=${since}`)) },
+    tail: { name: 'tail', status: 200, requests: get(`/changes?since=${newestPosition}`) },
+    title: { name: 'title', status: 200, requests: titles },
+    unchanged: { name: 'unchanged', status: 304, requests: unchanged },
+    invalid: { name: 'invalid', status: 401, requests: Array.from({ length: FAILING_ADDRESSES }, failing) },
+    exhausted: { name: 'exhausted', status: 429, requests: [spent] },
+  };
+}
+
+/** Requests of all cases by turns. */
+export function mixtureOf(cases: readonly Case[]): Case {
+  const requests = Array.from({ length: MIXED }, (_, i) =>
+    cases.flatMap((one) => one.requests[i % one.requests.length] ?? []),
+  ).flat();
+  return { name: 'mixture', status: undefined, requests };
+}
+
+function bearer(key: string): { authorization: string } {
+  return { authorization: `Bearer ${key}` };
+}
+
+function failing(_: unknown, i: number): BenchRequest {
+  const address = `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`;
+  return { path: '/me', headers: { ...bearer(generateApiKey().key), 'x-forwarded-for': address } };
+}
+
+async function keyFor(db: Knex, requestsPerDay: number): Promise<string> {
+  const planId = `bench-${requestsPerDay}`;
+  await setPlan(db, planId, { name: 'Bench', requestsPerMinute: UNLIMITED, requestsPerDay, commercialUse: false });
+  const { id } = await createDeveloper(db, { projectName: 'Bench', attributionRequired: false });
+  return (await createKey(db, { developerId: id, planId })).key;
+}
+
+async function choosePlaces(db: Knex): Promise<Pick<Ingredients, 'titleIds' | 'positions' | 'newestPosition'>> {
+  // The newest entry, and others all over the feed but for its last page, in random order.
+  const { rows } = await db.raw<{ rows: { id: string; updated_at: string }[] }>(
+    `select svc_id as id, updated_at
+       from (select *, row_number() over (order by updated_at) as place, count(*) over () as titles from titles) t
+      where place = titles or (place % greatest(1, titles / ?::integer) = 0 and place < titles - 200)
+      order by place = titles desc, md5(svc_id)`,
+    [PLACES],
+  );
+  const [newest, ...places] = rows.map(({ id, updated_at }) => ({ id, position: toSeconds(fromRfc3339(updated_at)) }));
+  if (newest === undefined || places.length === 0) throw new Error('The catalogue has no full page');
+  return {
+    titleIds: places.map(({ id }) => id),
+    positions: places.map(({ position }) => position),
+    newestPosition: newest.position,
+  };
+}

@@ -1,0 +1,33 @@
+import { spawnSync } from 'node:child_process';
+
+/** A core for the server under measurement, which nothing else that the benchmark starts runs on. */
+export interface ServerCore {
+  /** For the report. */
+  readonly description: string;
+  /** A command that runs there. */
+  readonly run: (command: readonly string[]) => readonly string[];
+}
+
+/** Where the system may choose. */
+export const ANY_CORE: ServerCore = { description: 'not kept to a core', run: (command) => command };
+
+/** Keeps this process, and all that it starts from now on, off the last core that it may use. */
+export function reserveServerCore(): ServerCore {
+  const pid = String(process.pid);
+  const { stdout, status } = spawnSync('taskset', ['-cp', pid], { encoding: 'utf8' });
+  const cores = status === 0 ? coresIn(stdout.slice(stdout.lastIndexOf(':') + 1)) : [];
+  const last = String(cores.pop() ?? '');
+  if (cores.length === 0 || spawnSync('taskset', ['-acp', cores.join(), pid]).status !== 0) return ANY_CORE;
+  return {
+    description: `on core ${last} alone; load, PostgreSQL and Redis on ${cores.join(', ')}`,
+    run: (command) => ['taskset', '-c', last, ...command],
+  };
+}
+
+/** Reads `0-3,8`. */
+function coresIn(list: string): number[] {
+  return list.split(',').flatMap((range) => {
+    const [first = NaN, last = first] = range.split('-').map(Number);
+    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+  });
+}

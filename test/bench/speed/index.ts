@@ -1,0 +1,99 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { dirname } from 'node:path';
+import { openTestDatabase } from '../../support/database.js';
+import { startRedis } from '../../support/redis.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
+import { createSyntheticTitles } from '../../../src/catalog/synthetic.js';
+import { count, print } from '../measure.js';
+import { CASES, createCases, mixtureOf, prepareIngredients, type CaseName } from './cases.js';
+import { reserveServerCore } from './cores.js';
+import { differences } from './equality.js';
+import { LOADED_BY } from './load.js';
+import { printSpeed, type SpeedResults } from './report.js';
+import { measureCase, type CaseResult, type Effort } from './rounds.js';
+import { startSubject } from './servers.js';
+import { followMemory, timeToFirstAnswer } from './start-and-memory.js';
+
+/** What to measure, and where to write the figures as JSON. */
+export interface SpeedOptions extends Effort {
+  readonly titles: number;
+  readonly cases: readonly string[];
+  /** Requests over which memory is followed. */
+  readonly requests: number;
+  readonly out: string;
+}
+
+export const CASE_NAMES = Object.keys(CASES) as readonly CaseName[];
+
+/**
+ * Measures the built service against the floor: a server that does by hand what these requests need, and nothing else.
+ *
+ * @returns whether all goals were met
+ * @throws Error when the two give different answers: a comparison would mean nothing then
+ */
+export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
+  const unknown = options.cases.filter((name) => !CASE_NAMES.some((known) => known === name));
+  if (unknown.length > 0) throw new Error(`No such case: ${unknown.join()}. There are ${CASE_NAMES.join()}`);
+  const core = reserveServerCore();
+  const database = await openTestDatabase();
+  const redis = await startRedis();
+  try {
+    await createSyntheticTitles(database.db, { titles: options.titles, seed: 1 });
+    // As a catalogue is after a while, rather than a moment after it was loaded.
+    await database.db.raw('vacuum (analyze) titles');
+    await database.db.raw('checkpoint');
+    const ingredients = await prepareIngredients(database.db);
+    const stores = { databaseUrl: database.url, redisUrl: redis.url, folder: await temporaryFolder() };
+
+    const starting = { core, isProfiled: options.isProfiled };
+    const subjects = {
+      service: await startSubject('service', stores, starting),
+      floor: await startSubject('floor', stores, starting),
+    };
+    const cases = await createCases(subjects.service.url, ingredients);
+    const different = await differences([subjects.service.url, subjects.floor.url], Object.values(cases));
+    if (different.length > 0) {
+      throw new Error(`The service and the floor give different answers.\n\n${different.join('\n\n')}`);
+    }
+    const measured: Partial<Record<CaseName, CaseResult>> = {};
+    for (const name of CASE_NAMES.filter((known) => options.cases.includes(known))) {
+      print(`Asking for ${CASES[name]} …\n`);
+      measured[name] = await measureCase(subjects, cases[name], options, stores.folder);
+    }
+    await subjects.service.stop();
+    await subjects.floor.stop();
+
+    print(`Starting, and following memory over ${count(options.requests)} requests …\n`);
+    const mixture = mixtureOf(Object.values(cases));
+    const results: SpeedResults = {
+      machine: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node.js ${process.version}`,
+      serverCore: core.description,
+      titles: options.titles,
+      load: LOADED_BY,
+      cases: measured,
+      start: {
+        service: await timeToFirstAnswer('service', stores, core, cases.me),
+        floor: await timeToFirstAnswer('floor', stores, core, cases.me),
+      },
+      memory: {
+        service: await followMemory('service', stores, core, mixture, options.requests),
+        floor: await followMemory('floor', stores, core, mixture, options.requests),
+      },
+    };
+    await mkdir(dirname(options.out), { recursive: true });
+    await writeFile(options.out, `${JSON.stringify(results, mapsAsObjects, 2)}\n`);
+    print(
+      `\n${count(options.titles)} titles; ${results.machine}; servers ${core.description}; throughput by ${LOADED_BY}.\n` +
+        `The service logs at level info to a file, the floor logs nothing. Figures are also in ${options.out}\n`,
+    );
+    return printSpeed(results);
+  } finally {
+    await redis.stop();
+    await database.close();
+  }
+}
+
+function mapsAsObjects(_key: string, value: unknown): unknown {
+  return value instanceof Map ? Object.fromEntries(value) : value;
+}

@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { AnswerReader } from './answer-reader.js';
+import type { GeneratorOptions, Latencies } from './protocol.js';
+
+// Sends requests over a fixed number of connections and prints what came of it as JSON: at a constant rate, or as many as
+// are answered. At a constant rate a request that is due while all connections are busy waits its turn, and that time
+// counts: a server that stalls is not spared the requests that would have come meanwhile ("coordinated omission").
+
+const options = JSON.parse(process.argv[2] ?? '') as GeneratorOptions;
+const requests = readFileSync(options.requestsFile, 'utf8')
+  .split('\0')
+  .map((text) => Buffer.from(text));
+const { hostname, port } = new URL(options.url);
+
+const latencies: number[] = [];
+/** How much later than planned each turn of the clock came, in milliseconds: what this program itself adds. */
+const delays: number[] = [];
+const idle: Connection[] = [];
+/** When each request was due that no connection was free for. */
+const waiting: number[] = [];
+let sent = 0;
+let answered = 0;
+let refused = 0;
+let broken = 0;
+let isOver = false;
+
+class Connection {
+  readonly #socket: Socket;
+  readonly #reader = new AnswerReader();
+  #dueAt = 0;
+
+  constructor() {
+    this.#socket = connect({ host: hostname, port: Number(port), noDelay: true }, () => this.#next());
+    this.#socket.on('data', (bytes) => {
+      const status = this.#reader.read(bytes);
+      if (status === undefined) return;
+      latencies.push(performance.now() - this.#dueAt);
+      answered++;
+      if (status >= 400) refused++;
+      if (status >= 500) broken++;
+      this.#next();
+    });
+    this.#socket.on('error', () => broken++);
+  }
+
+  send(dueAt: number): void {
+    this.#dueAt = dueAt;
+    this.#socket.write(requests[sent++ % requests.length] ?? '');
+  }
+
+  #next(): void {
+    if (isOver) return;
+    const dueAt = options.rate === undefined ? performance.now() : waiting.shift();
+    if (dueAt === undefined) idle.push(this);
+    else this.send(dueAt);
+  }
+}
+
+const TURN_MS = 1;
+
+for (let i = 0; i < options.connections; i++) new Connection();
+const start = performance.now();
+let due = 0;
+let turnAt = start;
+const clock = setInterval(() => {
+  const now = performance.now();
+  delays.push(now - turnAt - TURN_MS);
+  turnAt = now;
+  if (now - start >= options.seconds * 1000) end(now);
+  // A request is due at the first turn of the clock after its time: the clock's own step is no wait of the server's.
+  for (; due < ((now - start) / 1000) * (options.rate ?? 0); due++) {
+    const connection = idle.pop();
+    if (connection === undefined) waiting.push(now);
+    else connection.send(now);
+  }
+}, TURN_MS);
+
+function end(now: number): void {
+  isOver = true;
+  clearInterval(clock);
+  // What is still waiting has waited so long at least.
+  for (const dueAt of waiting) latencies.push(now - dueAt);
+  const result: Latencies = {
+    requests: answered,
+    seconds: (now - start) / 1000,
+    refused,
+    broken,
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+    delayP99: percentile(delays, 0.99),
+  };
+  process.stdout.write(`RESULT ${JSON.stringify(result)}\n`, () => process.exit(0));
+}
+
+function percentile(numbers: number[], part: number): number {
+  const sorted = Float64Array.from(numbers).sort();
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN;
+}

@@ -1,0 +1,130 @@
+import { count, printResults, type Result } from '../measure.js';
+import { CASES, type CaseName } from './cases.js';
+import type { CaseResult, Figures } from './rounds.js';
+import { SERVERS, type ServerName } from './servers.js';
+import type { Memory } from './start-and-memory.js';
+
+/** Everything that was measured; written as JSON as it is. */
+export interface SpeedResults {
+  readonly machine: string;
+  readonly serverCore: string;
+  readonly titles: number;
+  readonly load: string;
+  readonly cases: Readonly<Partial<Record<CaseName, CaseResult>>>;
+  /** Seconds to the first answer. */
+  readonly start: Readonly<Record<ServerName, number>>;
+  readonly memory: Readonly<Record<ServerName, Memory>>;
+}
+
+/** The least part of the floor's speed that is aimed at. */
+const LEAST_SPEED: Readonly<Record<CaseName, number>> = {
+  me: 0.75,
+  stats: 0.75,
+  changes: 0.85,
+  tail: 0.75,
+  title: 0.75,
+  unchanged: 0.75,
+  invalid: 0.75,
+  exhausted: 0.75,
+};
+const MOST_TIMES_P99 = 1.5;
+const MOST_MIB_AT_REST = 120;
+const MOST_GROWTH = 1.1;
+const MOST_SECONDS_TO_START = 1.5;
+
+/** A module whose part is smaller everywhere is not listed. */
+const LEAST_SHARE_LISTED = 0.01;
+
+/** Prints all tables. @returns whether all goals were met */
+export function printSpeed(results: SpeedResults): boolean {
+  const { cases, start, memory } = results;
+  const entries = Object.entries(cases) as [CaseName, CaseResult][];
+  const isMet = [
+    printResults(
+      'Requests a second, 32 connections; CPU time of the server process a request',
+      ['service', 'floor', 'ratio', 'service', 'floor', 'ratio'],
+      entries.map(([name, result]) => speedOf(name, result)),
+    ),
+    printResults(
+      "Milliseconds to the answer, at half of the service's throughput",
+      ['requests/s', 'p50 service', 'floor', 'p99 service', 'floor', 'ratio'],
+      entries.map(([name, result]) => latencyOf(name, result)),
+    ),
+    printResults(
+      'Memory of the process (RSS, MiB), and seconds from its start to the first answer',
+      ['at rest', `after ${count(memory.service.warmRequests)}`, `after ${count(memory.service.allRequests)}`, 'start'],
+      SERVERS.map((name) => footprintOf(name, memory[name], start[name])),
+    ),
+  ].every(Boolean);
+  for (const name of SERVERS) printProfiles(name, entries);
+  return isMet;
+}
+
+/** CPU time decides where it is known: on few cores a fast server waits for what shares the others, and seems slower. */
+function speedOf(name: CaseName, { service, floor }: CaseResult): Result {
+  const throughput = service.requestsPerSecond / floor.requestsPerSecond;
+  const cpu = floor.cpuMicros / service.cpuMicros;
+  const least = LEAST_SPEED[name];
+  return {
+    what: CASES[name],
+    figures: [
+      count(service.requestsPerSecond),
+      count(floor.requestsPerSecond),
+      ratio(throughput),
+      ...[service, floor].map(({ cpuMicros }) => (Number.isNaN(cpuMicros) ? '-' : `${cpuMicros.toFixed(0)} µs`)),
+      ratio(cpu),
+    ],
+    goal: { text: `≥ ×${least}`, isMet: (Number.isNaN(cpu) ? throughput : cpu) >= least },
+  };
+}
+
+function latencyOf(name: CaseName, { rate, service, floor }: CaseResult): Result {
+  const times = service.p99 / floor.p99;
+  return {
+    what: CASES[name],
+    figures: [
+      count(rate),
+      ...[service.p50, floor.p50, service.p99, floor.p99].map((ms) => ms.toFixed(2)),
+      ratio(times),
+    ],
+    goal: { text: `≤ ×${MOST_TIMES_P99}`, isMet: times <= MOST_TIMES_P99 },
+  };
+}
+
+function footprintOf(name: ServerName, { atRest, warm, afterAll }: Memory, start: number): Result {
+  const isMet = atRest <= MOST_MIB_AT_REST && afterAll <= warm * MOST_GROWTH && start <= MOST_SECONDS_TO_START;
+  return {
+    what: name,
+    figures: [...[atRest, warm, afterAll].map(count), `${start.toFixed(2)} s`],
+    ...(name === 'service' && {
+      goal: { text: `≤ ${MOST_MIB_AT_REST} MiB at rest, then flat; start ≤ ${MOST_SECONDS_TO_START} s`, isMet },
+    }),
+  };
+}
+
+function printProfiles(name: ServerName, entries: readonly (readonly [CaseName, CaseResult])[]): void {
+  const profiled = entries.flatMap(([caseName, result]) => {
+    const { profile, cpuMicros }: Figures = result[name];
+    return profile ? [{ caseName, profile, cpuMicros }] : [];
+  });
+  if (profiled.length === 0) return;
+  const largest = (module: string): number => Math.max(...profiled.map(({ profile }) => profile.get(module) ?? 0));
+  const modules = [...new Set(profiled.flatMap(({ profile }) => [...profile.keys()]))]
+    .filter((module) => largest(module) >= LEAST_SHARE_LISTED)
+    .sort((a, b) => largest(b) - largest(a));
+  printResults(
+    `Where the time of the ${name} goes: part of its CPU time, and microseconds of a request`,
+    profiled.map(({ caseName }) => caseName),
+    modules.map((module) => ({
+      what: module,
+      figures: profiled.map(({ profile, cpuMicros }) => {
+        const share = profile.get(module) ?? 0;
+        return `${(share * 100).toFixed(1)} % ${Number.isNaN(cpuMicros) ? '' : (share * cpuMicros).toFixed(1).padStart(5)}`;
+      }),
+    })),
+  );
+}
+
+function ratio(value: number): string {
+  return Number.isNaN(value) ? '-' : `×${value.toFixed(2)}`;
+}

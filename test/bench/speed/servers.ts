@@ -1,0 +1,111 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { EPOCH_KEY } from '../../../src/keys/epoch.js';
+import { CHARGE } from '../../../src/limits/redis-limiter.js';
+import { eventually } from '../../support/eventually.js';
+import { compile } from './compile.js';
+import { ANY_CORE, type ServerCore } from './cores.js';
+import type { FloorSettings } from './floor/settings.js';
+
+const CLI = fileURLToPath(new URL('../../../.build/cli.js', import.meta.url));
+
+/** Connections of each server to PostgreSQL: the service's default. */
+const DATABASE_POOL_SIZE = 10;
+
+/** What both servers work on. */
+export interface Stores {
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  /** Where the files lie that servers write their stdout to. */
+  readonly folder: string;
+}
+
+export const SERVERS = ['service', 'floor'] as const;
+export type ServerName = (typeof SERVERS)[number];
+
+/** A server under measurement. */
+export interface Subject {
+  readonly name: ServerName;
+  readonly url: string;
+  readonly pid: number;
+  /** For messages to the profiler. */
+  readonly child: ChildProcess;
+  stop(): Promise<void>;
+}
+
+/** How a server is started. */
+export interface StartOptions {
+  readonly core?: ServerCore;
+  /** Whether it is to take profiles; it is otherwise started as it is in production. */
+  readonly isProfiled?: boolean;
+}
+
+/** Starts the built service, set up as in production, or the floor. Both write their stdout to a file. */
+export async function startSubject(
+  name: ServerName,
+  stores: Stores,
+  { core = ANY_CORE, isProfiled = false }: StartOptions = {},
+): Promise<Subject> {
+  const { databaseUrl, redisUrl, folder } = stores;
+  const program = name === 'service' ? [CLI, 'serve'] : [join(await compile('floor'), 'main.js')];
+  const settings: FloorSettings = {
+    databaseUrl,
+    databasePoolSize: DATABASE_POOL_SIZE,
+    redisUrl,
+    chargeScript: CHARGE,
+    epochKey: EPOCH_KEY,
+  };
+  const environments: Record<ServerName, Record<string, string>> = {
+    service: {
+      PORT: '0',
+      DATABASE_URL: databaseUrl,
+      DATABASE_POOL_SIZE: String(DATABASE_POOL_SIZE),
+      REDIS_URL: redisUrl,
+      TRUST_PROXY: '1',
+      LOG_LEVEL: 'info',
+    },
+    floor: { FLOOR: JSON.stringify(settings) },
+  };
+  const preloaded = isProfiled ? ['--import', join(await compile('programs'), 'profiler.js')] : [];
+  const command = core.run([process.execPath, ...preloaded, ...program]);
+  return launch(name, command, environments[name], folder, isProfiled);
+}
+
+let launched = 0;
+
+async function launch(
+  name: ServerName,
+  [program = '', ...args]: readonly string[],
+  environment: Record<string, string>,
+  folder: string,
+  isProfiled: boolean,
+): Promise<Subject> {
+  const file = join(folder, `${name}-${++launched}.log`);
+  const output = openSync(file, 'w');
+  const child = spawn(program, args, {
+    env: { PATH: process.env.PATH, NODE_ENV: 'production', ...environment },
+    stdio: ['ignore', output, 'inherit', ...(isProfiled ? (['ipc'] as const) : [])],
+  });
+  closeSync(output);
+  const ended = once(child, 'exit');
+  const kill = (): void => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  const url = await eventually(`the ${name} listens or has ended`, () =>
+    child.exitCode === null ? /"url":"([^"]+)"/.exec(readFileSync(file, 'utf8'))?.[1] : 'ended',
+  );
+  if (url === 'ended') throw new Error(`The ${name} did not start`);
+  return {
+    name,
+    url,
+    pid: child.pid ?? 0,
+    child,
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+      process.removeListener('exit', kill);
+    },
+  };
+}
