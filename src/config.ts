@@ -32,6 +32,11 @@ export const SETTINGS = [
     description: 'number of your own proxies in front, whose X-Forwarded-For tells the address of a client',
   },
   { name: 'DATA_DIR', default: '.data in the checkout', description: 'folder of the embedded PostgreSQL' },
+  {
+    name: 'METRICS_ADDRESS',
+    default: '127.0.0.1:9464',
+    description: 'address of /metrics for Prometheus, host:port; port 0 for any free one; off for none',
+  },
   { name: 'LOG_LEVEL', default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' },
 ] as const satisfies readonly Setting[];
 
@@ -54,8 +59,20 @@ export interface Config {
   readonly trustedProxies: number;
   /** Undefined for the place that the embedded PostgreSQL chooses. */
   readonly dataDir: string | undefined;
+  /** Undefined for none. */
+  readonly metricsAddress: MetricsAddress | undefined;
   readonly logLevel: LogLevel;
 }
+
+/** Where metrics are served. */
+interface MetricsAddress {
+  readonly host: string;
+  readonly port: number;
+  /** Whether it was asked for; the default is a place that one can do without. */
+  readonly isRequired: boolean;
+}
+
+const DEFAULT_METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
 
 /** Settings that cannot be used, all of them in one message. */
 export class ConfigError extends Error {
@@ -90,6 +107,7 @@ export function readConfig(environment: Environment): Config {
     redisUrl: setting<string | undefined>('REDIS_URL', undefined, redisUrl),
     trustedProxies: setting('TRUST_PROXY', 0, proxies),
     dataDir: setting<string | undefined>('DATA_DIR', undefined, String),
+    metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', DEFAULT_METRICS_ADDRESS, metricsAddress),
     logLevel: setting('LOG_LEVEL', 'info', logLevel),
   };
   if (config.databaseReadUrl !== undefined && config.databaseUrl === undefined) {
@@ -140,6 +158,16 @@ function proxies(text: string): number | Complaint {
   return /^[1-9]$/.test(text)
     ? Number(text)
     : new Complaint(`must be off, or the number of your proxies, 1 to 9, not ${JSON.stringify(text)}`);
+}
+
+/** `host:port`, `[address]:port` for IPv6, `:port` for the default host, or `off`. */
+function metricsAddress(text: string): MetricsAddress | undefined | Complaint {
+  if (text === 'off') return undefined;
+  const [, ipv6, host, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))?:(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits ?? NaN);
+  return port <= 65_535
+    ? { host: ipv6 ?? host ?? DEFAULT_METRICS_ADDRESS.host, port, isRequired: true }
+    : new Complaint(`must be off, or host:port such as 127.0.0.1:9464 or [::1]:9464, not ${JSON.stringify(text)}`);
 }
 
 function logLevel(text: string): LogLevel | Complaint {

@@ -4,13 +4,15 @@ import type { Logger } from 'pino';
 import { createApp } from './app.js';
 import { systemClock } from './catalog/timestamps.js';
 import type { Config } from './config.js';
-import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen } from './http/server.js';
+import type { MetricsServer } from './http/metrics-server.js';
+import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from './http/server.js';
 import { admitFromDatabase } from './keys/admission.js';
 import { LastUsed } from './keys/last-used.js';
 import { DatabaseLookups } from './keys/lookups.js';
 import { openSharedAdmission, type SharedAdmission } from './keys/shared-admission.js';
 import { FailedAttempts } from './limits/failed-attempts.js';
 import { PlanLimiter } from './limits/plan-limiter.js';
+import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
 import { openDatabase } from './platform/database.js';
 import { readFrom, ReplicaReader } from './platform/replica.js';
@@ -90,31 +92,52 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
   // Lookups of suspect keys leave half of the connections to everybody else.
   const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
   const shared = config.redisUrl === undefined ? undefined : await share(config.redisUrl, lookups, log, database);
+  const limiter = new PlanLimiter();
+  const failedAttempts = new FailedAttempts(shared?.redis);
   const lastUsed = new LastUsed();
+  const { metrics, requestMetrics } = await createMetrics({
+    packageRoot,
+    pools: { primary: db, ...(replica && { replica: replica.pool }) },
+    components: () => ({
+      ...(shared && { redis: shared.redis.isUp, announcements: shared.cache.isOpen }),
+      ...(replica && { replica: replica.reader.isUp }),
+    }),
+    decisions: shared?.limiter.decisions ?? { process: limiter.decisions },
+    failedAttempts,
+    cache: shared?.cache,
+  });
   let stopping: Promise<void> | undefined;
   const app = await createApp({
     contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
     read: replica?.reader.read ?? readFrom(db),
     authentication: {
-      admit: shared?.admit ?? admitFromDatabase(lookups, new PlanLimiter()),
-      failedAttempts: new FailedAttempts(shared?.redis),
+      admit: shared?.admit ?? admitFromDatabase(lookups, limiter),
+      failedAttempts,
       trustedProxies: config.trustedProxies,
     },
     lastUsed,
     log,
+    requestMetrics,
     now: systemClock,
     isStopping: () => stopping !== undefined,
   });
   const server = createHttpServer(app.callback(), DEFAULT_SERVER_LIMITS, ({ requestId, problem }) => {
+    requestMetrics.reject(problem.status);
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
-  const port = await listen(server, config.host, config.port).catch(async (error: unknown) => {
+  let metricsServer: MetricsServer | undefined;
+  let port: number;
+  try {
+    metricsServer = await openMetrics(config.metricsAddress, metrics, log);
+    port = await listen(server, config.host, config.port);
+  } catch (error) {
+    await metricsServer?.close();
     await shared?.close();
     throw error;
-  });
-  const url = `http://${reachableHost(config.host)}:${String(port)}`;
-  log.info({ url, applied_migrations: database.applied }, 'listening');
+  }
+  const url = urlOf(config.host, port);
+  log.info({ url, metrics_url: metricsServer?.url, applied_migrations: database.applied }, 'listening');
 
   async function flush(): Promise<void> {
     try {
@@ -129,6 +152,7 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     log.info('stopping');
     clearInterval(flushing);
     await close(server, SHUTDOWN_GRACE_MS);
+    await metricsServer?.close();
     await flush();
     await shared?.close();
     await replica?.pool.destroy();
@@ -174,10 +198,4 @@ function share(
       else log.info(`${helper} back`);
     },
   });
-}
-
-/** The address to name in a URL: a wildcard is no address that one can call. */
-function reachableHost(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
-  return host.includes(':') ? `[${host}]` : host;
 }

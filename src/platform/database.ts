@@ -59,6 +59,28 @@ export function openDatabase<Address extends Knex.PgConnectionConfig>(options: D
   });
 }
 
+/** What a pool is doing, in connections and in those that wait for one. */
+export interface PoolState {
+  readonly used: number;
+  readonly idle: number;
+  readonly waiting: number;
+  readonly max: number;
+}
+
+/** Looks at a pool of {@link openDatabase}. */
+export function poolState(db: Knex): PoolState {
+  const { pool } = db.client as { pool: Pool };
+  return { used: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires(), max: pool.max };
+}
+
+/** The part of Knex's pool (the package tarn) that its types leave out. */
+interface Pool {
+  readonly max: number;
+  numUsed(): number;
+  numFree(): number;
+  numPendingAcquires(): number;
+}
+
 /** Opens one connection apart from any pool, for what keeps a connection to itself. The caller closes it. */
 export async function openConnection<Address extends Knex.PgConnectionConfig>(
   options: Omit<DatabaseOptions<Address>, 'poolSize'>,

@@ -36,6 +36,11 @@ export class ReplicaReader {
     private readonly onChange: ReplicaListener,
   ) {}
 
+  /** Whether the replica is asked at all. */
+  get isUp(): boolean {
+    return this.#retryAt === 0;
+  }
+
   readonly read: Read = async (query, isEnough = () => true) => {
     const lost = this.#retryAt > 0;
     if (lost) {
