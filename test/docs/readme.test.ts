@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { prepareDemo } from '../../src/commands/demo.js';
 import { SETTINGS } from '../../src/config.js';
 import { ERROR_CODES } from '../../src/errors.js';
+import { CallerCache } from '../../src/keys/caller-cache.js';
+import { FailedAttempts } from '../../src/limits/failed-attempts.js';
+import { createMetrics } from '../../src/metrics.js';
 import { runProgram } from '../support/program.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -59,6 +63,20 @@ describe('README', () => {
       rowsAfter(readme, 'Settings').map(([name, fallback]) => [name, fallback]),
       SETTINGS.map(({ name, default: fallback }) => [name, fallback]),
     );
+  });
+
+  it('lists every metric of the service, and no other', async () => {
+    const { metrics } = await createMetrics({
+      packageRoot: fileURLToPath(ROOT),
+      pools: {},
+      components: () => ({}),
+      decisions: {},
+      failedAttempts: new FailedAttempts(),
+      cache: new CallerCache(),
+    });
+    const names = (await metrics.snapshot()).map(({ name }) => name).filter((name) => name.startsWith('catalog_'));
+    const listed = rowsAfter(readme, 'Metrics').flatMap(([name = '']) => name.match(/catalog_\w+/g) ?? []);
+    assert.deepEqual(listed.sort(), names.sort());
   });
 
   it('names only commands and options that there are', async () => {
