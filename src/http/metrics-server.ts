@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import type { MetricsSource } from '../platform/metrics.js';
+import { METRICS_MEDIA_TYPE, type MetricsSource } from '../platform/metrics.js';
 import { close, createHttpServer, listen, urlOf, type ServerLimits } from './server.js';
 
 /** Scrapers are few and near. */
@@ -46,7 +46,7 @@ export async function serveMetrics(
   log: Logger,
 ): Promise<MetricsServer> {
   const read = sharing(() => source.text());
-  const server = createHttpServer((request, response) => void answer(request, response, read, source, log), LIMITS);
+  const server = createHttpServer((request, response) => void answer(request, response, read, log), LIMITS);
   server.maxConnections = MAX_CONNECTIONS;
   const chosen = await listen(server, host, port, 'METRICS_ADDRESS');
   return { url: `${urlOf(host, chosen)}/metrics`, close: () => close(server, SHUTDOWN_GRACE_MS) };
@@ -56,7 +56,6 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   read: () => Promise<string>,
-  { contentType }: MetricsSource,
   log: Logger,
 ): Promise<void> {
   // Whoever sends content is no scraper: the connection ends with the answer, and it is never read.
@@ -71,7 +70,7 @@ async function answer(
     end(response, 405, 'This path answers only to GET and HEAD.\n');
   } else {
     try {
-      end(response, 200, await read(), contentType);
+      end(response, 200, await read(), METRICS_MEDIA_TYPE);
     } catch (error) {
       log.error({ err: error }, 'metrics could not be read');
       end(response, 500, 'The metrics could not be read; the log says why.\n');

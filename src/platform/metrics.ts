@@ -31,10 +31,12 @@ export interface Reading<Label extends string> {
 
 /** What can be asked for its metrics. Answers in bounded time. */
 export interface MetricsSource {
-  readonly contentType: string;
   /** The metrics in the text format of Prometheus. */
   text(): Promise<string>;
 }
+
+/** The media type of the text format. */
+export const METRICS_MEDIA_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /** The metrics of one process as data, which may be sent to another one. */
 export type MetricsSnapshot = readonly MetricSnapshot[];
@@ -51,10 +53,6 @@ interface MetricSnapshot {
  */
 export class Metrics implements MetricsSource {
   readonly #registry = new Registry();
-
-  get contentType(): string {
-    return this.#registry.contentType;
-  }
 
   text(): Promise<string> {
     return this.#registry.metrics();
@@ -106,16 +104,15 @@ export class Metrics implements MetricsSource {
   }
 }
 
-/** Makes one out of the metrics of several processes, each metric by its aggregator. */
-export function combine(
-  snapshots: readonly MetricsSnapshot[],
-): MetricsSource & { snapshot(): Promise<MetricsSnapshot> } {
-  const registry = AggregatorRegistry.aggregate(snapshots as unknown as object[]);
-  return {
-    contentType: registry.contentType,
-    text: () => registry.metrics(),
-    snapshot: async () => (await registry.getMetricsAsJSON()) as unknown as MetricsSnapshot,
-  };
+/** Makes one snapshot out of those of several processes, each metric by its aggregator. */
+export function combine(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
+  const combined = AggregatorRegistry.aggregate(snapshots as unknown as object[]).getMetricsAsArray();
+  return combined as unknown as MetricsSnapshot;
+}
+
+/** @returns a snapshot in the text format of Prometheus */
+export function toText(snapshot: MetricsSnapshot): Promise<string> {
+  return AggregatorRegistry.aggregate([snapshot as unknown as object[]]).metrics();
 }
 
 /** What there is no number for yet, such as a mean of nothing, would arrive as null on the way between processes. */

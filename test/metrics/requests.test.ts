@@ -24,6 +24,8 @@ describe('metrics of requests', () => {
   let server: MeasuredServer;
   let key: string;
   let developerId: number;
+  /** Lets go of what a test holds up. */
+  let release = async (): Promise<void> => undefined;
 
   before(async () => {
     postgres = await startPostgres();
@@ -49,7 +51,10 @@ describe('metrics of requests', () => {
     server = await startMeasuredServer({ DATABASE_URL: postgres.url, TRUST_PROXY: '1' });
   });
 
-  afterEach(() => server.stop());
+  afterEach(async () => {
+    await release();
+    await server.stop();
+  });
 
   after(async () => {
     await db.destroy();
@@ -84,12 +89,12 @@ describe('metrics of requests', () => {
   }
 
   /** Holds up all reading of the counts. */
-  async function holdCounts(): Promise<() => Promise<void>> {
+  async function holdCounts(): Promise<void> {
     const transaction = await db.transaction();
-    await transaction.raw('lock table catalog_counts in access exclusive mode');
-    return async () => {
-      await transaction.rollback();
+    release = async () => {
+      if (!transaction.isCompleted()) await transaction.rollback();
     };
+    await transaction.raw('lock table catalog_counts in access exclusive mode');
   }
 
   async function waiting(): Promise<number> {
@@ -180,7 +185,7 @@ describe('metrics of requests', () => {
   it('show what is in flight, what waits for a connection, and who went away', async () => {
     await server.stop();
     server = await startMeasuredServer({ DATABASE_URL: postgres.url, DATABASE_POOL_SIZE: '2' });
-    const release = await holdCounts();
+    await holdCounts();
     const patient = ask('/api/v1/stats');
     const leaving = get(`${server.url}/api/v1/stats`, { headers: { 'x-api-key': key } }).on('error', () => undefined);
     await eventually('both wait in the database', async () => (await waiting()) === 2);
@@ -218,7 +223,7 @@ describe('metrics of requests', () => {
   });
 
   it('count what fails: 503 by a held table, 500 by a missing one, 503 without a database', async () => {
-    const release = await holdCounts();
+    await holdCounts();
     assert.deepEqual(await ask('/api/v1/stats'), [503]);
     await release();
     await db.raw('alter table catalog_counts rename to elsewhere');
