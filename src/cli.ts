@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
+import cluster from 'node:cluster';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { connectForCommand, useRedis, type CommandContext } from './commands/context.js';
@@ -16,6 +17,7 @@ import { registerUsage } from './commands/usage.js';
 import { ConfigError, readConfig } from './config.js';
 import { OperatorError } from './errors.js';
 import { isDatabaseUnavailable } from './platform/database.js';
+import { WorkerLink } from './platform/workers/worker-link.js';
 
 /** Exit codes: what was asked for could not be done; it was not asked for in a way that makes sense. */
 const EXIT_FAILED = 1;
@@ -27,13 +29,16 @@ const LAST_OUTPUT_MS = 1_000;
 const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 const stopping = new AbortController();
+let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // Asked a second time, it ends at once.
-    if (stopping.signal.aborted) process.exit(EXIT_FAILED);
+    // Asked a second time, it ends at once. A worker that the primary has told to stop has not been asked yet: Ctrl-C
+    // asks all processes.
+    if (++signals > 1) endAtOnce();
     stopping.abort();
   });
 }
+const link = cluster.worker ? new WorkerLink(cluster.worker, () => stopping.abort()) : undefined;
 
 // Whoever read the output has left (`| head`): there is nobody to go on for.
 for (const stream of [process.stdout, process.stderr]) {
@@ -53,6 +58,8 @@ const context: CommandContext = {
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
+  link,
+  fork: () => cluster.fork(),
   signal: stopping.signal,
   clientKey: () => process.env.CATALOG_API_KEY?.trim() ?? '',
   withDatabase: async (use, { bulk = false } = {}) => {
@@ -96,19 +103,26 @@ try {
 } catch (error) {
   process.exitCode = report(error);
 }
+link?.leave();
 // What is then still unwritten waits for a reader of the pipe that does not read, and would keep the process for ever.
 if (stopping.signal.aborted) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();
+
+function endAtOnce(): never {
+  for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
+  process.exit(EXIT_FAILED);
+}
 
 /** Ends a command that may be waiting. Its work is one transaction, which is done or is not. */
 function exitSoon(): void {
   setTimeout(() => process.exit(EXIT_FAILED), LAST_OUTPUT_MS).unref();
 }
 
-/** Says what went wrong on stderr. @returns the exit code */
+/** Says what went wrong on stderr, or to the primary, which decides what is made of it. @returns the exit code */
 function report(error: unknown): number {
   // Commander has said it already, or it was only asked for help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
-  process.stderr.write(`catalog: ${explain(error)}\n`);
+  if (link) link.failed(explain(error));
+  else process.stderr.write(`catalog: ${explain(error)}\n`);
   return EXIT_FAILED;
 }
 

@@ -1,3 +1,5 @@
+import { parseRedisAddress, RedisAddressError } from './redis-address.js';
+
 /** A setting of the service: an environment variable. */
 interface Setting {
   readonly name: string;
@@ -24,13 +26,16 @@ export const SETTINGS = [
   {
     name: 'REDIS_URL',
     default: 'none',
-    description: 'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0',
+    description:
+      'Redis that all server processes share for limits and cached keys: one server, redis://:password@host:port/0, ' +
+      'or redis+sentinel:// or redis+cluster:// with several hosts; rediss for TLS',
   },
   {
     name: 'TRUST_PROXY',
     default: 'off',
     description: 'number of your own proxies in front, whose X-Forwarded-For tells the address of a client',
   },
+  { name: 'WORKERS', default: '1', description: 'server processes on the one port; more than one need REDIS_URL' },
   { name: 'DATA_DIR', default: '.data in the checkout', description: 'folder of the embedded PostgreSQL' },
   {
     name: 'METRICS_ADDRESS',
@@ -57,6 +62,8 @@ export interface Config {
   readonly redisUrl: string | undefined;
   /** How many proxies stand in front of the service; 0 for none. */
   readonly trustedProxies: number;
+  /** How many server processes share the port. */
+  readonly workers: number;
   /** Undefined for the place that the embedded PostgreSQL chooses. */
   readonly dataDir: string | undefined;
   /** Undefined for none. */
@@ -106,12 +113,18 @@ export function readConfig(environment: Environment): Config {
     databasePoolSize: setting('DATABASE_POOL_SIZE', 10, wholeNumber(2, 1000)),
     redisUrl: setting<string | undefined>('REDIS_URL', undefined, redisUrl),
     trustedProxies: setting('TRUST_PROXY', 0, proxies),
+    workers: setting('WORKERS', 1, wholeNumber(1, 128)),
     dataDir: setting<string | undefined>('DATA_DIR', undefined, String),
     metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', DEFAULT_METRICS_ADDRESS, metricsAddress),
     logLevel: setting('LOG_LEVEL', 'info', logLevel),
   };
   if (config.databaseReadUrl !== undefined && config.databaseUrl === undefined) {
     problems.push('  DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set');
+  }
+  if (config.workers > 1 && !environment.REDIS_URL?.trim()) {
+    problems.push(
+      '  WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan',
+    );
   }
   if (problems.length > 0) {
     throw new ConfigError(['These settings cannot be used:', ...problems].join('\n'));
@@ -147,10 +160,13 @@ function postgresUrl(text: string): string | Complaint {
 }
 
 function redisUrl(text: string): string | Complaint {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url && /^rediss?:$/.test(url.protocol) && url.hostname !== ''
-    ? text
-    : new Complaint('must be a URL such as redis://:password@host:6379/0, or rediss:// for TLS');
+  try {
+    parseRedisAddress(text);
+    return text;
+  } catch (error) {
+    if (error instanceof RedisAddressError) return new Complaint(error.message);
+    throw error;
+  }
 }
 
 function proxies(text: string): number | Complaint {

@@ -10,6 +10,7 @@ import type { CallerCache } from './keys/caller-cache.js';
 import type { FailedAttempts } from './limits/failed-attempts.js';
 import type { DecisionCounts } from './limits/quotas.js';
 import { poolState } from './platform/database.js';
+import { CombinedMetrics } from './platform/combined-metrics.js';
 import { Metrics, type MetricsSource } from './platform/metrics.js';
 
 /** What the metrics of the service are read from, beside its requests. */
@@ -45,6 +46,28 @@ export async function createMetrics(
   addPools(metrics, state.pools);
   metrics.addProcess();
   return { metrics, requestMetrics };
+}
+
+/** Makes the metrics of a service with workers, for those to be added to. */
+export function combineWorkers(): CombinedMetrics {
+  const own = new Metrics();
+  const combined = new CombinedMetrics(() => own.snapshot());
+  own.readGauge({
+    name: 'catalog_workers',
+    help: 'Worker processes, by whether they answered when they were asked for their metrics.',
+    labels: ['state'],
+    read: () => [
+      { labels: { state: 'answering' }, value: combined.state.answering },
+      { labels: { state: 'silent' }, value: combined.state.silent },
+    ],
+  });
+  own.readCounter({
+    name: 'catalog_worker_ends_total',
+    help: 'Worker processes that have ended, whatever the reason.',
+    labels: [],
+    read: () => [{ labels: {}, value: combined.state.gone }],
+  });
+  return combined;
 }
 
 function addGeneral(metrics: Metrics, version: string, { components }: ServiceState): void {

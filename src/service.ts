@@ -15,6 +15,7 @@ import { PlanLimiter } from './limits/plan-limiter.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
 import { openDatabase } from './platform/database.js';
+import type { Metrics } from './platform/metrics.js';
 import { readFrom, ReplicaReader } from './platform/replica.js';
 
 /** How often the times at which keys were last used are written down, in milliseconds. */
@@ -49,6 +50,10 @@ export interface ServeOptions {
 export interface RunningService {
   /** Where it can be reached from this machine. */
   readonly url: string;
+  /** Where its metrics are to be had; undefined for nowhere. */
+  readonly metricsUrl: string | undefined;
+  /** Migrations that were applied at the start. */
+  readonly applied: readonly string[];
   /**
    * Stops listening, finishes what is in flight, writes down what is kept in memory, and stops what was started. Takes a
    * bounded time and never rejects: what went wrong is logged.
@@ -56,27 +61,18 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
+/** A server that is this process alone. */
+export interface ServiceProcess extends RunningService {
+  readonly metrics: Metrics;
+}
+
 /**
  * Starts the service: database, application, HTTP server.
  *
  * @throws OperatorError when the database or the address cannot be had; nothing is left running then
  */
-export async function serve(options: ServeOptions): Promise<RunningService> {
-  const { config, log, packageRoot } = options;
-  const database = await connectDatabase({
-    databaseUrl: config.databaseUrl,
-    dataDir: config.dataDir,
-    packageRoot,
-    pid: options.pid,
-    applicationName: 'catalog serve',
-    poolSize: config.databasePoolSize,
-    acquireTimeoutMs: DATABASE_TIMEOUT_MS,
-    statementTimeoutMs: DATABASE_TIMEOUT_MS,
-    migrate: options.migrate,
-    onEvent: (event, detail) => {
-      log.info(detail, event);
-    },
-  });
+export async function serve(options: ServeOptions): Promise<ServiceProcess> {
+  const database = await connect(options);
   try {
     await options.prepare?.(database);
     return await start(options, database);
@@ -86,7 +82,25 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   }
 }
 
-async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<RunningService> {
+/** Opens the database of the service. The caller closes it. @throws OperatorError when it cannot be had */
+export function connect({ config, log, packageRoot, pid, migrate }: ServeOptions): Promise<ConnectedDatabase> {
+  return connectDatabase({
+    databaseUrl: config.databaseUrl,
+    dataDir: config.dataDir,
+    packageRoot,
+    pid,
+    applicationName: 'catalog serve',
+    poolSize: config.databasePoolSize,
+    acquireTimeoutMs: DATABASE_TIMEOUT_MS,
+    statementTimeoutMs: DATABASE_TIMEOUT_MS,
+    migrate,
+    onEvent: (event, detail) => {
+      log.info(detail, event);
+    },
+  });
+}
+
+async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<ServiceProcess> {
   const { db } = database;
   const replica = openReplica(config, log, db);
   // Lookups of suspect keys leave half of the connections to everybody else.
@@ -137,7 +151,6 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     throw error;
   }
   const url = urlOf(config.host, port);
-  log.info({ url, metrics_url: metricsServer?.url, applied_migrations: database.applied }, 'listening');
 
   async function flush(): Promise<void> {
     try {
@@ -159,7 +172,13 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     await database.close();
     log.info('stopped');
   }
-  return { url, stop: () => (stopping ??= stop()) };
+  return {
+    url,
+    metricsUrl: metricsServer?.url,
+    metrics,
+    applied: database.applied,
+    stop: () => (stopping ??= stop()),
+  };
 }
 
 function openReplica(config: Config, log: Logger, primary: Knex): { pool: Knex; reader: ReplicaReader } | undefined {

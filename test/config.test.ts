@@ -9,6 +9,7 @@ const DEFAULTS = {
   databasePoolSize: 10,
   redisUrl: undefined,
   trustedProxies: 0,
+  workers: 1,
   dataDir: undefined,
   metricsAddress: { host: '127.0.0.1', port: 9464, isRequired: false },
   logLevel: 'info',
@@ -42,6 +43,7 @@ describe('settings', () => {
       DATABASE_POOL_SIZE: '1000',
       REDIS_URL: ' rediss://:p%40@redis.example:6380/1 ',
       TRUST_PROXY: '2',
+      WORKERS: '128',
       DATA_DIR: './some where',
       METRICS_ADDRESS: ' 0.0.0.0:0 ',
       LOG_LEVEL: 'silent',
@@ -54,6 +56,7 @@ describe('settings', () => {
       databasePoolSize: 1000,
       redisUrl: 'rediss://:p%40@redis.example:6380/1',
       trustedProxies: 2,
+      workers: 128,
       dataDir: './some where',
       metricsAddress: { host: '0.0.0.0', port: 0, isRequired: true },
       logLevel: 'silent',
@@ -66,6 +69,25 @@ describe('settings', () => {
       complaint({ DATABASE_READ_URL: 'postgres://u:s3cret@replica/catalog' }),
       'These settings cannot be used:\n  DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set',
     );
+  });
+
+  it('allow several workers only where they share their limits', () => {
+    const redis = { REDIS_URL: 'redis://h' };
+    assert.equal(readConfig({ WORKERS: '1' }).workers, 1);
+    assert.equal(readConfig({ WORKERS: '2', ...redis }).workers, 2);
+    for (const url of [undefined, '', ' ']) {
+      assert.equal(
+        complaint({ WORKERS: '2', ...(url !== undefined && { REDIS_URL: url }) }),
+        'These settings cannot be used:\n' +
+          '  WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan',
+      );
+    }
+    for (const value of ['0', '129', '-1', '1.5', 'auto', '1e2']) {
+      assert.equal(
+        complaint({ WORKERS: value, ...redis }),
+        `These settings cannot be used:\n  WORKERS must be a whole number from 1 to 128, not "${value}"`,
+      );
+    }
   });
 
   it('are complained about all at once, each by its name', () => {

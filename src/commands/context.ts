@@ -1,11 +1,13 @@
 import type { Command } from 'commander';
 import type { Knex } from 'knex';
+import type { Worker } from 'node:cluster';
 import type { Readable, Writable } from 'node:stream';
 import type { Config } from '../config.js';
 import { OperatorError } from '../errors.js';
 import { renewEpoch } from '../keys/epoch.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/connect.js';
 import { RedisLink, RedisUnavailable } from '../platform/redis.js';
+import type { WorkerLink } from '../platform/workers/worker-link.js';
 
 /** What a command may use of the process that runs it. */
 export interface CommandContext {
@@ -14,6 +16,10 @@ export interface CommandContext {
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly packageRoot: string;
   readonly pid: number;
+  /** In a worker process, the connection to the primary that started it. */
+  readonly link: WorkerLink | undefined;
+  /** Starts a worker process, which runs the same command with the same settings. */
+  readonly fork: () => Worker;
   /** Aborted when the process is asked to end (SIGINT, SIGTERM). */
   readonly signal: AbortSignal;
   /** The API key with which to call a service, from CATALOG_API_KEY; empty when it is not set. */

@@ -1,7 +1,8 @@
 import type { Writable } from 'node:stream';
 import { SETTINGS } from '../config.js';
-import { serve } from '../service.js';
 import { createLog } from '../platform/log.js';
+import { serve, type ServeOptions } from '../service.js';
+import { serveWithWorkers } from '../workers.js';
 import type { RegisterCommand } from './context.js';
 import { prepareDemo } from './demo.js';
 import { printLine } from './output.js';
@@ -23,19 +24,39 @@ export const registerServe: RegisterCommand = (program, context) => {
     .option('--demo', 'fill an empty catalogue with the demo data, and create a demo developer and key')
     .addHelpText('after', `\nSettings, from the environment:\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`)
     .action(async ({ migrate = false, demo = false }: ServeFlags) => {
-      const { stdout, signal, packageRoot, pid } = context;
+      const { stdout, signal, packageRoot, pid, link, fork } = context;
       const config = context.config();
+      const log = createLog(config.logLevel, stdout);
+      if (link) {
+        const service = await serve({
+          // The primary serves the metrics of all.
+          config: { ...config, metricsAddress: undefined },
+          log: log.child({ worker: link.id, pid }),
+          packageRoot,
+          pid,
+          migrate: false,
+        });
+        link.offerMetrics(() => service.metrics.snapshot());
+        link.listening(service.url);
+        await aborted(signal);
+        await service.stop();
+        // What was counted since it was last asked for.
+        await link.tellMetrics();
+        return;
+      }
       let demoKey: string | undefined;
-      const service = await serve({
+      const options: ServeOptions = {
         config,
-        log: createLog(config.logLevel, stdout),
+        log,
         packageRoot,
         pid,
         migrate,
         prepare: async ({ db }) => {
           if (demo) demoKey = await prepareDemo(db, packageRoot);
         },
-      });
+      };
+      const service = config.workers === 1 ? await serve(options) : await serveWithWorkers(options, fork);
+      log.info({ url: service.url, metrics_url: service.metricsUrl, applied_migrations: service.applied }, 'listening');
       if (demo) welcome(stdout, service.url, demoKey);
       await aborted(signal);
       await service.stop();

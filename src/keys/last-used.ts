@@ -16,7 +16,8 @@ export class LastUsed {
 
   /**
    * Writes what has come together since the last time, in one statement. What could not be written is kept for the next
-   * time.
+   * time. Keys are locked in the order of their ids: several processes write the same ones at the same time, all of them
+   * when they stop together, and would deadlock.
    *
    * @returns how many keys were written
    * @throws the database's error
@@ -27,9 +28,12 @@ export class LastUsed {
     this.#times = new Map();
     try {
       await db.raw(
-        `update api_keys set last_used_at = greatest(last_used_at, used.at)
-           from unnest(?::integer[], ?::timestamptz[]) as used (id, at)
-          where api_keys.id = used.id`,
+        `with locked as (
+           select id, used.at
+             from api_keys join unnest(?::integer[], ?::timestamptz[]) as used (id, at) using (id)
+            order by id for no key update of api_keys
+         )
+         update api_keys set last_used_at = greatest(last_used_at, locked.at) from locked where api_keys.id = locked.id`,
         [[...batch.keys()], [...batch.values()]],
       );
       return batch.size;

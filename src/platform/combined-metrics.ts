@@ -6,19 +6,20 @@ const ANSWER_TIMEOUT_MS = 500;
 
 /** A process whose metrics are part of the whole. */
 export interface MetricsMember {
-  /** Its metrics as they are now. May take for ever, or fail. */
-  snapshot(): Promise<MetricsSnapshot>;
+  /** What it said last; nothing at first. */
+  readonly lastMetrics: MetricsSnapshot;
+  /** Asks it to say more. Resolves when it has; may take for ever. */
+  askForMetrics(): Promise<unknown>;
   /** Resolves when the process is gone. */
   readonly ended: Promise<unknown>;
 }
 
-/** What became of the processes. */
+/** How many processes there are, or were. */
 export interface MembersState {
   /** There, and answered when they were last asked. */
   readonly answering: number;
   /** There, but did not. */
   readonly silent: number;
-  /** Gone. */
   readonly gone: number;
 }
 
@@ -30,58 +31,47 @@ export interface MembersState {
  * was killed counted since it was last asked is lost.
  */
 export class CombinedMetrics implements MetricsSource {
-  readonly #members = new Map<MetricsMember, { last: MetricsSnapshot; isSilent: boolean }>();
-  readonly #own: MetricsMember['snapshot'];
+  readonly #members = new Set<MetricsMember>();
+  readonly #silent = new Set<MetricsMember>();
+  readonly #own: () => Promise<MetricsSnapshot>;
   #ofGone: MetricsSnapshot = [];
   #gone = 0;
 
   /** @param own - metrics of this process that belong to the whole */
-  constructor(own: MetricsMember['snapshot']) {
+  constructor(own: () => Promise<MetricsSnapshot>) {
     this.#own = own;
   }
 
   get state(): MembersState {
-    const silent = [...this.#members.values()].filter(({ isSilent }) => isSilent).length;
-    return { answering: this.#members.size - silent, silent, gone: this.#gone };
+    return { answering: this.#members.size - this.#silent.size, silent: this.#silent.size, gone: this.#gone };
   }
 
   add(member: MetricsMember): void {
-    this.#members.set(member, { last: [], isSilent: false });
-    void member.ended.then(() => this.#remove(member));
+    this.#members.add(member);
+    void member.ended.then(() => {
+      this.#members.delete(member);
+      this.#silent.delete(member);
+      this.#gone += 1;
+      this.#ofGone = combine([this.#ofGone, member.lastMetrics.filter(({ type }) => type !== 'gauge')]);
+    });
   }
 
   async text(): Promise<string> {
-    await Promise.all([...this.#members.keys()].map((member) => this.#ask(member)));
+    await Promise.all([...this.#members].map((member) => this.#ask(member)));
     const own = await this.#own();
-    const snapshots = [...this.#members.values()].map(({ last }) => last);
-    return toText(combine([own, ...snapshots, this.#ofGone]));
+    const ofMembers = [...this.#members].map(({ lastMetrics }) => lastMetrics);
+    return toText(combine([own, ...ofMembers, this.#ofGone]));
   }
 
   async #ask(member: MetricsMember): Promise<void> {
-    const answer = member.snapshot().then(
-      (last) => {
-        // One that comes late is still news, unless the process is gone by now.
-        if (this.#members.has(member)) this.#members.set(member, { last, isSilent: false });
-        return true;
-      },
-      () => false,
-    );
-    const inTime = new AbortController();
+    const settled = new AbortController();
     const hasAnswered = await Promise.race([
-      answer,
+      member.askForMetrics().then(() => true),
       member.ended.then(() => true),
-      delay(ANSWER_TIMEOUT_MS, false, { signal: inTime.signal }).catch(() => false),
+      delay(ANSWER_TIMEOUT_MS, false, { signal: settled.signal }).catch(() => false),
     ]);
-    inTime.abort();
-    const known = this.#members.get(member);
-    if (known && !hasAnswered) this.#members.set(member, { ...known, isSilent: true });
-  }
-
-  #remove(member: MetricsMember): void {
-    const known = this.#members.get(member);
-    if (!known) return;
-    this.#members.delete(member);
-    this.#gone += 1;
-    this.#ofGone = combine([this.#ofGone, known.last.filter(({ type }) => type !== 'gauge')]);
+    settled.abort();
+    if (hasAnswered) this.#silent.delete(member);
+    else if (this.#members.has(member)) this.#silent.add(member);
   }
 }

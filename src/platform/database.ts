@@ -69,8 +69,14 @@ export interface PoolState {
 
 /** Looks at a pool of {@link openDatabase}. */
 export function poolState(db: Knex): PoolState {
-  const { pool } = db.client as { pool: Pool };
-  return { used: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires(), max: pool.max };
+  // There is none any more once it is closed.
+  const { pool } = db.client as { pool?: Pool };
+  return {
+    used: pool?.numUsed() ?? 0,
+    idle: pool?.numFree() ?? 0,
+    waiting: pool?.numPendingAcquires() ?? 0,
+    max: pool?.max ?? 0,
+  };
 }
 
 /** The part of Knex's pool (the package tarn) that its types leave out. */

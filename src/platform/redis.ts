@@ -1,4 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
+import { parseRedisAddress } from '../redis-address.js';
+import { inTime } from './in-time.js';
+import { primaryOf, type Primary } from './redis-primary.js';
 
 /**
  * The name of a key of this service. All carry one hash tag, so that one script may touch any of them in a Redis Cluster
@@ -44,6 +47,8 @@ const DISCONNECT_TIMEOUT_MS = 100;
 /** How often a lost Redis is tried again, in milliseconds. */
 const PROBE_INTERVAL_MS = 500;
 
+const PROBE_KEY = redisKey('probe');
+
 /** What the probe writes lives no longer than this, in milliseconds. */
 const PROBE_LIFETIME_MS = 1_000;
 
@@ -68,34 +73,56 @@ const OPTIONS = {
  * a probe succeeds, so that an outage costs the requests that met it a short wait and all others none.
  */
 export class RedisLink {
+  readonly #primary: Primary;
   readonly #client: Redis;
   readonly #onChange: RedisListener;
   readonly #timeoutMs: number;
   #isUp = false;
   #hasChanged = false;
+  /** Whether the connection is being given up for a new one. */
+  #isClosing = false;
+  /** Why the connection failed, as far as it has said. */
+  #reason: unknown;
   #probing: Promise<void> | undefined;
   readonly #timer: NodeJS.Timeout;
 
   /**
    * Begins to connect.
    *
-   * @param url - `redis://` or `rediss://`; may hold a password, and is never printed
+   * @param url - as in REDIS_URL; may hold a password, and is never printed
    * @param timeoutMs - bound on one command
+   * @throws RedisAddressError
    */
   constructor(url: string, onChange: RedisListener, timeoutMs = COMMAND_TIMEOUT_MS) {
     this.#onChange = onChange;
     this.#timeoutMs = timeoutMs;
-    this.#client = new Redis(url, OPTIONS);
-    let reason: unknown;
-    // Without a listener it would be written to the console. Why a connection failed is told once, as the reason below.
-    this.#client.on('error', (error: unknown) => (reason = error));
-    this.#client.on('close', () => {
-      this.#lose(reason ?? new Error('the connection was closed'));
-      reason = undefined;
+    this.#primary = primaryOf(parseRedisAddress(url), PROBE_KEY, (reason) => {
+      this.#lose(reason);
+      this.#connectAnew();
     });
-    this.#client.on('ready', () => void this.#probe());
-    this.#timer = setInterval(() => void this.#probe(), PROBE_INTERVAL_MS);
-    this.#client.connect().catch(ignore);
+    this.#client = new Redis({ ...OPTIONS, ...this.#primary.options });
+    // Without a listener it would be written to the console. It is told once, as the reason below.
+    this.#client.on('error', (error: unknown) => (this.#reason = error));
+    this.#client.on('connect', () => (this.#reason = undefined));
+    this.#client.on('ready', () => {
+      // Something went wrong on the way here, such as a database that is not there: ioredis would use another.
+      if (this.#reason === undefined) void this.#probe();
+      else {
+        this.#lose(this.#takeReason());
+        this.#connectAnew();
+      }
+    });
+    this.#client.on('close', () => {
+      this.#isClosing = false;
+      this.#lose(this.#takeReason());
+    });
+    this.#client.on('end', () => {
+      this.#lose(this.#takeReason());
+    });
+    this.#timer = setInterval(() => {
+      this.#tryAgain();
+    }, PROBE_INTERVAL_MS);
+    this.#connect();
   }
 
   /** For scripts to be defined on and for packages that take a client. Commands go through {@link run}. */
@@ -114,7 +141,7 @@ export class RedisLink {
     while (!this.#hasChanged && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    if (!this.#hasChanged) this.#lose(new Error('no answer'));
+    if (!this.#hasChanged) this.#lose(this.#reason ?? new Error('no answer'));
   }
 
   /**
@@ -127,7 +154,7 @@ export class RedisLink {
     try {
       return await inTime(command(this.#client), this.#timeoutMs);
     } catch (error) {
-      this.#lose(error);
+      this.#fail(error);
       throw new RedisUnavailable('Redis failed', { cause: error });
     }
   }
@@ -138,31 +165,64 @@ export class RedisLink {
     // The end of the connection is no loss.
     this.#isUp = false;
     this.#hasChanged = true;
+    this.#primary.close();
     this.#client.disconnect();
+  }
+
+  #connect(): void {
+    this.#client.connect().catch(ignore);
+  }
+
+  #tryAgain(): void {
+    // Where the way to the server was not found, ioredis does not look for it again.
+    if (this.#client.status === 'end') this.#connect();
+    else void this.#probe();
   }
 
   /** A write, since a Redis that is full or a replica answers reads. */
   async #probe(): Promise<void> {
-    if (this.#isUp || this.#client.status !== 'ready') return;
-    this.#probing ??= inTime(this.#client.set(redisKey('probe'), '', 'PX', PROBE_LIFETIME_MS), this.#timeoutMs)
+    if (this.#isUp || this.#isClosing || this.#client.status !== 'ready') return;
+    this.#probing ??= inTime(this.#client.set(PROBE_KEY, '', 'PX', PROBE_LIFETIME_MS), this.#timeoutMs)
       .then(
         () => this.#find(),
-        (error: unknown) => {
-          this.#lose(error);
-          // What was the primary is not any more: the address may lead to the new one.
-          if (error instanceof Error && error.message.startsWith('READONLY')) this.#client.disconnect(true);
-        },
+        (error: unknown) => this.#fail(error),
       )
       .finally(() => (this.#probing = undefined));
     await this.#probing;
   }
 
   #find(): void {
-    if (this.#client.status !== 'ready') return;
+    if (this.#isClosing || this.#client.status !== 'ready') return;
     const isFirst = !this.#hasChanged;
     this.#isUp = true;
     this.#hasChanged = true;
     if (!isFirst) this.#onChange('back');
+  }
+
+  /** After a command that failed. */
+  #fail(error: unknown): void {
+    this.#lose(this.#explain(error));
+    // Where the server changes, nothing that failed is trusted to be the one that takes writes; elsewhere one that says
+    // itself that it is not: the address may lead to the new one.
+    if (this.#primary.changes || (error instanceof Error && error.message.startsWith('READONLY'))) this.#connectAnew();
+  }
+
+  #explain(error: unknown): unknown {
+    if (this.#primary.changes || !(error instanceof Error) || !error.message.startsWith('MOVED')) return error;
+    return new Error('it is a node of a Redis Cluster, which REDIS_URL names with redis+cluster://', { cause: error });
+  }
+
+  #connectAnew(): void {
+    // Once for each connection, however many commands have failed on it; in other states there is none to give up.
+    if (this.#isClosing || !['connect', 'ready'].includes(this.#client.status)) return;
+    this.#isClosing = true;
+    this.#client.disconnect(true);
+  }
+
+  #takeReason(): unknown {
+    const reason = this.#reason ?? new Error('the connection was closed');
+    this.#reason = undefined;
+    return reason;
   }
 
   #lose(error: unknown): void {
@@ -170,26 +230,6 @@ export class RedisLink {
     this.#isUp = false;
     this.#hasChanged = true;
     this.#onChange('lost', error);
-  }
-}
-
-/**
- * Bounds the wait for a reply. Replies that have come by the time the bound is noticed count: when this process was busy,
- * timers run before what has arrived meanwhile is read, and that is no fault of Redis.
- */
-async function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeUp = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      setImmediate(() => {
-        reject(new Error(`no reply within ${timeoutMs} ms`));
-      });
-    }, timeoutMs);
-  });
-  try {
-    return await Promise.race([reply, timeUp]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

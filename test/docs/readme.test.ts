@@ -8,7 +8,7 @@ import { SETTINGS } from '../../src/config.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/keys/caller-cache.js';
 import { FailedAttempts } from '../../src/limits/failed-attempts.js';
-import { createMetrics } from '../../src/metrics.js';
+import { combineWorkers, createMetrics } from '../../src/metrics.js';
 import { runProgram } from '../support/program.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -74,7 +74,8 @@ describe('README', () => {
       failedAttempts: new FailedAttempts(),
       cache: new CallerCache(),
     });
-    const names = (await metrics.snapshot()).map(({ name }) => name).filter((name) => name.startsWith('catalog_'));
+    const text = (await metrics.text()) + (await combineWorkers().text());
+    const names = [...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name);
     const listed = rowsAfter(readme, 'Metrics').flatMap(([name = '']) => name.match(/catalog_\w+/g) ?? []);
     assert.deepEqual(listed.sort(), names.sort());
   });

@@ -70,6 +70,8 @@ describe('catalog import', () => {
       packageRoot: '',
       pid: 0,
       signal: new AbortController().signal,
+      link: undefined,
+      fork: () => assert.fail(),
       clientKey: () => '',
       config: () => assert.fail(),
       withDatabase: (use) => use(catalogue.db),

@@ -82,6 +82,33 @@ describe('the times at which keys were last used', () => {
     assert.equal(await lastUsed(prefix), '2026-11-20T12:00:00.789000Z');
   });
 
+  it('are written by many processes at once, which used the same keys in different orders', async () => {
+    // So many that PostgreSQL looks each used one up, in the order that it was given.
+    const { rows: keys } = await database.db.raw<{ rows: { id: number }[] }>(
+      `insert into api_keys (prefix, hash, developer_id, plan_id)
+       select 'svc_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), ?, 'free' from generate_series(1, 20000) as n
+       returning id`,
+      [developerId],
+    );
+    await database.db.raw('analyze api_keys');
+    const ids = keys.slice(0, 300).map(({ id }) => id);
+    for (let round = 0; round < 10; round += 1) {
+      const counts = await Promise.all(
+        [ids, ids.toReversed(), ids, ids.toReversed()].map((order, process) => {
+          const times = new LastUsed();
+          for (const id of order) times.touch(id, new Date(LATE.getTime() + round * 10 + process));
+          return times.flush(database.db);
+        }),
+      );
+      assert.deepEqual(counts, [300, 300, 300, 300]);
+    }
+    const { rows } = await database.db.raw<{ rows: { at: string }[] }>(
+      'select distinct last_used_at as at from api_keys where id = any(?)',
+      [ids],
+    );
+    assert.deepEqual(rows, [{ at: '2026-11-20T12:00:00.882000Z' }]);
+  });
+
   it('are kept when they cannot be written, and do not replace later ones', async () => {
     const [a, b] = [await newKey(), await newKey()];
     const times = new LastUsed();

@@ -4,6 +4,7 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type KeyRecord } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { openTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 
@@ -96,4 +97,29 @@ export function tally(answers: readonly Answer[]): Readonly<Record<number, numbe
   const counts: Record<number, number> = {};
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
+}
+
+/** How often something is tried anew when a server has lost Redis meanwhile. */
+const ATTEMPTS = 4;
+
+/**
+ * Tries something that holds as long as the servers reach Redis in time. On a machine that is starved of processors one
+ * may lose it for a moment, and then rightly counts by itself: only then is it tried again.
+ */
+export async function whileRedisIsThere(
+  servers: () => readonly ServerProcess[],
+  attempt: () => Promise<void>,
+): Promise<void> {
+  const said = (what: string): number =>
+    servers().reduce((sum, { output }) => sum + output.stdout.split(`"msg":"redis ${what}`).length - 1, 0);
+  for (let left = ATTEMPTS - 1; ; left -= 1) {
+    await eventually('every server has Redis', () => said('lost') === said('back'));
+    const before = said('lost');
+    try {
+      await attempt();
+      return;
+    } catch (error) {
+      if (left === 0 || said('lost') === before) throw error;
+    }
+  }
 }

@@ -4,7 +4,16 @@ import { Redis } from 'ioredis';
 import { createKey } from '../../src/keys/keys.js';
 import { eventually } from '../support/eventually.js';
 import { startServer } from '../support/program.js';
-import { ask, newKey, newPlan, startDeployment, tally, type Answer, type Deployment } from './deployment.js';
+import {
+  ask,
+  newKey,
+  newPlan,
+  startDeployment,
+  tally,
+  whileRedisIsThere,
+  type Answer,
+  type Deployment,
+} from './deployment.js';
 
 describe('limits over three server processes', () => {
   let deployment: Deployment;
@@ -32,6 +41,11 @@ describe('limits over three server processes', () => {
     );
   }
 
+  /** A test of what holds while Redis is there. */
+  function exactly(title: string, attempt: () => Promise<void>): void {
+    it(title, () => whileRedisIsThere(() => deployment.servers, attempt));
+  }
+
   function print(what: string, answers: readonly Answer[]): void {
     console.log(`      ${what}: ${JSON.stringify(tally(answers))}`);
   }
@@ -40,7 +54,7 @@ describe('limits over three server processes', () => {
     ['minute', 100, 100_000, 0],
     ['day', 100_000, 100, 1],
   ] as const) {
-    it(`serve exactly 100 of 1,000 requests at once on a plan of 100 a ${quota}`, async () => {
+    exactly(`serve exactly 100 of 1,000 requests at once on a plan of 100 a ${quota}`, async () => {
       const { key } = await newKey(deployment.db, await newPlan(deployment.db, quota, perMinute, perDay));
       const answers = await storm(1_000, key);
       print(`100 a ${quota}, 1,000 at once`, answers);
@@ -58,7 +72,7 @@ describe('limits over three server processes', () => {
     });
   }
 
-  it('count the keys of one developer together, and developers apart', async () => {
+  exactly('count the keys of one developer together, and developers apart', async () => {
     const plan = await newPlan(deployment.db, 'together', 100, 100_000);
     const one = await newKey(deployment.db, plan);
     const second = await createKey(deployment.db, { developerId: one.developerId, planId: plan });
@@ -71,7 +85,7 @@ describe('limits over three server processes', () => {
     assert.deepEqual(tally(others), { 200: 100, 429: 200 });
   });
 
-  it('hold at the edge of the window, and serve a client that waited', async () => {
+  exactly('hold at the edge of the window, and serve a client that waited', async () => {
     const { key, developerId } = await newKey(deployment.db, await newPlan(deployment.db, 'edge', 100, 100_000));
     assert.deepEqual(tally(await storm(130, key)), { 200: 100, 429: 30 });
     // The window's end comes near, and no request stops coming.
@@ -93,7 +107,7 @@ describe('limits over three server processes', () => {
     assert.deepEqual([served?.status, served?.remaining[0]], [200, 99]);
   });
 
-  it('hold through the restart of a server', async () => {
+  exactly('hold through the restart of a server', async () => {
     const { key } = await newKey(deployment.db, await newPlan(deployment.db, 'restart', 100, 100_000));
     const before = await storm(30, key);
     await deployment.servers[0]?.stop('SIGKILL');

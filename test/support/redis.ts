@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from './eventually.js';
@@ -11,6 +11,7 @@ import { temporaryFolder } from './temporary-folder.js';
 export interface TestRedis {
   /** The same after a restart. */
   readonly url: string;
+  readonly port: number;
   /** Kills it, as a power failure would. */
   kill(): Promise<void>;
   /** Freezes it: connections stay, and new ones are accepted by the system, but nothing answers. */
@@ -22,13 +23,33 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
+/** How a server is to be, other than usual. */
+export interface TestRedisOptions {
+  /** Directives of redis.conf. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** The configuration of a Sentinel: it is one then, and none of the usual directives is set. */
+  readonly sentinel?: string;
+}
+
+/** How to kill each server that was started. */
+const running = new Set<() => void>();
+
+function killAll(): void {
+  for (const kill of running) kill();
+}
+
 /** Starts a Redis server on a free port. */
-export async function startRedis(): Promise<TestRedis> {
+export async function startRedis({ settings = {}, sentinel }: TestRedisOptions = {}): Promise<TestRedis> {
   const program = findRedisProgram() ?? installRedis(() => undefined);
   const folder = await temporaryFolder();
   const port = await freePort();
-  let child = await start(program, folder, port);
-  process.once('exit', () => child.kill('SIGKILL'));
+  const args =
+    sentinel === undefined
+      ? directives({ ...USUAL, port: String(port), dir: folder, ...settings })
+      : [await sentinelFile(folder, port, sentinel), '--sentinel'];
+  let child = await start(program, folder, port, args);
+  if (running.size === 0) process.once('exit', killAll);
+  running.add(() => child.kill('SIGKILL'));
 
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -40,29 +61,34 @@ export async function startRedis(): Promise<TestRedis> {
 
   return {
     url: `redis://127.0.0.1:${port}`,
+    port,
     kill: () => end('SIGKILL'),
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
     async restart({ empty } = { empty: false }) {
       await end('SIGKILL');
       if (empty) await rm(join(folder, 'appendonlydir'), { recursive: true, force: true });
-      child = await start(program, folder, port);
+      child = await start(program, folder, port, args);
     },
     stop: () => end('SIGTERM'),
   };
 }
 
 /** What is written is in the system's hands before it is answered, so that a kill loses nothing. */
-async function start(program: string, folder: string, port: number): Promise<ChildProcess> {
-  const args = Object.entries({
-    port: String(port),
-    bind: '127.0.0.1',
-    dir: folder,
-    logfile: 'log',
-    save: '',
-    appendonly: 'yes',
-    appendfsync: 'everysec',
-  }).flatMap(([name, value]) => [`--${name}`, value]);
+const USUAL = { bind: '127.0.0.1', logfile: 'log', save: '', appendonly: 'yes', appendfsync: 'everysec' };
+
+function directives(settings: Readonly<Record<string, string>>): string[] {
+  return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+}
+
+/** A Sentinel writes what it learns into its file. */
+async function sentinelFile(folder: string, port: number, text: string): Promise<string> {
+  const file = join(folder, 'sentinel.conf');
+  await writeFile(file, `bind 127.0.0.1\nport ${port}\ndir "${folder}"\nlogfile log\n${text}`);
+  return file;
+}
+
+async function start(program: string, folder: string, port: number, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(program, args, { stdio: 'ignore' });
   const isOver = (): boolean => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
   child.once('error', () => undefined); // pid tells
@@ -77,13 +103,14 @@ async function answers(port: number): Promise<boolean> {
     await once(socket, 'connect');
     socket.write('PING\r\n');
     const [reply] = (await once(socket, 'data')) as [Buffer];
-    return reply.toString() === '+PONG\r\n';
+    return /^(?:\+PONG|-NOAUTH)/.test(reply.toString());
   } finally {
     socket.destroy();
   }
 }
 
-async function freePort(): Promise<number> {
+/** @returns a port that was free a moment ago */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

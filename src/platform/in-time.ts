@@ -1,0 +1,22 @@
+/**
+ * Bounds the wait for a reply. Replies that have come by the time the bound is noticed count: when this process was busy,
+ * timers run before what has arrived meanwhile is read, and that is no fault of whoever replied.
+ *
+ * @param timeoutMs - in milliseconds
+ * @throws Error when there is no reply by then; what is still under way is left to itself
+ */
+export async function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeUp = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      setImmediate(() => {
+        reject(new Error(`no reply within ${timeoutMs} ms`));
+      });
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([reply, timeUp]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { runProgram, type Outcome } from '../support/program.js';
+import { findRedisProgram } from '../support/redis-program.js';
+import { freePort, startRedis, type TestRedis } from '../support/redis.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { newKey } from '../shared/deployment.js';
+
+const PASSWORD = 'p@ss/w:rd?#%';
+const SENTINEL_PASSWORD = 's&t=1';
+
+describe('Redis behind TLS, with a certificate of a private authority and passwords', () => {
+  const servers: TestRedis[] = [];
+  let database: OpenTestDatabase;
+  let developer: string;
+  let certificate: string;
+  /** Where each kind listens with TLS. */
+  const ports = { server: 0, cluster: 0, sentinel: 0 };
+
+  before(async function () {
+    if (!canTls()) {
+      console.log('      skipped: openssl is missing, or the Redis server was built without TLS');
+      this.skip();
+    }
+    database = await openTestDatabase();
+    developer = String((await newKey(database.db, 'free')).developerId);
+    const folder = await temporaryFolder();
+    certificate = join(folder, 'certificate.pem');
+    const key = join(folder, 'key.pem');
+    execFileSync(
+      'openssl',
+      [
+        ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=test'],
+        ...['-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', certificate],
+      ],
+      { stdio: 'ignore' },
+    );
+    for (const kind of ['server', 'cluster', 'sentinel'] as const) ports[kind] = await freePort();
+    const tls = (port: number): Record<string, string> => ({
+      'tls-port': String(port),
+      'tls-cert-file': certificate,
+      'tls-key-file': key,
+      'tls-ca-cert-file': certificate,
+      'tls-auth-clients': 'no',
+    });
+    servers.push(await startRedis({ settings: { ...tls(ports.server), requirepass: PASSWORD } }));
+    const cluster = await startRedis({
+      settings: {
+        ...tls(ports.cluster),
+        requirepass: PASSWORD,
+        'cluster-enabled': 'yes',
+        'tls-cluster': 'yes',
+        'cluster-port': String(await freePort()),
+      },
+    });
+    servers.push(cluster);
+    const client = new Redis(cluster.port, { password: PASSWORD });
+    await client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383').finally(() => client.disconnect());
+    servers.push(
+      await startRedis({
+        sentinel: [
+          ...Object.entries(tls(ports.sentinel)).map(([name, value]) => `${name} "${value}"`),
+          'tls-replication yes',
+          `requirepass "${SENTINEL_PASSWORD}"`,
+          `sentinel monitor mymaster 127.0.0.1 ${ports.server} 1`,
+          `sentinel auth-pass mymaster "${PASSWORD}"`,
+        ].join('\n'),
+      }),
+    );
+  });
+
+  after(async () => {
+    for (const server of servers) await server.stop();
+    await database.close();
+  });
+
+  function usage(url: string, environment: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+    return runProgram(['usage', '--developer', developer], {
+      DATABASE_URL: database.url,
+      REDIS_URL: url,
+      ...environment,
+    });
+  }
+
+  for (const [what, address] of [
+    ['one server', (host: string, credentials: string) => `rediss://${credentials}@${host}:${ports.server}`],
+    ['a Cluster', (host: string, credentials: string) => `rediss+cluster://${credentials}@${host}:${ports.cluster}`],
+    [
+      'Sentinels',
+      (host: string, credentials: string) =>
+        `rediss+sentinel://${credentials}@${host}:${ports.sentinel}/mymaster` +
+        `?sentinel_password=${encodeURIComponent(SENTINEL_PASSWORD)}`,
+    ],
+  ] as const) {
+    it(`is used where it is ${what}, once the authority is trusted, and not before`, async () => {
+      const credentials = `default:${encodeURIComponent(PASSWORD)}`;
+      const trusting = { NODE_EXTRA_CA_CERTS: certificate };
+      const { code, stderr } = await usage(address('127.0.0.1', credentials), trusting);
+      assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+      for (const [url, environment, reason] of [
+        [address('127.0.0.1', credentials), {}, /self-signed certificate/],
+        [address('localhost', credentials), trusting, /does not match certificate's altnames/],
+        [address('127.0.0.1', ':wr0ng'), trusting, /WRONGPASS/],
+      ] as const) {
+        const refused = await usage(url, environment);
+        assert.equal(refused.code, 1);
+        assert.match(refused.stderr, /^catalog: The Redis named by REDIS_URL cannot be reached \(/);
+        assert.match(refused.stderr, reason);
+        assert.doesNotMatch(refused.stderr, /wr0ng|p@ss|p%40ss|s&t/);
+      }
+    });
+  }
+});
+
+function canTls(): boolean {
+  const program = findRedisProgram();
+  if (program === undefined || spawnSync('openssl', ['version']).status !== 0) return false;
+  // It ends at once in either case: for want of a certificate, or because it does not know the setting.
+  const { stderr } = spawnSync(program, ['--port', '0', '--tls-port', '1'], { encoding: 'utf8' });
+  return !stderr.includes('Bad directive');
+}

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import pg from 'pg';
+import { eventually } from '../support/eventually.js';
+import { runProgram, startServer } from '../support/program.js';
+import { send } from '../support/request.js';
+import { linesOf, startSurroundings, workersOf, type Surroundings } from './workers.js';
+
+describe('a server with workers', () => {
+  let surroundings: Surroundings;
+  let environment: Readonly<Record<string, string>>;
+
+  before(async () => {
+    surroundings = await startSurroundings();
+    environment = { ...surroundings.environment, WORKERS: '2' };
+  });
+
+  after(() => surroundings.stop());
+
+  it('refuses to count limits in each process', async () => {
+    const { DATABASE_URL = '' } = environment;
+    assert.deepEqual(await runProgram(['serve'], { DATABASE_URL, WORKERS: '2' }), {
+      code: 1,
+      stdout: '',
+      stderr:
+        'catalog: These settings cannot be used:\n' +
+        '  WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan\n',
+    });
+  });
+
+  it('says once, and as one process does, why it cannot start', async () => {
+    const server = await startServer(environment);
+    const { port } = new URL(server.url);
+    const taken = await runProgram(['serve'], { ...environment, PORT: port });
+    assert.deepEqual(taken, {
+      code: 1,
+      stdout: '',
+      stderr: `catalog: Cannot listen on HOST 127.0.0.1, PORT ${port}: the port is in use. Stop what uses it, or set PORT to another one.\n`,
+    });
+    assert.deepEqual(await runProgram(['serve'], { ...environment, PORT: port, WORKERS: '1' }), taken);
+    assert.equal((await server.stop()).code, 0);
+  });
+
+  it('replaces workers that die again and again after growing pauses, until they live', async () => {
+    const { pathname } = new URL(surroundings.database.url);
+    const name = pathname.slice(1);
+    const server = await startServer(environment);
+    const [survivor = 0, victim = 0] = workersOf(server);
+    const admin = new pg.Client({ connectionString: surroundings.database.url.replace(name, 'postgres') });
+    await admin.connect();
+    // Who is connected stays so. A worker that starts now cannot.
+    await admin.query(`alter database ${name} allow_connections false`);
+    process.kill(victim, 'SIGKILL');
+    const pauses = await eventually('several have died', () => {
+      const deaths = linesOf(server, 'worker ended').filter(({ signal }) => signal === null);
+      return deaths.length >= 4 && deaths.map(({ restart_in_ms: pause }) => pause ?? 0);
+    });
+    await admin.query(`alter database ${name} allow_connections true`);
+    await admin.end();
+    // Each twice the one before. The first depends on how long the killed one had lived.
+    const [first = 0] = pauses.filter((pause) => pause > 0);
+    assert.ok(first === 100 || first === 200, String(first));
+    const doubled = pauses.filter((pause) => pause > 0).map((_, i) => first * 2 ** i);
+    assert.deepEqual(
+      pauses.filter((pause) => pause > 0),
+      doubled,
+    );
+    const [death] = linesOf(server, 'worker ended').filter(({ signal }) => signal === null);
+    assert.match(
+      death?.reason ?? '',
+      /^The database named by DATABASE_URL cannot be reached: .*not currently accepting/,
+    );
+
+    await eventually('it has its workers again', () => workersOf(server).length === 2);
+    assert.ok(workersOf(server).includes(survivor));
+    assert.equal((await send(server.url, '/readyz')).status, 200);
+    const { code, stderr } = await server.stop();
+    assert.deepEqual([code, stderr], [0, '']);
+  });
+});
