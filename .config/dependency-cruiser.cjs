@@ -10,7 +10,7 @@ const levels = [
   { name: 'api', path: '^src/api/' },
   { name: 'http', path: '^src/(http/|app[.]ts$)' },
   { name: 'follower', path: '^src/follower/' },
-  { name: 'programs', path: '^src/(commands/|(service|workers|cli)[.]ts$)' },
+  { name: 'programs', path: '^src/(commands/|(service|workers|metrics|cli)[.]ts$)' },
 ];
 
 // One domain may use another only by a line here.

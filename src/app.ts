@@ -9,12 +9,13 @@ import { authenticate, type AuthenticationParts } from './http/authenticate.js';
 import { respondConditionally } from './http/conditional.js';
 import { ignoreContent } from './http/content.js';
 import { Deadline } from './http/deadline.js';
+import type { RequestMetrics } from './http/metrics.js';
 import { operationalRoutes } from './http/operational.js';
 import { createDispatch } from './http/operations.js';
 import { respondWithProblem, toProblem } from './http/problem-response.js';
 import { rateLimitExceeded, rateLimitFields } from './http/rate-limit-fields.js';
 import { chooseRequestId } from './http/request-id.js';
-import { logWhenDone } from './http/request-log.js';
+import { recordWhenDone } from './http/request-log.js';
 import { originForm, requireHost } from './http/request-target.js';
 import { callerOf, type RequestContext } from './http/state.js';
 import type { LastUsed } from './keys/last-used.js';
@@ -35,6 +36,7 @@ export interface AppParts {
   readonly health: Health;
   readonly databaseCheck: DatabaseCheck;
   readonly log: Logger;
+  readonly requestMetrics: RequestMetrics;
   /** The clock of this process, in microseconds since 1970. */
   readonly now: () => Micros;
   /** Whether the service is shutting down: it still answers, but a balancer should send it nothing more. */
@@ -66,7 +68,7 @@ export async function createApp(parts: AppParts): Promise<Koa> {
     log.warn({ request_id: ctx.state.requestId, err: error }, 'connection failed');
   });
 
-  // Every request gets an id, a line in the log, and an answer that is in the contract.
+  // Every request gets an id, a line in the log, a count, and an answer that is in the contract.
   app.use(async (ctx: RequestContext, next) => {
     ctx.req.url = originForm(ctx.req.url ?? '');
     ctx.state.requestId = chooseRequestId(ctx.req.headers['x-request-id']);
@@ -74,7 +76,7 @@ export async function createApp(parts: AppParts): Promise<Koa> {
     ctx.state.search = new URLSearchParams(ctx.querystring.replaceAll('+', '%2B'));
     ctx.state.deadline = new Deadline(REQUEST_DEADLINE_MS);
     ctx.set('X-Request-Id', ctx.state.requestId);
-    logWhenDone(log, ctx);
+    recordWhenDone(log, parts.requestMetrics, ctx);
     try {
       await next();
     } catch (error) {

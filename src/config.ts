@@ -37,6 +37,11 @@ export const SETTINGS = [
   },
   { name: 'WORKERS', default: '1', description: 'server processes on the one port; more than one need REDIS_URL' },
   { name: 'DATA_DIR', default: '.data in the checkout', description: 'folder of the embedded PostgreSQL' },
+  {
+    name: 'METRICS_ADDRESS',
+    default: '127.0.0.1:9464',
+    description: 'address of /metrics for Prometheus, host:port; port 0 for any free one; off for none',
+  },
   { name: 'LOG_LEVEL', default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' },
 ] as const satisfies readonly Setting[];
 
@@ -61,8 +66,20 @@ export interface Config {
   readonly workers: number;
   /** Undefined for the place that the embedded PostgreSQL chooses. */
   readonly dataDir: string | undefined;
+  /** Undefined for none. */
+  readonly metricsAddress: MetricsAddress | undefined;
   readonly logLevel: LogLevel;
 }
+
+/** Where metrics are served. */
+interface MetricsAddress {
+  readonly host: string;
+  readonly port: number;
+  /** Whether it was asked for; the default is a place that one can do without. */
+  readonly isRequired: boolean;
+}
+
+const DEFAULT_METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
 
 /** Settings that cannot be used, all of them in one message. */
 export class ConfigError extends Error {
@@ -98,6 +115,7 @@ export function readConfig(environment: Environment): Config {
     trustedProxies: setting('TRUST_PROXY', 0, proxies),
     workers: setting('WORKERS', 1, wholeNumber(1, 128)),
     dataDir: setting<string | undefined>('DATA_DIR', undefined, String),
+    metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', DEFAULT_METRICS_ADDRESS, metricsAddress),
     logLevel: setting('LOG_LEVEL', 'info', logLevel),
   };
   if (config.databaseReadUrl !== undefined && config.databaseUrl === undefined) {
@@ -156,6 +174,16 @@ function proxies(text: string): number | Complaint {
   return /^[1-9]$/.test(text)
     ? Number(text)
     : new Complaint(`must be off, or the number of your proxies, 1 to 9, not ${JSON.stringify(text)}`);
+}
+
+/** `host:port`, `[address]:port` for IPv6, `:port` for the default host, or `off`. */
+function metricsAddress(text: string): MetricsAddress | undefined | Complaint {
+  if (text === 'off') return undefined;
+  const [, ipv6, host, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))?:(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits ?? NaN);
+  return port <= 65_535
+    ? { host: ipv6 ?? host ?? DEFAULT_METRICS_ADDRESS.host, port, isRequired: true }
+    : new Complaint(`must be off, or host:port such as 127.0.0.1:9464 or [::1]:9464, not ${JSON.stringify(text)}`);
 }
 
 function logLevel(text: string): LogLevel | Complaint {

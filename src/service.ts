@@ -4,17 +4,20 @@ import type { Logger } from 'pino';
 import { createApp } from './app.js';
 import { systemClock } from './catalog/timestamps.js';
 import type { Config } from './config.js';
-import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen } from './http/server.js';
+import type { MetricsServer } from './http/metrics-server.js';
+import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from './http/server.js';
 import { admitFromDatabase } from './keys/admission.js';
 import { LastUsed } from './keys/last-used.js';
 import { DatabaseLookups } from './keys/lookups.js';
 import { openSharedAdmission, type SharedAdmission } from './keys/shared-admission.js';
 import { FailedAttempts } from './limits/failed-attempts.js';
 import { PlanLimiter } from './limits/plan-limiter.js';
+import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
 import { DatabaseCheck } from './platform/database-check.js';
 import { isDatabaseUnavailable, openDatabase } from './platform/database.js';
 import { Health } from './platform/health.js';
+import type { Metrics } from './platform/metrics.js';
 import { readFrom, ReplicaReader } from './platform/replica.js';
 
 /** How often the times at which keys were last used are written down, in milliseconds. */
@@ -52,6 +55,8 @@ export interface ServeOptions {
 export interface RunningService {
   /** Where it can be reached from this machine. */
   readonly url: string;
+  /** Where its metrics are to be had; undefined for nowhere. */
+  readonly metricsUrl: string | undefined;
   /** Migrations that were applied at the start. */
   readonly applied: readonly string[];
   /**
@@ -61,12 +66,17 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
+/** A server that is this process alone. */
+export interface ServiceProcess extends RunningService {
+  readonly metrics: Metrics;
+}
+
 /**
  * Starts the service: database, application, HTTP server.
  *
  * @throws OperatorError when the database or the address cannot be had; nothing is left running then
  */
-export async function serve(options: ServeOptions): Promise<RunningService> {
+export async function serve(options: ServeOptions): Promise<ServiceProcess> {
   const database = await connect(options);
   try {
     await options.prepare?.(database);
@@ -95,7 +105,7 @@ export function connect({ config, log, packageRoot, pid, migrate }: ServeOptions
   });
 }
 
-async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<RunningService> {
+async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<ServiceProcess> {
   const { db } = database;
   const health = new Health(log, [
     'database',
@@ -107,32 +117,50 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
   // Lookups of suspect keys leave half of the connections to everybody else.
   const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
   const shared = config.redisUrl === undefined ? undefined : await share(config.redisUrl, lookups, health, database);
+  const limiter = new PlanLimiter();
+  const failedAttempts = new FailedAttempts(shared?.redis);
   const lastUsed = new LastUsed();
+  const { metrics, requestMetrics } = await createMetrics({
+    packageRoot,
+    pools: { primary: db, ...(replica && { replica: replica.pool }) },
+    health,
+    decisions: shared?.limiter.decisions ?? { process: limiter.decisions },
+    failedAttempts,
+    cache: shared?.cache,
+  });
   let stopping: Promise<void> | undefined;
   const app = await createApp({
     contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
     read: replica?.reader.read ?? readFrom(db),
     authentication: {
-      admit: shared?.admit ?? admitFromDatabase(lookups, new PlanLimiter()),
-      failedAttempts: new FailedAttempts(shared?.redis),
+      admit: shared?.admit ?? admitFromDatabase(lookups, limiter),
+      failedAttempts,
       trustedProxies: config.trustedProxies,
     },
     lastUsed,
     health,
     databaseCheck,
     log,
+    requestMetrics,
     now: systemClock,
     isStopping: () => stopping !== undefined,
   });
   const server = createHttpServer(app.callback(), DEFAULT_SERVER_LIMITS, ({ requestId, problem }) => {
+    requestMetrics.reject(problem.status);
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
-  const port = await listen(server, config.host, config.port).catch(async (error: unknown) => {
+  let metricsServer: MetricsServer | undefined;
+  let port: number;
+  try {
+    metricsServer = await openMetrics(config.metricsAddress, metrics, log);
+    port = await listen(server, config.host, config.port);
+  } catch (error) {
+    await metricsServer?.close();
     await shared?.close();
     throw error;
-  });
-  const url = `http://${reachableHost(config.host)}:${String(port)}`;
+  }
+  const url = urlOf(config.host, port);
 
   async function flush(): Promise<void> {
     try {
@@ -152,13 +180,20 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     log.info('stopping');
     timers.forEach(clearInterval);
     await close(server, SHUTDOWN_GRACE_MS);
+    await metricsServer?.close();
     await flush();
     await shared?.close();
     await replica?.pool.destroy();
     await database.close();
     log.info('stopped');
   }
-  return { url, applied: database.applied, stop: () => (stopping ??= stop()) };
+  return {
+    url,
+    metricsUrl: metricsServer?.url,
+    metrics,
+    applied: database.applied,
+    stop: () => (stopping ??= stop()),
+  };
 }
 
 function openReplica(config: Config, health: Health, primary: Knex): { pool: Knex; reader: ReplicaReader } | undefined {
@@ -190,10 +225,4 @@ function share(
       health.note(helper, state, error);
     },
   });
-}
-
-/** The address to name in a URL: a wildcard is no address that one can call. */
-function reachableHost(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
-  return host.includes(':') ? `[${host}]` : host;
 }

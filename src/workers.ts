@@ -1,4 +1,6 @@
 import type { Worker } from 'node:cluster';
+import type { MetricsServer } from './http/metrics-server.js';
+import { combineWorkers, openMetrics } from './metrics.js';
 import { Supervisor } from './platform/workers/supervisor.js';
 import { connect, type RunningService, type ServeOptions } from './service.js';
 
@@ -13,22 +15,32 @@ import { connect, type RunningService, type ServeOptions } from './service.js';
 export async function serveWithWorkers(options: ServeOptions, fork: () => Worker): Promise<RunningService> {
   const { config, log } = options;
   const database = await connect(options);
-  const supervisor = new Supervisor({ count: config.workers, fork, log });
+  const metrics = combineWorkers();
+  let metricsServer: MetricsServer | undefined;
+  const supervisor = new Supervisor({
+    count: config.workers,
+    fork,
+    onStarted: (worker) => metrics.add(worker),
+    log,
+  });
   let stopping: Promise<void> | undefined;
 
   async function stop(): Promise<void> {
     log.info('stopping');
     await supervisor.stop();
+    await metricsServer?.close();
     await database.close();
     log.info('stopped');
   }
 
   try {
     await options.prepare?.(database);
+    metricsServer = await openMetrics(config.metricsAddress, metrics, log);
     const url = await supervisor.start();
-    return { url, applied: database.applied, stop: () => (stopping ??= stop()) };
+    return { url, metricsUrl: metricsServer?.url, applied: database.applied, stop: () => (stopping ??= stop()) };
   } catch (error) {
     await supervisor.stop();
+    await metricsServer?.close();
     await database.close();
     throw error;
   }

@@ -11,6 +11,7 @@ const DEFAULTS = {
   trustedProxies: 0,
   workers: 1,
   dataDir: undefined,
+  metricsAddress: { host: '127.0.0.1', port: 9464, isRequired: false },
   logLevel: 'info',
 };
 
@@ -44,6 +45,7 @@ describe('settings', () => {
       TRUST_PROXY: '2',
       WORKERS: '128',
       DATA_DIR: './some where',
+      METRICS_ADDRESS: ' 0.0.0.0:0 ',
       LOG_LEVEL: 'silent',
     });
     assert.deepEqual(config, {
@@ -56,6 +58,7 @@ describe('settings', () => {
       trustedProxies: 2,
       workers: 128,
       dataDir: './some where',
+      metricsAddress: { host: '0.0.0.0', port: 0, isRequired: true },
       logLevel: 'silent',
     });
     assert.ok(Object.isFrozen(config));
@@ -121,6 +124,23 @@ describe('settings', () => {
     ],
     ['TRUST_PROXY', ['off', '1', '9'], ['0', '10', 'on', 'true', '-1', '1.5', '10.0.0.1']],
     [
+      'METRICS_ADDRESS',
+      ['off', ':0', ':9464', '[::1]:9464', 'localhost:1', '10.0.0.1:65535', '127.0.0.1:9464'],
+      [
+        'on',
+        '9464',
+        '::1:9464',
+        '[::1]',
+        '127.0.0.1',
+        '127.0.0.1:',
+        'h:65536',
+        'h:x',
+        'http://h:1',
+        'a b:1',
+        'h:1/metrics',
+      ],
+    ],
+    [
       'LOG_LEVEL',
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
       ['Info', 'verbose', '30', 'toString', '__proto__'],
@@ -135,6 +155,14 @@ describe('settings', () => {
       }
     });
   }
+
+  it('tell the parts of METRICS_ADDRESS', () => {
+    const read = (text: string) => readConfig({ METRICS_ADDRESS: text }).metricsAddress;
+    assert.equal(read('off'), undefined);
+    assert.deepEqual(read('127.0.0.1:9464'), { host: '127.0.0.1', port: 9464, isRequired: true });
+    assert.deepEqual(read('[::1]:1'), { host: '::1', port: 1, isRequired: true });
+    assert.deepEqual(read(':0'), { host: '127.0.0.1', port: 0, isRequired: true });
+  });
 
   it('never repeat a password', () => {
     for (const url of ['postgre://u:hunter2@h/d', 'u:hunter2@h/d', 'postgres://u:hunter2@h:port/d', 'hunter2']) {

@@ -29,15 +29,19 @@ export const registerServe: RegisterCommand = (program, context) => {
       const log = createLog(config.logLevel, stdout);
       if (link) {
         const service = await serve({
-          config,
+          // The primary serves the metrics of all.
+          config: { ...config, metricsAddress: undefined },
           log: log.child({ worker: link.id, pid }),
           packageRoot,
           pid,
           migrate: false,
         });
+        link.offerMetrics(() => service.metrics.snapshot());
         link.listening(service.url);
         await aborted(signal);
         await service.stop();
+        // What was counted since it was last asked for.
+        await link.tellMetrics();
         return;
       }
       let demoKey: string | undefined;
@@ -52,7 +56,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         },
       };
       const service = config.workers === 1 ? await serve(options) : await serveWithWorkers(options, fork);
-      log.info({ url: service.url, applied_migrations: service.applied }, 'listening');
+      log.info({ url: service.url, metrics_url: service.metricsUrl, applied_migrations: service.applied }, 'listening');
       if (demo) welcome(stdout, service.url, demoKey);
       await aborted(signal);
       await service.stop();

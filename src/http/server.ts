@@ -72,18 +72,29 @@ export function createHttpServer(
 /**
  * Starts to listen.
  *
+ * @param setting - the setting that names both host and port; for the message, where it cannot be had
  * @returns the port, which was chosen by the system where 0 was asked for
  * @throws OperatorError when the address cannot be had
  */
-export async function listen(server: Server, host: string, port: number): Promise<number> {
+export async function listen(server: Server, host: string, port: number, setting?: string): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(new OperatorError(`Cannot listen on HOST ${host}, PORT ${String(port)}: ${explain(error)}`));
+      const address = setting === undefined ? `HOST ${host}, PORT ${port}` : `${setting} ${authority(host, port)}`;
+      reject(new OperatorError(`Cannot listen on ${address}: ${explain(error, setting)}`));
     });
     server.listen(port, host, resolve);
   });
   const address = server.address();
   return typeof address === 'object' && address !== null ? address.port : port;
+}
+
+/** Where a server that listens can be reached from this machine. A wildcard is no address that one can call. */
+export function urlOf(host: string, port: number): string {
+  return `http://${authority(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}`;
+}
+
+function authority(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /**
@@ -104,15 +115,15 @@ export async function close(server: Server, graceMs: number): Promise<void> {
   clearTimeout(cut);
 }
 
-function explain(error: NodeJS.ErrnoException): string {
+function explain(error: NodeJS.ErrnoException, setting?: string): string {
   switch (error.code) {
     case 'EADDRINUSE':
-      return 'the port is in use. Stop what uses it, or set PORT to another one.';
+      return `the port is in use. Stop what uses it, or set ${setting ?? 'PORT'} to another one.`;
     case 'EACCES':
-      return 'this user may not use the port. Set PORT to 1024 or more.';
+      return `this user may not use the port. Set ${setting ?? 'PORT'} to 1024 or more.`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return 'this machine does not have the address. Set HOST to one that it has.';
+      return `this machine does not have the address. Set ${setting ?? 'HOST'} to one that it has.`;
     default:
       return error.message;
   }

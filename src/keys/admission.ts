@@ -77,9 +77,13 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
       const reading = underway.get(hash);
       if (reading !== undefined) await reading;
       const cached = cache.get(hash);
-      if (cached === undefined) break;
+      if (cached === undefined) {
+        cache.lookups.miss += 1;
+        break;
+      }
       const { caller, epoch } = cached;
       const decision = await limiter.consumeIf({ key: EPOCH_KEY, value: epoch }, caller.developerId, caller.plan);
+      cache.lookups[decision === undefined ? 'stale' : 'hit'] += 1;
       if (decision !== undefined) return { caller, decision };
       cache.end(epoch);
     }

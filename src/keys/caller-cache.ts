@@ -27,6 +27,18 @@ export class CallerCache {
   #isOpen = false;
   /** Counts what made all earlier records void, so that one that was being read meanwhile is not kept. */
   #generation = 0;
+  /** How lookups went since the process began. Stale: there was a record, but its epoch could not be confirmed. */
+  readonly lookups = { hit: 0, miss: 0, stale: 0 };
+
+  /** How many records it holds. */
+  get size(): number {
+    return this.#records.size;
+  }
+
+  /** Whether it keeps records at all. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
 
   get(hash: string): CachedCaller | undefined {
     const caller = this.#records.get(hash);

@@ -27,6 +27,8 @@ export interface SharedAdmissionParts {
 export interface SharedAdmission {
   readonly admit: Admit;
   readonly redis: RedisLink;
+  readonly limiter: RedisLimiter;
+  readonly cache: CallerCache;
   close(): Promise<void>;
 }
 
@@ -60,10 +62,13 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
       parts.onChange('announcements', 'lost', error);
     },
   });
+  const limiter = new RedisLimiter(redis);
   await Promise.all([redis.settled().then(beginEpoch), announcements.start()]);
   return {
-    admit: admitFromCache({ lookups: parts.lookups, redis, limiter: new RedisLimiter(redis), cache }),
+    admit: admitFromCache({ lookups: parts.lookups, redis, limiter, cache }),
     redis,
+    limiter,
+    cache,
     async close() {
       await announcements.stop();
       redis.close();

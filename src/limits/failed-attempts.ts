@@ -23,6 +23,8 @@ export class FailedAttempts {
   readonly #policy: FailurePolicy;
   readonly #memory: RateLimiterAbstract;
   readonly #shared: { readonly redis: RedisLink; readonly limiter: RateLimiterAbstract } | undefined;
+  /** How many keys failed since the process began, and how many of those were over the limit. */
+  readonly counts = { failed: 0, overLimit: 0 };
   /** Until when an address is over the limit, on the clock of `performance.now()`. Spares further counting. */
   readonly #overUntil = new LRUCache<string, number>({ max: MAX_ADDRESSES });
 
@@ -47,6 +49,7 @@ export class FailedAttempts {
    * @returns undefined within the limit; over it, where the address stands
    */
   async count(address: string): Promise<Standing | undefined> {
+    this.counts.failed += 1;
     let ms = this.#msOver(address);
     if (ms <= 0) {
       const { consumedPoints, msBeforeNext } = await this.#consume(address);
@@ -54,6 +57,7 @@ export class FailedAttempts {
       ms = Math.max(1, msBeforeNext);
       this.#overUntil.set(address, performance.now() + ms);
     }
+    this.counts.overLimit += 1;
     return { name: 'failures', ...this.#policy, remaining: 0, resetSeconds: Math.ceil(ms / 1000) };
   }
 

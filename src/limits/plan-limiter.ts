@@ -1,6 +1,7 @@
 import { RateLimiterMemory, type RateLimiterAbstract, type RateLimiterRes } from 'rate-limiter-flexible';
 import type { Plan } from './plans.js';
 import {
+  DecisionCounts,
   exhausted,
   QUOTA_NAMES,
   toQuota,
@@ -30,6 +31,8 @@ export class PlanLimiter implements Limiter {
       duration: WINDOW_SECONDS[name],
     }),
   }));
+  /** What was decided here. */
+  readonly decisions = new DecisionCounts();
   #previous: Promise<unknown> = Promise.resolve();
 
   consume(developerId: number, plan: Plan): Promise<LimitDecision> {
@@ -44,11 +47,11 @@ export class PlanLimiter implements Limiter {
       toQuota(name, plan, toCount(await counter.get(key))),
     );
     const violated = exhausted(found);
-    if (violated.length > 0) return { quotas: found, violated };
+    if (violated.length > 0) return this.decisions.count({ quotas: found, violated });
     const quotas = await this.#forEachCounter(async (name, counter) =>
       toQuota(name, plan, toCount(await counter.consume(key))),
     );
-    return { quotas, violated };
+    return this.decisions.count({ quotas, violated });
   }
 
   #forEachCounter<T>(act: (name: QuotaName, counter: RateLimiterAbstract) => Promise<T>): Promise<T[]> {

@@ -35,6 +35,19 @@ export interface Limiter {
   consume(developerId: number, plan: Plan): Promise<LimitDecision>;
 }
 
+/** How many requests were decided each way since the process began. */
+export class DecisionCounts {
+  served = 0;
+  refused = 0;
+
+  /** Counts a decision, and hands it on. */
+  count(decision: LimitDecision): LimitDecision {
+    if (decision.violated.length === 0) this.served += 1;
+    else this.refused += 1;
+    return decision;
+  }
+}
+
 /** A counter as it was read; undefined where nothing was counted in this window yet. */
 export type Count = { readonly requests: number; readonly msLeft: number } | undefined;
 

@@ -2,6 +2,7 @@ import { ifAvailable, redisKey, type RedisLink } from '../platform/redis.js';
 import { PlanLimiter } from './plan-limiter.js';
 import type { Plan } from './plans.js';
 import {
+  DecisionCounts,
   exhausted,
   QUOTA_NAMES,
   toQuota,
@@ -63,10 +64,16 @@ interface Scripted {
 export class RedisLimiter implements Limiter {
   readonly #redis: RedisLink;
   readonly #whileLost = new PlanLimiter();
+  readonly #decisions = new DecisionCounts();
 
   constructor(redis: RedisLink) {
     this.#redis = redis;
     redis.client.defineCommand('catalogCharge', { lua: CHARGE, numberOfKeys: 1 + QUOTA_NAMES.length });
+  }
+
+  /** What was decided, by where it was counted. */
+  get decisions(): { readonly redis: DecisionCounts; readonly process: DecisionCounts } {
+    return { redis: this.#decisions, process: this.#whileLost.decisions };
   }
 
   async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
@@ -100,7 +107,7 @@ export class RedisLimiter implements Limiter {
     const quotas = QUOTA_NAMES.map((name, i) =>
       toQuota(name, plan, { requests: numbers[2 * i] ?? 0, msLeft: numbers[2 * i + 1] ?? 0 }),
     );
-    return { quotas, violated: outcome === 'refused' ? exhausted(quotas) : [] };
+    return this.#decisions.count({ quotas, violated: outcome === 'refused' ? exhausted(quotas) : [] });
   }
 }
 

@@ -75,6 +75,34 @@ function isFree(connection: pg.Client & { readonly readyForQuery?: boolean }): b
   return connection.readyForQuery !== false;
 }
 
+/** What a pool is doing, in connections and in those that wait for one. */
+export interface PoolState {
+  readonly used: number;
+  readonly idle: number;
+  readonly waiting: number;
+  readonly max: number;
+}
+
+/** Looks at a pool of {@link openDatabase}. */
+export function poolState(db: Knex): PoolState {
+  // There is none any more once it is closed.
+  const { pool } = db.client as { pool?: Pool };
+  return {
+    used: pool?.numUsed() ?? 0,
+    idle: pool?.numFree() ?? 0,
+    waiting: pool?.numPendingAcquires() ?? 0,
+    max: pool?.max ?? 0,
+  };
+}
+
+/** The part of Knex's pool (the package tarn) that its types leave out. */
+interface Pool {
+  readonly max: number;
+  numUsed(): number;
+  numFree(): number;
+  numPendingAcquires(): number;
+}
+
 /** Opens one connection apart from any pool, for what keeps a connection to itself. The caller closes it. */
 export async function openConnection<Address extends Knex.PgConnectionConfig>(
   options: Omit<DatabaseOptions<Address>, 'poolSize'>,

@@ -2,9 +2,15 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import pino from 'pino';
 import { prepareDemo } from '../../src/commands/demo.js';
 import { SETTINGS } from '../../src/config.js';
 import { ERROR_CODES } from '../../src/errors.js';
+import { CallerCache } from '../../src/keys/caller-cache.js';
+import { FailedAttempts } from '../../src/limits/failed-attempts.js';
+import { combineWorkers, createMetrics } from '../../src/metrics.js';
+import { Health } from '../../src/platform/health.js';
 import { runProgram } from '../support/program.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -59,6 +65,21 @@ describe('README', () => {
       rowsAfter(readme, 'Settings').map(([name, fallback]) => [name, fallback]),
       SETTINGS.map(({ name, default: fallback }) => [name, fallback]),
     );
+  });
+
+  it('lists every metric of the service, and no other', async () => {
+    const { metrics } = await createMetrics({
+      packageRoot: fileURLToPath(ROOT),
+      pools: {},
+      health: new Health(pino({ enabled: false }), []),
+      decisions: {},
+      failedAttempts: new FailedAttempts(),
+      cache: new CallerCache(),
+    });
+    const text = (await metrics.text()) + (await combineWorkers().text());
+    const names = [...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name);
+    const listed = rowsAfter(readme, 'Metrics').flatMap(([name = '']) => name.match(/catalog_\w+/g) ?? []);
+    assert.deepEqual(listed.sort(), names.sort());
   });
 
   it('names only commands and options that there are', async () => {

@@ -123,9 +123,12 @@ async function openUnbounded({ redisUrl, lookups }: SharedAdmissionParts): Promi
   const redis = new RedisLink(redisUrl, () => undefined, NO_BOUND_MS);
   await redis.settled();
   const cache = new CallerCache();
+  const limiter = new RedisLimiter(redis);
   return {
     redis,
-    admit: admitFromCache({ lookups, redis, limiter: new RedisLimiter(redis), cache }),
+    limiter,
+    cache,
+    admit: admitFromCache({ lookups, redis, limiter, cache }),
     close: async () => redis.close(),
   };
 }

@@ -321,9 +321,12 @@ async function openCareless({ redisUrl, lookups }: SharedAdmissionParts): Promis
   await redis.settled();
   const cache = new CallerCache();
   cache.open();
+  const limiter = new CarelessLimiter(redis);
   return {
     redis,
-    admit: admitFromCache({ lookups, redis, limiter: new CarelessLimiter(redis), cache }),
+    limiter,
+    cache,
+    admit: admitFromCache({ lookups, redis, limiter, cache }),
     close: async () => redis.close(),
   };
 }

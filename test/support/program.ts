@@ -63,9 +63,9 @@ export interface ServerProcess extends RunningProgram {
   stop(signal?: NodeJS.Signals): Promise<Outcome>;
 }
 
-/** Starts `catalog serve` on a free port and waits until it listens. */
+/** Starts `catalog serve` on a free port and waits until it listens. It serves no metrics unless told to. */
 export async function startServer(environment: Environment, flags: readonly string[] = []): Promise<ServerProcess> {
-  const program = startProgram(['serve', ...flags], { PORT: '0', ...environment });
+  const program = startProgram(['serve', ...flags], { PORT: '0', METRICS_ADDRESS: 'off', ...environment });
   const url = await Promise.race([
     eventually('the server listens', () => /"url":"([^"]+)"/.exec(program.output.stdout)?.[1], START_TIMEOUT_MS),
     program.ended.then(({ stderr }) => Promise.reject(new Error(`the server ended: ${stderr}`))),

@@ -7,6 +7,7 @@ import { createApp } from '../../src/app.js';
 import { systemClock, type Micros } from '../../src/catalog/timestamps.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import type { AuthenticationParts } from '../../src/http/authenticate.js';
+import { RequestMetrics } from '../../src/http/metrics.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, type ServerLimits } from '../../src/http/server.js';
 import { createKey, type KeyRecord } from '../../src/keys/keys.js';
 import { admitFromDatabase } from '../../src/keys/admission.js';
@@ -22,6 +23,7 @@ import { PlanLimiter } from '../../src/limits/plan-limiter.js';
 import { DatabaseCheck } from '../../src/platform/database-check.js';
 import { openConnection, openDatabase } from '../../src/platform/database.js';
 import { Health } from '../../src/platform/health.js';
+import { Metrics } from '../../src/platform/metrics.js';
 import { readFrom } from '../../src/platform/replica.js';
 import { createLog } from '../../src/platform/log.js';
 import { createTestDatabase } from './postgres.js';
@@ -180,6 +182,7 @@ async function serveApp(
     health,
     databaseCheck: new DatabaseCheck(db, health),
     log,
+    requestMetrics: new RequestMetrics(new Metrics(), []),
     now: options.now ?? systemClock,
     isStopping: options.isStopping ?? (() => false),
   });

@@ -1,3 +1,5 @@
+import type { MetricsSnapshot } from '../metrics.js';
+
 /** How often a worker says that it is alive, in milliseconds. */
 export const BEAT_INTERVAL_MS = 1_000;
 
@@ -5,12 +7,14 @@ export const BEAT_INTERVAL_MS = 1_000;
 export type Report =
   | { readonly kind: 'beat' }
   | { readonly kind: 'listening'; readonly url: string }
+  | { readonly kind: 'metrics'; readonly snapshot: MetricsSnapshot }
   /** It ends, and this is why, in the words for the operator. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 /** What the primary tells a worker. */
 export interface Order {
-  readonly kind: 'stop';
+  /** Measure: tell your metrics. */
+  readonly kind: 'stop' | 'measure';
 }
 
 /** Node and other packages send messages over the same channel: those without this mark are theirs, and left alone. */
@@ -26,4 +30,9 @@ export function unseal(message: unknown): Report | Order | undefined {
   return typeof message === 'object' && message !== null && MARK in message
     ? (message[MARK] as Report | Order)
     : undefined;
+}
+
+/** Tells what a worker says from what it is told. */
+export function isReport(content: Report | Order): content is Report {
+  return content.kind !== 'stop' && content.kind !== 'measure';
 }

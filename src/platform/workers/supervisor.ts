@@ -19,6 +19,8 @@ export interface SupervisorOptions {
   readonly count: number;
   /** Starts a worker process. */
   readonly fork: () => Worker;
+  /** Told of each worker that was started. */
+  readonly onStarted: (worker: WatchedWorker) => void;
   readonly log: Logger;
 }
 
@@ -106,6 +108,7 @@ export class Supervisor {
     }
     const name = { worker: worker.id, pid: worker.pid };
     this.#workers.add(worker);
+    this.#options.onStarted(worker);
     let hasListened = false;
     void worker.listening.then((url) => {
       hasListened = true;

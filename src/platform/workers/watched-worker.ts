@@ -1,6 +1,8 @@
 import type { Worker } from 'node:cluster';
 import { closeConnectionInTransit } from './connection-in-transit.js';
-import { BEAT_INTERVAL_MS, seal, unseal, type Order, type Report } from './protocol.js';
+import type { MetricsMember } from '../combined-metrics.js';
+import type { MetricsSnapshot } from '../metrics.js';
+import { BEAT_INTERVAL_MS, isReport, seal, unseal, type Order, type Report } from './protocol.js';
 
 /**
  * So many beats in a row may be missing, before the worker has said its first word and after: a process that starts on a
@@ -18,7 +20,7 @@ export interface Ending {
 }
 
 /** A worker process, as the primary sees it. */
-export class WatchedWorker {
+export class WatchedWorker implements MetricsMember {
   readonly id: number;
   readonly pid: number | undefined;
   /** Resolves to its URL once it serves. Never does if it ends before. */
@@ -30,6 +32,9 @@ export class WatchedWorker {
   #reason: string | undefined;
   #missing = 0;
   #patience: number = MISSING_BEATS.starting;
+  #lastMetrics: MetricsSnapshot = [];
+  /** Those who wait for its metrics. */
+  #onMetrics: (() => void)[] = [];
 
   /** @param onHang - called before it is killed because it hangs */
   constructor(worker: Worker, onHang: () => void) {
@@ -39,7 +44,7 @@ export class WatchedWorker {
     this.listening = new Promise((resolve) => {
       worker.on('message', (message: unknown) => {
         const report = unseal(message);
-        if (!report || report.kind === 'stop') return;
+        if (!report || !isReport(report)) return;
         this.#hear(report);
         if (report.kind === 'listening') resolve(report.url);
       });
@@ -70,6 +75,17 @@ export class WatchedWorker {
     this.#order({ kind: 'stop' });
   }
 
+  get lastMetrics(): MetricsSnapshot {
+    return this.#lastMetrics;
+  }
+
+  askForMetrics(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onMetrics.push(resolve);
+      this.#order({ kind: 'measure' });
+    });
+  }
+
   /** Ends it at once. */
   kill(): void {
     // Not worker.kill(), which waits for a worker that hangs.
@@ -79,6 +95,10 @@ export class WatchedWorker {
   #hear(report: Report): void {
     this.#missing = 0;
     this.#patience = MISSING_BEATS.started;
+    if (report.kind === 'metrics') {
+      this.#lastMetrics = report.snapshot;
+      for (const resolve of this.#onMetrics.splice(0)) resolve();
+    }
     if (report.kind === 'failed') this.#reason = report.reason;
     // What it was told before its first word may not have been heard.
     if (this.#isStopping) this.#order({ kind: 'stop' });

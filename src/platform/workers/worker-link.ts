@@ -1,4 +1,5 @@
 import type { Worker } from 'node:cluster';
+import type { MetricsSnapshot } from '../metrics.js';
 import { BEAT_INTERVAL_MS, seal, unseal, type Report } from './protocol.js';
 
 /** In a worker process: the connection to the primary, which started it and watches it. */
@@ -7,6 +8,7 @@ export class WorkerLink {
   readonly id: number;
   readonly #worker: Worker;
   readonly #beating: NodeJS.Timeout;
+  #measure = (): Promise<MetricsSnapshot> => Promise.resolve([]);
 
   /**
    * @param worker - `cluster.worker`
@@ -16,7 +18,9 @@ export class WorkerLink {
     this.id = worker.id;
     this.#worker = worker;
     worker.on('message', (message: unknown) => {
-      if (unseal(message)?.kind === 'stop') onStop();
+      const order = unseal(message)?.kind;
+      if (order === 'stop') onStop();
+      if (order === 'measure') void this.tellMetrics();
     });
     worker.once('disconnect', () => {
       // Unless told that this was meant, Node.js would end the process right here, with requests in flight.
@@ -25,6 +29,16 @@ export class WorkerLink {
     });
     this.#beating = setInterval(() => this.#report({ kind: 'beat' }), BEAT_INTERVAL_MS).unref();
     this.#report({ kind: 'beat' });
+  }
+
+  /** From now on answers with metrics, when the primary asks for them. */
+  offerMetrics(measure: () => Promise<MetricsSnapshot>): void {
+    this.#measure = measure;
+  }
+
+  /** Tells the metrics as they are now. */
+  async tellMetrics(): Promise<void> {
+    this.#report({ kind: 'metrics', snapshot: await this.#measure() });
   }
 
   /** Tells that requests are served. @param url - where */

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { text as readText } from 'node:stream/consumers';
+import { eventually } from '../support/eventually.js';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { runProgram, startServer } from '../support/program.js';
+import { send } from '../support/request.js';
+import { metricsUrlOf, scrape } from './exposition.js';
+
+describe('the address of metrics', () => {
+  let database: TestDatabase;
+
+  before(async () => {
+    database = await createTestDatabase();
+  });
+
+  after(() => database.drop());
+
+  /** Takes a port, as another program would, while something is done. */
+  async function whileTaken<T>(port: number, act: (port: number) => Promise<T>): Promise<T> {
+    const other = createServer((_request, response) => response.end('other'));
+    const listening = once(other, 'listening');
+    // One that somebody else has taken is taken all the same.
+    other.listen(port, '127.0.0.1').on('error', (error: NodeJS.ErrnoException) => {
+      assert.equal(error.code, 'EADDRINUSE');
+      other.emit('listening');
+    });
+    await listening;
+    try {
+      return await act(port === 0 ? (other.address() as AddressInfo).port : port);
+    } finally {
+      other.close();
+      other.closeAllConnections();
+    }
+  }
+
+  it('is said in the log, answers to nothing but /metrics, and ends with the server', async () => {
+    const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '127.0.0.1:0' });
+    const url = metricsUrlOf(server);
+    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+    const { origin } = new URL(url);
+    await scrape(url);
+    assert.equal((await send(origin, '/metrics?name[]=x')).status, 200);
+
+    const head = await send(origin, '/metrics', { method: 'HEAD' });
+    assert.equal(head.status, 200);
+    assert.equal(head.text, '');
+    assert.ok(Number(head.headers['content-length']) > 1_000);
+
+    for (const path of ['/', '/metrics/', '/Metrics', '/api/v1/me', '/livez', '//metrics', '/%6detrics']) {
+      const { status, text } = await send(origin, path);
+      assert.deepEqual([path, status, text], [path, 404, 'There is only /metrics here.\n']);
+    }
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+      const { status, headers } = await send(origin, '/metrics', { method, body: 'x' });
+      assert.deepEqual([status, headers.allow, headers.connection], [405, 'GET, HEAD', 'close']);
+    }
+    // The API's own address has none.
+    assert.equal((await send(server.url, '/metrics')).status, 404);
+
+    const malformed = connect(Number(new URL(url).port), '127.0.0.1');
+    malformed.end('nonsense\r\n\r\n');
+    assert.match(await readText(malformed), /^HTTP\/1\.1 400 /);
+
+    // Connections that hang hold nothing up: not those who scrape, and not the end.
+    const hanging = Array.from({ length: 40 }, () => connect(Number(new URL(url).port), '127.0.0.1'));
+    for (const socket of hanging) socket.on('error', () => undefined).write('GET /metrics HTTP/1.1\r\n');
+    await eventually('they are cut off', async () => scrape(url));
+    const { code, stdout } = await server.stop();
+    assert.equal(code, 0);
+    assert.match(stdout, /"msg":"stopped"}\n$/);
+    await assert.rejects(send(origin, '/metrics'), { code: 'ECONNREFUSED' });
+    for (const socket of hanging) socket.destroy();
+  });
+
+  it('may be one of IPv6', async function () {
+    const probe = createServer().listen(0, '::1');
+    const hasIpv6 = await Promise.race([
+      once(probe, 'listening').then(() => true),
+      once(probe, 'error').then(() => false),
+    ]);
+    probe.close();
+    if (!hasIpv6) this.skip();
+    const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '[::1]:0' });
+    const url = metricsUrlOf(server);
+    assert.match(url, /^http:\/\/\[::1\]:\d+\/metrics$/);
+    assert.equal((await fetch(url)).status, 200);
+    assert.equal((await server.stop()).code, 0);
+  });
+
+  it('that was asked for and is taken refuses the start in one line', async () => {
+    await whileTaken(0, async (port) => {
+      const { code, stdout, stderr } = await runProgram(['serve'], {
+        DATABASE_URL: database.url,
+        PORT: '0',
+        METRICS_ADDRESS: `127.0.0.1:${port}`,
+      });
+      assert.equal(code, 1);
+      assert.equal(
+        stderr,
+        `catalog: Cannot listen on METRICS_ADDRESS 127.0.0.1:${port}: the port is in use. Stop what uses it, or set METRICS_ADDRESS to another one.\n`,
+      );
+      assert.doesNotMatch(stdout, /listening/);
+    });
+    const { code, stderr } = await runProgram(['serve'], {
+      DATABASE_URL: database.url,
+      PORT: '0',
+      METRICS_ADDRESS: '192.0.2.1:9464',
+    });
+    assert.deepEqual(
+      [code, stderr],
+      [
+        1,
+        'catalog: Cannot listen on METRICS_ADDRESS 192.0.2.1:9464: this machine does not have the address. Set METRICS_ADDRESS to one that it has.\n',
+      ],
+    );
+  });
+
+  it('that is the default and taken is done without, with one warning, and with "off" none', async () => {
+    await whileTaken(9464, async () => {
+      // An empty setting is one that is not set.
+      const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '' });
+      assert.equal((await send(server.url, '/livez')).status, 200);
+      const { code, stdout, stderr } = await server.stop();
+      assert.equal(code, 0);
+      assert.equal(stderr, '');
+      const warnings = stdout.split('\n').filter((line) => line.includes('"level":40'));
+      assert.equal(warnings.length, 1);
+      assert.equal(
+        (JSON.parse(warnings[0] ?? '') as { msg: string }).msg,
+        'no metrics are served (METRICS_ADDRESS=off for none, and no warning): Cannot listen on METRICS_ADDRESS 127.0.0.1:9464: the port is in use. Stop what uses it, or set METRICS_ADDRESS to another one.',
+      );
+      assert.doesNotMatch(stdout, /metrics_url/);
+
+      const silent = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: 'off' });
+      assert.equal((await silent.stop()).code, 0);
+      assert.doesNotMatch(silent.output.stdout, /metrics|"level":40/);
+    });
+  });
+});

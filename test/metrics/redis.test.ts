@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { Redis } from 'ioredis';
+import { newKey, newPlan } from '../shared/deployment.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { send } from '../support/request.js';
+import { nonZero, startMeasuredServer, type MeasuredServer, type Scrape } from './exposition.js';
+
+describe('metrics with Redis and a replica', () => {
+  let database: OpenTestDatabase;
+  let redis: TestRedis;
+  let server: MeasuredServer;
+  let key: string;
+
+  before(async () => {
+    database = await openTestDatabase();
+    redis = await startRedis();
+    ({ key } = await newKey(database.db, await newPlan(database.db, 'roomy', 1_000, 10_000)));
+    server = await startMeasuredServer({
+      DATABASE_URL: database.url,
+      // Nobody is there: it is lost with the first query.
+      DATABASE_READ_URL: 'postgres://nobody@127.0.0.1:1/nothing',
+      REDIS_URL: redis.url,
+    });
+  });
+
+  after(async () => {
+    await server.stop();
+    await redis.stop();
+    await database.close();
+  });
+
+  async function ask(path: string, times = 1, apiKey = key): Promise<void> {
+    for (let i = 0; i < times; i += 1) {
+      const { status } = await send(server.url, `/api/v1${path}`, { headers: { 'x-api-key': apiKey } });
+      assert.equal(status, apiKey === key ? 200 : 429);
+    }
+  }
+
+  /** What of the state of the service there is to see. */
+  function stateOf(scrape: Scrape): Record<string, number> {
+    return Object.fromEntries(
+      [...scrape.series].filter(([name]) =>
+        /^catalog_(?:component_up|rate_limit_decisions_total|caller_cache_\w+)(?:\{|$)/.test(name),
+      ),
+    );
+  }
+
+  const up = (component: string): string => `catalog_component_up{component="${component}"}`;
+  const decided = (where: string, outcome: string): string =>
+    `catalog_rate_limit_decisions_total{counted_in="${where}",outcome="${outcome}"}`;
+  const looked = (result: string): string => `catalog_caller_cache_lookups_total{result="${result}"}`;
+
+  it('tell how the cache and the limits do', async () => {
+    await ask('/me', 10);
+    const { key: small } = await newKey(database.db, await newPlan(database.db, 'none', 1, 1));
+    assert.equal((await send(server.url, '/api/v1/me', { headers: { 'x-api-key': small } })).status, 200);
+    await ask('/me', 3, small);
+    const state = stateOf(await server.scrape());
+    // The database announced the new plan and key, and what was cached before went.
+    const { [looked('miss')]: misses = 0, [looked('hit')]: hits = 0, [looked('stale')]: stale = 0, ...others } = state;
+    assert.deepEqual(others, {
+      [up('database')]: 1,
+      [up('redis')]: 1,
+      [up('announcements')]: 1,
+      [up('replica')]: 1,
+      [decided('redis', 'served')]: 11,
+      [decided('redis', 'refused')]: 3,
+      [decided('process', 'served')]: 0,
+      [decided('process', 'refused')]: 0,
+      catalog_caller_cache_records: others.catalog_caller_cache_records,
+      catalog_caller_cache_open: 1,
+    });
+    assert.equal(hits + misses, 14);
+    assert.ok(hits >= 9 && misses >= 2, JSON.stringify({ hits, misses }));
+    assert.equal(stale, 0);
+  });
+
+  it('tell a record of another epoch from one that is used', async () => {
+    await eventually('the key is cached', async () => {
+      const hits = async (): Promise<number> => (await server.scrape()).series.get(looked('hit')) ?? 0;
+      const before = await hits();
+      await ask('/me');
+      return (await hits()) === before + 1;
+    });
+    const before = stateOf(await server.scrape());
+    assert.ok((before.catalog_caller_cache_records ?? 0) >= 1);
+    const direct = new Redis(redis.url);
+    await direct.set('{catalog}:epoch', 'another');
+    direct.disconnect();
+    await ask('/me', 3);
+    const after = stateOf(await server.scrape());
+    assert.deepEqual(
+      ['stale', 'miss', 'hit'].map((result) => (after[looked(result)] ?? 0) - (before[looked(result)] ?? 0)),
+      [1, 1, 2],
+    );
+    assert.equal(after.catalog_caller_cache_records, 1);
+  });
+
+  it('tell that the replica is lost', async () => {
+    await ask('/stats');
+    assert.equal((await server.scrape()).series.get(up('replica')), 0);
+    const pools = [...(await server.scrape()).series.keys()].filter((name) => name.startsWith('catalog_database_'));
+    assert.equal(pools.filter((name) => name.includes('pool="replica"')).length, 4);
+    assert.equal(pools.length, 8);
+  });
+
+  it('tell that Redis is lost, that limits are counted in the process, and that it is back', async () => {
+    const before = stateOf(await server.scrape());
+    await redis.kill();
+    await eventually('the loss is seen', async () => (await server.scrape()).series.get(up('redis')) === 0);
+    await ask('/me', 4);
+    const during = stateOf(await server.scrape());
+    assert.equal(during[decided('process', 'served')], 4);
+    assert.equal(during[decided('redis', 'served')], before[decided('redis', 'served')]);
+    assert.equal(during.catalog_caller_cache_records, 0);
+    assert.equal(during[up('announcements')], 1);
+
+    await redis.restart();
+    await eventually('it is back', async () => (await server.scrape()).series.get(up('redis')) === 1);
+    await ask('/me', 3);
+    const after = await server.scrape();
+    assert.deepEqual(nonZero(after, 'catalog_rate_limit_decisions_total'), {
+      [decided('redis', 'served')]: (before[decided('redis', 'served')] ?? 0) + 3,
+      [decided('redis', 'refused')]: before[decided('redis', 'refused')],
+      [decided('process', 'served')]: 4,
+    });
+  });
+});
