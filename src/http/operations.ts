@@ -6,6 +6,7 @@ import { parseSince } from '../catalog/since.js';
 import type { Answer, OperationId } from '../contract.js';
 import { Problem } from '../errors.js';
 import type { Caller } from '../keys/callers.js';
+import { prepareRouting } from './routing.js';
 
 /** An authenticated request, before anyone knows which operation it is for. */
 export interface UnroutedRequest {
@@ -74,7 +75,7 @@ export async function createDispatch(contract: Document, dependencies: Dependenc
     ),
   });
   await backend.init();
-  rememberOperations(backend);
+  prepareRouting(backend.router);
 
   return (request) => {
     requireDecodable(request);
@@ -104,14 +105,6 @@ function operationHandlers(dependencies: Dependencies): Record<string, (...args:
         }),
     ]),
   );
-}
-
-/** The router makes its list of operations anew several times a request. It never changes: made once, it is kept. */
-function rememberOperations({ router }: OpenAPIBackend): void {
-  const operations = router.getOperations();
-  const byId = new Map(operations.map((operation) => [operation.operationId, operation]));
-  router.getOperations = () => operations;
-  router.getOperation = (operationId) => byId.get(operationId);
 }
 
 /** Malformed percent-encoding, which decodeURIComponent answers with a URIError, is the client's mistake. */

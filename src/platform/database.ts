@@ -147,8 +147,13 @@ function getTypeParser(oid: number, format?: string): (value: string) => unknown
   return PARSERS.get(oid) ?? (pg.types.getTypeParser as GetTypeParser)(oid, format);
 }
 
+/** Of `2026-11-20 23:40:05.123456+00`, which nearly all are; PostgreSQL leaves out trailing zeros. */
+const FULL_LENGTH = 29;
+
 /** Reads what PostgreSQL writes in a session that speaks UTC and ISO, `2026-11-20 23:40:05.12+00`. */
 function toRfc3339(text: string): string {
+  // A page of the feed has 200 of them: this form is only cut into pieces.
+  if (text.length === FULL_LENGTH && text[10] === ' ') return `${text.slice(0, 10)}T${text.slice(11, 26)}Z`;
   const [date = '', time = ''] = text.replace(/\+00$/, '').split(' ');
   const [seconds = '', fraction = ''] = time.split('.');
   return `${date}T${seconds}.${fraction.padEnd(6, '0')}Z`;
