@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Read } from '../platform/replica.js';
-import { newestStamp, readFeed, readQuietClock, type FeedEntry } from './feed.js';
+import { newestStamp, readFeed, readQuietClock, type FeedEntry, type FeedPage } from './feed.js';
 import { requireWithinWindow, WINDOW } from './since.js';
 import { fromRfc3339, MICROS_PER_SECOND, type Micros } from './timestamps.js';
 
@@ -47,8 +47,8 @@ export async function getChangesPage(db: Knex, read: Read, since: Micros, now: M
 
 /** A page after a position that is an entry's, or has entries after it; undefined for one past the newest entry. */
 async function usualPage(db: Knex, since: Micros): Promise<ChangesPage | undefined> {
-  const page = await freshPage(db, since);
-  if (page.entries.length > 0) return page;
+  const { followsEntry, ...page } = await freshPage(db, since);
+  if (followsEntry || page.entries.length > 0) return page;
   const newest = await newestStamp(db);
   return newest !== undefined && since <= newest ? page : undefined;
 }
@@ -83,10 +83,10 @@ function acceptable(position: Micros, now: Micros): Micros {
   return position > oldest ? position : oldest;
 }
 
-async function freshPage(db: Knex, since: Micros): Promise<ChangesPage> {
-  const { entries, hasMore } = await readFeed(db, since);
-  const last = entries.at(-1);
-  return { entries, hasMore, nextSince: last ? fromRfc3339(last.updated_at) : since };
+async function freshPage(db: Knex, since: Micros): Promise<ChangesPage & Pick<FeedPage, 'followsEntry'>> {
+  const page = await readFeed(db, since);
+  const last = page.entries.at(-1);
+  return { ...page, nextSince: last ? fromRfc3339(last.updated_at) : since };
 }
 
 /**

@@ -14,22 +14,38 @@ export interface FeedEntry {
 /** The most entries in one page. */
 const PAGE_SIZE = 200;
 
+/** One page of the feed. */
+export interface FeedPage {
+  readonly entries: readonly FeedEntry[];
+  readonly hasMore: boolean;
+  /** Whether an entry stands at the very position that the page was asked for after. */
+  readonly followsEntry: boolean;
+}
+
 /**
  * Reads one page of the feed: what changed after a position, oldest first.
  *
  * Complete without a lock, because writers commit in the order of their stamps (see the migration that makes the feed):
  * nothing can appear later at or before a stamp that was read.
  */
-export async function readFeed(db: Knex, since: Micros): Promise<{ entries: readonly FeedEntry[]; hasMore: boolean }> {
+export async function readFeed(db: Knex, since: Micros): Promise<FeedPage> {
+  const position = toRfc3339(since);
+  // From the position itself on: a follower's is an entry's, and to see it there spares a query for the newest stamp.
   // updated_at is selected as it is: an expression under that name would take its place in ORDER BY and cost the index.
   // The limit is part of the text, so that the plan made for any `since` knows it.
   const rows = await db('titles')
     .select<FeedEntry[]>('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
-    .where('updated_at', '>', toRfc3339(since))
+    .where('updated_at', '>=', position)
     .orderBy('updated_at')
-    .limit(PAGE_SIZE + 1, { skipBinding: true })
+    .limit(1 + PAGE_SIZE + 1, { skipBinding: true })
     .options({ name: 'read-feed' });
-  return { entries: rows.slice(0, PAGE_SIZE), hasMore: rows.length > PAGE_SIZE };
+  const followsEntry = rows[0]?.updated_at === position;
+  const first = followsEntry ? 1 : 0;
+  return {
+    entries: rows.slice(first, first + PAGE_SIZE),
+    hasMore: rows.length - first > PAGE_SIZE,
+    followsEntry,
+  };
 }
 
 /** @returns the newest stamp that is committed; undefined in an empty catalogue. No later commit stamps at or before it. */
