@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { eventually } from '../support/eventually.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram, type Outcome } from '../support/program.js';
 import { findRedisProgram } from '../support/redis-program.js';
@@ -58,7 +59,12 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
     });
     servers.push(cluster);
     const client = new Redis(cluster.port, { password: PASSWORD });
-    await client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383').finally(() => client.disconnect());
+    try {
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+      await eventually('the cluster is up', async () => (await client.cluster('INFO')).includes('cluster_state:ok'));
+    } finally {
+      client.disconnect();
+    }
     servers.push(
       await startRedis({
         sentinel: [
