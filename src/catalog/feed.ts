@@ -39,12 +39,11 @@ export async function readFeed(db: Knex, since: Micros): Promise<FeedPage> {
     .orderBy('updated_at')
     .limit(1 + PAGE_SIZE + 1, { skipBinding: true })
     .options({ name: 'read-feed' });
-  const followsEntry = rows[0]?.updated_at === position;
-  const first = followsEntry ? 1 : 0;
+  const after = rows.filter(({ updated_at: stamp }) => stamp !== position);
   return {
-    entries: rows.slice(first, first + PAGE_SIZE),
-    hasMore: rows.length - first > PAGE_SIZE,
-    followsEntry,
+    entries: after.slice(0, PAGE_SIZE),
+    hasMore: after.length > PAGE_SIZE,
+    followsEntry: after.length < rows.length,
   };
 }
 

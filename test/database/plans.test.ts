@@ -7,8 +7,8 @@ import { startService, type Statement, type TestService } from '../support/servi
 const TITLES = 60_000;
 const KEYS = 5_000;
 
-/** A page, and one more entry that tells whether there are others. */
-const MOST_ROWS = 201;
+/** A page, the entry that it follows, and one more that tells whether there are others. */
+const MOST_ROWS = 202;
 
 /** Tables of a handful of rows: to read them whole is the shortest way. */
 const SMALL_TABLES = ['plans', 'catalog_counts'];
@@ -123,15 +123,12 @@ describe('the plans of what a request asks of a large catalogue', () => {
     {
       what: 'the last page, of 200 entries and no more',
       path: async () => `/api/v1/changes?since=${await stampAt(1 - 200 / TITLES)}`,
-      queries: [{ ...page, rowsRead: 200 }],
+      queries: [{ ...page, rowsRead: 201 }],
     },
     {
       what: 'the empty tail',
       path: async () => `/api/v1/changes?since=${await stampAt(1)}`,
-      queries: [
-        { ...page, rowsRead: 0 },
-        { ...page, rowsRead: 1 },
-      ],
+      queries: [{ ...page, rowsRead: 1 }],
     },
     {
       what: 'a page of a position that is weeks old',
