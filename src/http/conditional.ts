@@ -16,7 +16,8 @@ const OPAQUE_TAG = /"[^"]*"/g;
  * one may be used only after asking whether it still holds.
  */
 export function respondConditionally(ctx: RequestContext, answer: unknown): void {
-  const body = JSON.stringify(answer);
+  // Encoded once: the tag, the length and the connection all need the bytes.
+  const body = Buffer.from(JSON.stringify(answer));
   ctx.status = 200;
   ctx.set('Content-Type', 'application/json');
   if (NEVER_STORED.has(ctx.state.operationId ?? '')) {

@@ -152,6 +152,7 @@ export class RedisLink {
   async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
     if (!this.#isUp) throw new RedisUnavailable('Redis is lost');
     try {
+      this.#gather();
       return await inTime(command(this.#client), this.#timeoutMs);
     } catch (error) {
       this.#fail(error);
@@ -189,6 +190,17 @@ export class RedisLink {
       )
       .finally(() => (this.#probing = undefined));
     await this.#probing;
+  }
+
+  /**
+   * Holds commands back until everything that has arrived by now is dealt with, and sends them together: requests that come
+   * at the same time share a system call.
+   */
+  #gather(): void {
+    const { stream } = this.#client;
+    if (stream.writableCorked > 0) return;
+    stream.cork();
+    setImmediate(() => stream.uncork());
   }
 
   #find(): void {
