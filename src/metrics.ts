@@ -119,7 +119,7 @@ function addCache(metrics: Metrics, cache: CallerCache): void {
     name: 'catalog_caller_cache_lookups_total',
     help: 'Lookups of keys in the cache; stale is a record whose epoch could not be confirmed.',
     labels: ['result'],
-    read: () => entries(cache.lookups, (result, value) => ({ labels: { result }, value })),
+    read: () => entries(cache.lookupCounts, (result, value) => ({ labels: { result }, value })),
   });
   metrics.readGauge({
     name: 'catalog_caller_cache_records',

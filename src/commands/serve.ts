@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import { SETTINGS } from '../config.js';
 import { createLog } from '../platform/log.js';
-import type { ServeOptions } from '../service.js';
+import type { RunningService, ServeOptions } from '../service.js';
 import type { RegisterCommand } from './context.js';
 import { prepareDemo } from './demo.js';
 import { printLine } from './output.js';
@@ -56,7 +56,15 @@ export const registerServe: RegisterCommand = (program, context) => {
           if (demo) demoKey = await prepareDemo(db, packageRoot);
         },
       };
-      const service = config.workers === 1 ? await serve(options) : await serveWithWorkers(options, fork);
+      let service: RunningService;
+      try {
+        service = config.workers === 1 ? await serve(options) : await serveWithWorkers(options, fork);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+        // A terminal tells the workers as well: those that end before they serve have not failed.
+        log.info({ err: error }, 'stopped before it could serve');
+        return;
+      }
       log.info({ url: service.url, metrics_url: service.metricsUrl, applied_migrations: service.applied }, 'listening');
       if (demo) welcome(stdout, service.url, demoKey);
       await aborted(signal);

@@ -36,7 +36,10 @@ export class Deadline {
     let timer: NodeJS.Timeout | undefined;
     const timeUp = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => {
-        reject(serviceUnavailable({ cause: new Error('the deadline of the request passed') }));
+        // What has come while this process stood still is read first.
+        setImmediate(() => {
+          reject(serviceUnavailable({ cause: new Error('the deadline of the request passed') }));
+        });
       }, this.#endsAt - performance.now());
     });
     try {

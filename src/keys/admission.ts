@@ -30,6 +30,12 @@ export function admitFromDatabase(lookups: Lookups, limiter: Limiter): Admit {
   };
 }
 
+/**
+ * Bound on all that one request waits for Redis, in milliseconds, when it has to ask several times: it leaves the database
+ * its time within the bound on the request.
+ */
+const REDIS_BUDGET_MS = 400;
+
 /** What admission from a cache works with. */
 export interface CachedAdmissionParts {
   readonly lookups: Lookups;
@@ -49,17 +55,22 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
   /** Records that are being read, by the hash of their key. */
   const underway = new Map<string, Promise<unknown>>();
 
-  async function readAndKeep(key: string, hash: string, isSuspect: boolean): Promise<Caller | undefined> {
+  async function readAndKeep(
+    key: string,
+    hash: string,
+    isSuspect: boolean,
+    until: number,
+  ): Promise<Caller | undefined> {
     // The epoch comes before the database: one that is read later could be newer than the record.
-    const epoch = await ifAvailable(readEpoch(redis));
+    const epoch = await ifAvailable(readEpoch(redis, until));
     const permit = epoch === undefined ? undefined : cache.permit(epoch);
     const caller = await lookups.find(key, isSuspect);
     if (caller !== undefined && permit !== undefined) cache.keep(permit, hash, caller);
     return caller;
   }
 
-  function read(key: string, hash: string, isSuspect: boolean): Promise<Caller | undefined> {
-    const reading = readAndKeep(key, hash, isSuspect);
+  function read(key: string, hash: string, isSuspect: boolean, until: number): Promise<Caller | undefined> {
+    const reading = readAndKeep(key, hash, isSuspect, until);
     // A suspect one may have to wait for its turn: it must not hold up those that need not.
     if (redis.isUp && !isSuspect && !underway.has(hash)) {
       const settled = reading.catch(ignore).finally(() => underway.delete(hash));
@@ -71,6 +82,7 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
   return async (key, isSuspect) => {
     if (!isWellFormedApiKey(key)) return undefined;
     const hash = hashApiKey(key).toString('base64');
+    const until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       // After each new epoch all keys in use are read again: once each, however many requests carry them. Where nothing is
       // under way, nothing is awaited: what follows must come before the next request looks.
@@ -78,17 +90,18 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
       if (reading !== undefined) await reading;
       const cached = cache.get(hash);
       if (cached === undefined) {
-        cache.lookups.miss += 1;
+        cache.lookupCounts.miss += 1;
         break;
       }
       const { caller, epoch } = cached;
-      const decision = await limiter.consumeIf({ key: EPOCH_KEY, value: epoch }, caller.developerId, caller.plan);
-      cache.lookups[decision === undefined ? 'stale' : 'hit'] += 1;
+      const condition = { key: EPOCH_KEY, value: epoch };
+      const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan, until);
+      cache.lookupCounts[decision === undefined ? 'stale' : 'hit'] += 1;
       if (decision !== undefined) return { caller, decision };
       cache.end(epoch);
     }
-    const caller = await read(key, hash, isSuspect);
-    return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
+    const caller = await read(key, hash, isSuspect, until);
+    return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan, until) };
   };
 }
 

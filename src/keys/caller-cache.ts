@@ -28,7 +28,7 @@ export class CallerCache {
   /** Counts what made all earlier records void, so that one that was being read meanwhile is not kept. */
   #generation = 0;
   /** How lookups went since the process began. Stale: there was a record, but its epoch could not be confirmed. */
-  readonly lookups = { hit: 0, miss: 0, stale: 0 };
+  readonly lookupCounts = { hit: 0, miss: 0, stale: 0 };
 
   /** How many records it holds. */
   get size(): number {

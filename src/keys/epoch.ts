@@ -19,14 +19,19 @@ export async function renewEpoch(redis: RedisLink): Promise<void> {
 
 /**
  * Reads the epoch. Where there is none, as in a Redis that was emptied, one is begun for those who ask later; it is not
- * trusted yet, since an absent token says nothing about what came before.
+ * trusted yet, since an absent token says nothing about what came before. One that is empty is none.
  *
+ * @param until - bound on it, on the clock of `performance.now()`
  * @returns undefined where there was none
  * @throws RedisUnavailable
  */
-export async function readEpoch(redis: RedisLink): Promise<string | undefined> {
-  const epoch = await redis.run((client) => client.get(EPOCH_KEY));
-  if (epoch !== null) return epoch;
-  await redis.run((client) => client.set(EPOCH_KEY, randomUUID(), 'NX'));
+export async function readEpoch(redis: RedisLink, until = Infinity): Promise<string | undefined> {
+  const epoch = await redis.run((client) => client.get(EPOCH_KEY), until);
+  if (epoch !== null && epoch !== '') return epoch;
+  const token = randomUUID();
+  await redis.run(
+    (client) => (epoch === null ? client.set(EPOCH_KEY, token, 'NX') : client.set(EPOCH_KEY, token)),
+    until,
+  );
   return undefined;
 }

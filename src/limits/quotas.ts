@@ -71,7 +71,8 @@ export function toQuota(name: QuotaName, plan: Plan, count: Count): Quota {
     limit,
     windowSeconds,
     remaining: Math.max(0, limit - (current?.requests ?? 0)),
-    resetSeconds: current === undefined ? windowSeconds : Math.ceil(current.msLeft / 1000),
+    // No window lasts longer than it should, whatever was done to the clock meanwhile.
+    resetSeconds: current === undefined ? windowSeconds : Math.min(windowSeconds, Math.ceil(current.msLeft / 1000)),
   };
 }
 

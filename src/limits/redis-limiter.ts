@@ -27,7 +27,13 @@ export const CHARGE = `
 if ARGV[1] ~= '' and redis.call('get', KEYS[1]) ~= ARGV[1] then return {'unmet'} end
 local counts, left, refused = {}, {}, false
 for i = 1, #KEYS - 1 do
+  local window = tonumber(ARGV[2 * i + 1])
   left[i] = redis.call('pttl', KEYS[i + 1])
+  -- A clock that was set back must not make a minute last for hours.
+  if left[i] > window then
+    left[i] = window
+    redis.call('pexpire', KEYS[i + 1], window)
+  end
   -- Below 0 there is no counter, or one that would never end.
   counts[i] = left[i] > 0 and tonumber(redis.call('get', KEYS[i + 1])) or 0
   if counts[i] >= tonumber(ARGV[2 * i]) then refused = true end
@@ -76,8 +82,9 @@ export class RedisLimiter implements Limiter {
     return { redis: this.#decisions, process: this.#whileLost.decisions };
   }
 
-  async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
-    return (await this.#charge(developerId, plan)) ?? this.#whileLost.consume(developerId, plan);
+  /** @param until - bound on the wait for Redis, on the clock of `performance.now()` */
+  async consume(developerId: number, plan: Plan, until = Infinity): Promise<LimitDecision> {
+    return (await this.#charge(developerId, plan, until)) ?? this.#whileLost.consume(developerId, plan);
   }
 
   /**
@@ -85,21 +92,33 @@ export class RedisLimiter implements Limiter {
    *
    * @returns undefined, with nothing charged, where it does not, or where Redis cannot tell
    */
-  consumeIf(condition: Condition, developerId: number, plan: Plan): Promise<LimitDecision | undefined> {
-    return this.#charge(developerId, plan, condition);
+  consumeIf(
+    condition: Condition,
+    developerId: number,
+    plan: Plan,
+    until = Infinity,
+  ): Promise<LimitDecision | undefined> {
+    return this.#charge(developerId, plan, until, condition);
   }
 
   /** @returns undefined when the condition does not hold, or Redis fails */
-  async #charge(developerId: number, plan: Plan, condition?: Condition): Promise<LimitDecision | undefined> {
+  async #charge(
+    developerId: number,
+    plan: Plan,
+    until: number,
+    condition?: Condition,
+  ): Promise<LimitDecision | undefined> {
     const reply = await ifAvailable(
-      this.#redis.run((client) =>
-        (client as unknown as Scripted).catalogCharge(
-          // Without a condition it is not looked at, but it must be in the slot of the others.
-          condition?.key ?? redisKey('none'),
-          ...QUOTA_NAMES.map((name) => counterKey(name, developerId, plan)),
-          condition?.value ?? '',
-          ...QUOTA_NAMES.flatMap((name) => [limitOf(plan, name), WINDOW_SECONDS[name] * 1000]),
-        ),
+      this.#redis.run(
+        (client) =>
+          (client as unknown as Scripted).catalogCharge(
+            // Without a condition it is not looked at, but it must be in the slot of the others.
+            condition?.key ?? redisKey('none'),
+            ...QUOTA_NAMES.map((name) => counterKey(name, developerId, plan)),
+            condition?.value ?? '',
+            ...QUOTA_NAMES.flatMap((name) => [limitOf(plan, name), WINDOW_SECONDS[name] * 1000]),
+          ),
+        until,
       ),
     );
     if (reply === undefined || reply[0] === 'unmet') return undefined;

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { Health } from './health.js';
+import { inTime } from './in-time.js';
 
 /** Bound on the check, in milliseconds: less than the bound on the request that may wait for it. */
 const CHECK_TIMEOUT_MS = 800;
@@ -19,19 +20,11 @@ export class DatabaseCheck {
   }
 
   async #ask(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        reject(new Error(`no answer within ${CHECK_TIMEOUT_MS} ms`));
-      }, CHECK_TIMEOUT_MS);
-    });
     try {
-      await Promise.race([this.db.raw('select 1').options({ name: 'ready' }), timeUp]);
+      await inTime(this.db.raw('select 1').options({ name: 'ready' }), CHECK_TIMEOUT_MS);
       this.health.back('database');
     } catch (error) {
       this.health.lost('database', error);
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

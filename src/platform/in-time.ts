@@ -10,7 +10,7 @@ export async function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T
   const timeUp = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
       setImmediate(() => {
-        reject(new Error(`no reply within ${timeoutMs} ms`));
+        reject(new Error(`no reply within ${Math.round(timeoutMs)} ms`));
       });
     }, timeoutMs);
   });

@@ -97,6 +97,10 @@ export class Metrics implements MetricsSource {
   /** Adds what every Node.js process tells of itself: processor time, memory, event loop, garbage collection. */
   addProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
+    // Of several processes the average would hide the one that is stuck.
+    for (const metric of this.#registry.getMetricsAsArray()) {
+      if (/^nodejs_eventloop_lag_(?:seconds|max|mean|p\d+)/.test(metric.name)) metric.aggregator = 'max';
+    }
   }
 
   #configuration<Label extends string>({ name, help, labels, aggregator = 'sum' }: MetricDefinition<Label>) {

@@ -48,6 +48,7 @@ const DISCONNECT_TIMEOUT_MS = 100;
 const PROBE_INTERVAL_MS = 500;
 
 const PROBE_KEY = redisKey('probe');
+const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
 
 /** What the probe writes lives no longer than this, in milliseconds. */
 const PROBE_LIFETIME_MS = 1_000;
@@ -147,13 +148,16 @@ export class RedisLink {
   /**
    * Runs a command.
    *
+   * @param until - a bound beside the command's own, on the clock of `performance.now()`: for several commands together
    * @throws RedisUnavailable when Redis is lost, fails, or takes too long; the command may take effect even so
    */
-  async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
+  async run<T>(command: (client: Redis) => Promise<T>, until = Infinity): Promise<T> {
     if (!this.#isUp) throw new RedisUnavailable('Redis is lost');
+    const timeoutMs = Math.min(this.#timeoutMs, until - performance.now());
+    if (timeoutMs <= 0) throw new RedisUnavailable('there is no time left for Redis');
     try {
       this.#gather();
-      return await inTime(command(this.#client), this.#timeoutMs);
+      return await inTime(command(this.#client), timeoutMs);
     } catch (error) {
       this.#fail(error);
       throw new RedisUnavailable('Redis failed', { cause: error });
@@ -180,10 +184,13 @@ export class RedisLink {
     else void this.#probe();
   }
 
-  /** A write, since a Redis that is full or a replica answers reads. */
+  /**
+   * A script, as most that is asked of Redis, which not every user may run; and one that writes, since a Redis that is full
+   * or a replica answers reads.
+   */
   async #probe(): Promise<void> {
     if (this.#isUp || this.#isClosing || this.#client.status !== 'ready') return;
-    this.#probing ??= inTime(this.#client.set(PROBE_KEY, '', 'PX', PROBE_LIFETIME_MS), this.#timeoutMs)
+    this.#probing ??= inTime(this.#client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.#timeoutMs)
       .then(
         () => this.#find(),
         (error: unknown) => this.#fail(error),

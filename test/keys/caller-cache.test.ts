@@ -180,6 +180,20 @@ describe('admission while things change', () => {
     assert.equal(await second, true);
   });
 
+  it('takes an empty epoch for none, and remembers nothing under it', async () => {
+    const cache = new CallerCache();
+    cache.open();
+    const isAdmitted = open(cache);
+    await link.run((client) => client.set(EPOCH_KEY, ''));
+    const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
+    assert.equal(await isAdmitted(key), true);
+    assert.match((await readEpoch(link)) ?? '', /^[-\da-f]{36}$/);
+    assert.equal(await isAdmitted(key), true);
+    await revokeKey(database.db, prefix);
+    await renewEpoch(link);
+    assert.equal(await isAdmitted(key), false);
+  });
+
   it('begins one epoch, whoever finds none at the same time', async () => {
     await link.run((client) => client.del(EPOCH_KEY));
     assert.deepEqual(new Set(await Promise.all([1, 2, 3].map(() => readEpoch(link)))), new Set([undefined]));

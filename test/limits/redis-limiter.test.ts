@@ -54,6 +54,17 @@ describe('the limiter in Redis', () => {
     });
   });
 
+  it('lets no window last longer than it should, whatever the clock did', async () => {
+    const developer = newDeveloper();
+    const limiter = new RedisLimiter(link);
+    await limiter.consume(developer, plan(1, 10));
+    const counter = `{catalog}:count:minute:${developer}:p`;
+    await direct.pexpire(counter, 7_200_000);
+    const { quotas, violated } = await limiter.consume(developer, plan(1, 10));
+    assert.deepEqual([violated[0]?.name, quotas[0]?.resetSeconds], ['minute', 60]);
+    assert.ok((await direct.pttl(counter)) <= 60_000);
+  });
+
   it('charges both quotas or none, and blames none that has room, however many ask at once', async () => {
     const limiters = [new RedisLimiter(link), new RedisLimiter(link)];
     for (const [limits, left, violated] of [

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Redis } from 'ioredis';
 import { CallerCache } from '../../src/keys/caller-cache.js';
 import { admitFromCache } from '../../src/keys/admission.js';
 import type { SharedAdmission, SharedAdmissionParts } from '../../src/keys/shared-admission.js';
@@ -120,7 +121,12 @@ describe('the judge of answers during outages', () => {
 
 /** Admission as it would be if commands to Redis had no bound. */
 async function openUnbounded({ redisUrl, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
-  const redis = new RedisLink(redisUrl, () => undefined, NO_BOUND_MS);
+  class UnboundedLink extends RedisLink {
+    override run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
+      return super.run(command);
+    }
+  }
+  const redis = new UnboundedLink(redisUrl, () => undefined, NO_BOUND_MS);
   await redis.settled();
   const cache = new CallerCache();
   const limiter = new RedisLimiter(redis);

@@ -71,6 +71,23 @@ describe('the link to Redis', () => {
       assert.match(String(await tell(server, 'INFO', 'keyspace')), /^db7:keys=/m);
     });
 
+    it('does without a Redis whose user may not run scripts, and does not take it for one that comes and goes', async () => {
+      const user = ['on', '>word', '~{catalog}:*', '+set', '+get', '+info', '+select', '+client', '+ping'] as const;
+      await tell(server, 'ACL', 'SETUSER', 'limited', ...user);
+      const { link, changes } = open(server.url.replace('//', '//limited:word@'));
+      await link.settled();
+      const probes = async (): Promise<number> =>
+        Number(
+          /eval:calls=\d+.*?rejected_calls=(\d+)/.exec(String(await tell(server, 'INFO', 'commandstats')))?.[1] ?? 0,
+        );
+      const before = await probes();
+      await eventually('it was tried again and again', async () => (await probes()) >= before + 2);
+      assert.equal(changes.length, 1);
+      assert.match(String(changes[0]), /^lost: NOPERM/);
+      await tell(server, 'ACL', 'SETUSER', 'limited', '+eval', '+evalsha');
+      await eventually('it is back', () => changes[1] === 'back');
+    });
+
     it('uses no other database where that one does not exist', async () => {
       const { link, changes } = open(`${server.url}/99`);
       await link.settled();

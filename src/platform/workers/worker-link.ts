@@ -20,7 +20,8 @@ export class WorkerLink {
     worker.on('message', (message: unknown) => {
       const order = unseal(message)?.kind;
       if (order === 'stop') onStop();
-      if (order === 'measure') void this.tellMetrics();
+      // Without an answer the primary goes by the last one.
+      if (order === 'measure') this.tellMetrics().catch(ignore);
     });
     worker.once('disconnect', () => {
       // Unless told that this was meant, Node.js would end the process right here, with requests in flight.
