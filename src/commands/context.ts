@@ -95,14 +95,18 @@ export async function useRedis<T>(url: string, use: (redis: RedisLink) => Promis
  * committed, and before anyone is told that it is done.
  *
  * Where Redis cannot be reached the change holds all the same, and so the command has not failed.
+ *
+ * @returns whether the change holds from the next request on; otherwise it does within moments, and stderr says why
  */
-export async function endCachedRecords({ withRedis, stderr }: CommandContext): Promise<void> {
+export async function endCachedRecords({ withRedis, stderr }: CommandContext): Promise<boolean> {
   try {
     await withRedis(renewEpoch);
+    return true;
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     stderr.write(
       `catalog: ${error.message} The change is made. Servers that still reach it hear of the change from the database, within moments.\n`,
     );
+    return false;
   }
 }

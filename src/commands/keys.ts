@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
-import { createKey, listKeys, revokeKey, type KeyRecord } from '../keys/keys.js';
+import { createKey, listKeys, revokeKey, setKeyPlan, type KeyRecord } from '../keys/keys.js';
 import { planId, positiveInteger, text } from './arguments.js';
-import { endCachedRecords, type RegisterCommand } from './context.js';
+import { endCachedRecords, type CommandContext, type RegisterCommand } from './context.js';
 import { createDemoKey } from './demo.js';
 import { printJson, printLine, printTable, shortTime } from './output.js';
 
@@ -13,7 +13,9 @@ interface CreateOptions {
   json?: boolean;
 }
 
-/** `catalog keys create|list|revoke` */
+const PREFIX_HELP = 'what "catalog keys list" shows, svc_ and 8 characters; a whole key will do too';
+
+/** `catalog keys create|list|set-plan|revoke` */
 export const registerKeys: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const keys = program.command('keys').description('API keys');
@@ -74,19 +76,44 @@ export const registerKeys: RegisterCommand = (program, context) => {
     });
 
   keys
+    .command('set-plan')
+    .description('put a key on another plan. Holds from the next request on')
+    .argument('<prefix>', PREFIX_HELP)
+    .requiredOption('--plan <plan>', 'the plan that sets its limits', planId)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog keys set-plan svc_1a2B3c4D --plan pro')
+    .action(async (prefix: string, { plan, json }: { plan: string; json?: boolean }) => {
+      const { record, previousPlanId } = await withDatabase((db) => setKeyPlan(db, toPrefix(prefix), plan));
+      const changed = previousPlanId !== plan;
+      const since = changed ? await makeEffective(context) : undefined;
+      if (json) printJson(stdout, { ...toJson(record), changed });
+      else if (since === undefined) printLine(stdout, `Key ${record.prefix} is on plan ${plan} already.`);
+      else printLine(stdout, `Moved ${record.prefix} from plan ${previousPlanId} to ${plan}. It holds ${since}.`);
+    });
+
+  keys
     .command('revoke')
     .description('refuse a key for good, from the next request on')
-    .argument('<prefix>', 'what "catalog keys list" shows, svc_ and 8 characters; a whole key will do too')
+    .argument('<prefix>', PREFIX_HELP)
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog keys revoke svc_1a2B3c4D')
     .action(async (prefix: string, { json }: { json?: boolean }) => {
-      // Whoever has only the leaked key at hand must not be held up; and the rest of it must not be repeated.
-      const record = await withDatabase((db) => revokeKey(db, prefix.trim().slice(0, 'svc_'.length + 8)));
-      await endCachedRecords(context);
+      const record = await withDatabase((db) => revokeKey(db, toPrefix(prefix)));
+      const since = await makeEffective(context);
       if (json) printJson(stdout, toJson(record));
-      else printLine(stdout, `Revoked ${record.prefix}. It is refused from the next request on, for good.`);
+      else printLine(stdout, `Revoked ${record.prefix}. It is refused ${since}, for good.`);
     });
 };
+
+/** Whoever has only the leaked key at hand must not be held up; and the rest of it must not be repeated. */
+function toPrefix(prefixOrKey: string): string {
+  return prefixOrKey.trim().slice(0, 'svc_'.length + 8);
+}
+
+/** Makes the servers see a change that is committed. @returns since when they do, in words */
+async function makeEffective(context: CommandContext): Promise<string> {
+  return (await endCachedRecords(context)) ? 'from the next request on' : 'within moments';
+}
 
 function toJson(record: KeyRecord): Record<string, unknown> {
   return {

@@ -7,10 +7,15 @@ import { positiveInteger } from './arguments.js';
 import type { RegisterCommand } from './context.js';
 import { printJson, printTable } from './output.js';
 
+/** A quota, and what was counted: more than its limit, when the plan was lowered since. */
+interface UsedQuota extends Quota {
+  readonly used: number;
+}
+
 /** Where a developer stands on one plan. */
 interface Usage {
   readonly plan: Plan;
-  readonly quotas: readonly Quota[];
+  readonly quotas: readonly UsedQuota[];
 }
 
 /** `catalog usage` */
@@ -31,7 +36,11 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
         Promise.all(
           plans.map(async (plan): Promise<Usage> => {
             const counts = await readCounts(redis, developer, plan);
-            return { plan, quotas: QUOTA_NAMES.map((name) => toQuota(name, plan, counts[name])) };
+            const quotas = QUOTA_NAMES.map((name) => ({
+              ...toQuota(name, plan, counts[name]),
+              used: counts[name]?.requests ?? 0,
+            }));
+            return { plan, quotas };
           }),
         ),
       );
@@ -46,7 +55,7 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
         printTable(stdout, rows, {
           plan: ({ plan }) => plan.id,
           per: ({ name }) => name,
-          used: ({ limit, remaining }) => limit - remaining,
+          used: ({ used }) => used,
           left: ({ remaining }) => remaining,
           limit: ({ limit }) => limit,
           'resets in (s)': ({ resetSeconds }) => resetSeconds,
@@ -56,9 +65,9 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
 };
 
 function toJson({ plan, quotas }: Usage): unknown {
-  const quotasByName = quotas.map(({ name, limit, remaining, resetSeconds }) => [
+  const quotasByName = quotas.map(({ name, used, limit, remaining, resetSeconds }) => [
     name,
-    { used: limit - remaining, remaining, limit, resets_in_seconds: resetSeconds },
+    { used, remaining, limit, resets_in_seconds: resetSeconds },
   ]);
   return { plan: plan.id, ...Object.fromEntries(quotasByName) };
 }

@@ -63,6 +63,34 @@ export async function listKeys(db: Knex, developerId?: number): Promise<readonly
 }
 
 /**
+ * Puts a key on another plan: its numbers hold from the very next request on. Where it is on that plan already, nothing is
+ * written.
+ *
+ * @returns the key as it is now, and the plan it was on before
+ * @throws OperatorError when no key has this prefix, when it is revoked, or when the plan does not exist
+ */
+export async function setKeyPlan(
+  db: Knex,
+  prefix: string,
+  planId: string,
+): Promise<{ record: KeyRecord; previousPlanId: string }> {
+  return db.transaction(async (transaction) => {
+    // Locked, lest it be revoked in between and then moved all the same.
+    const before = await transaction('api_keys').select<KeyRecord[]>(KEY_COLUMNS).where({ prefix }).forUpdate().first();
+    if (before === undefined) throw unknownPrefix(prefix);
+    await requireRow(transaction, 'plans', planId);
+    if (before.revokedAt !== null) {
+      throw new OperatorError(
+        `Key ${prefix} is revoked, and stays so. Create a new one: "catalog keys create --developer ${before.developerId} --plan ${planId}".`,
+      );
+    }
+    const previousPlanId = before.planId;
+    if (previousPlanId !== planId) await transaction('api_keys').where({ prefix }).update({ plan_id: planId });
+    return { record: { ...before, planId }, previousPlanId };
+  });
+}
+
+/**
  * Revokes a key for good: it is refused from the very next request on. Revoking twice keeps the first time.
  *
  * @throws OperatorError when no key has this prefix
@@ -72,10 +100,12 @@ export async function revokeKey(db: Knex, prefix: string): Promise<KeyRecord> {
     .where({ prefix })
     .update({ revoked_at: db.raw('coalesce(revoked_at, now())') })
     .returning<KeyRecord[]>(returning());
-  if (record === undefined) {
-    throw new OperatorError(`No key has the prefix "${prefix}". "catalog keys list" shows them all.`);
-  }
+  if (record === undefined) throw unknownPrefix(prefix);
   return record;
+}
+
+function unknownPrefix(prefix: string): OperatorError {
+  return new OperatorError(`No key has the prefix "${prefix}". "catalog keys list" shows them all.`);
 }
 
 async function requireRow(db: Knex, table: 'developers' | 'plans', id: number | string): Promise<void> {

@@ -18,6 +18,7 @@ const COMMANDS = [
   'developers reinstate',
   'keys create',
   'keys list',
+  'keys set-plan',
   'keys revoke',
   'stats verify',
   'usage',
@@ -87,6 +88,7 @@ describe('command line', () => {
       [['developers', 'suspend', 'x'], /whole number of 1 or more/],
       [['keys', 'create', '--plan', 'free'], /required option '--developer <id>'/],
       [['keys', 'create', '--developer', '1'], /required option '--plan <plan>'/],
+      [['keys', 'set-plan', 'svc_aaaaaaaa'], /required option '--plan <plan>'/],
       [['keys', 'revoke'], /missing required argument 'prefix'/],
       [['stats', 'verify', '--nonsense'], /unknown option '--nonsense'/],
     ];
@@ -185,10 +187,30 @@ describe('command line', () => {
       );
 
       // The whole key will do, and is not repeated.
+      const moved = await catalog('keys', 'set-plan', String(key.key), '--plan', 'scale');
+      assert.deepEqual(moved, {
+        code: 0,
+        stdout: `Moved ${prefix} from plan free to scale. It holds from the next request on.\n`,
+        stderr: '',
+      });
+      assert.deepEqual(await catalog('keys', 'set-plan', prefix, '--plan', 'scale'), {
+        code: 0,
+        stdout: `Key ${prefix} is on plan scale already.\n`,
+        stderr: '',
+      });
+      const { key: _key, ...record } = key;
+      assert.deepEqual(await json('keys', 'set-plan', prefix, '--plan', 'free'), { ...record, changed: true });
+
       const revoked = await catalog('keys', 'revoke', String(key.key));
       assert.equal(revoked.stdout, `Revoked ${prefix}. It is refused from the next request on, for good.\n`);
       const again = await json('keys', 'revoke', prefix);
       assert.match(String(again.revoked_at), TIMESTAMP);
+      const refused = await catalog('keys', 'set-plan', String(key.key), '--plan', 'pro');
+      assert.deepEqual(refused, {
+        code: 1,
+        stdout: '',
+        stderr: `catalog: Key ${prefix} is revoked, and stays so. Create a new one: "catalog keys create --developer ${id} --plan pro".\n`,
+      });
     });
 
     it('prints a new key once, in a form to copy', async () => {

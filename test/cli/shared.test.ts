@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey } from '../../src/keys/keys.js';
+import { setPlan } from '../../src/limits/plans.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
@@ -34,6 +37,11 @@ describe('command line beside servers that share a Redis', () => {
 
   async function ask(key: string): Promise<number> {
     return (await send(server.url, '/api/v1/me', { headers: { 'x-api-key': key } })).status;
+  }
+
+  async function planOf(key: string): Promise<unknown> {
+    const { json } = await send(server.url, '/api/v1/me', { headers: { 'x-api-key': key } });
+    return (json as { data: { plan: { id: string } } }).data.plan.id;
   }
 
   async function newKey(plan: string, developer?: number): Promise<{ key: string; key_prefix: string; id: number }> {
@@ -98,6 +106,26 @@ describe('command line beside servers that share a Redis', () => {
       assert.equal(await ask(first.key), 200);
     });
 
+    it('tells what was used before a plan was lowered', async () => {
+      const { db } = database;
+      const generous = { name: 'Lowered', requestsPerMinute: 5, requestsPerDay: 50, commercialUse: false };
+      await setPlan(db, 'lowered', generous);
+      const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
+      const { key } = await createKey(db, { developerId: id, planId: 'lowered' });
+      for (let i = 0; i < 3; i += 1) assert.equal(await ask(key), 200);
+      await setPlan(db, 'lowered', { requestsPerMinute: 2 });
+      const { stdout } = await catalog('usage', '--developer', String(id));
+      assert.match(stdout, /^lowered +minute +3 +0 +2 +\d+$/m);
+      assert.match(stdout, /^lowered +day +3 +47 +50 +\d+$/m);
+      const document = JSON.parse((await catalog('usage', '--developer', String(id), '--json')).stdout) as {
+        plans: { minute: { used: number } }[];
+      };
+      assert.deepEqual(
+        document.plans.map(({ minute }) => minute.used),
+        [3],
+      );
+    });
+
     it('says who has no key, and what to do without Redis', async () => {
       assert.deepEqual(await catalog('usage', '--developer', '2000000000'), {
         code: 1,
@@ -115,7 +143,15 @@ describe('command line beside servers that share a Redis', () => {
   });
 
   describe('a change to keys, developers and plans', () => {
+    it('holds from the next request on: keys set-plan', async () => {
+      const { key, key_prefix: prefix } = await newKey('free');
+      assert.equal(await planOf(key), 'free');
+      assert.equal((await catalog('keys', 'set-plan', prefix, '--plan', 'pro')).code, 0);
+      assert.equal(await planOf(key), 'pro');
+    });
+
     for (const [what, change] of [
+      ['keys set-plan', ({ key_prefix }: { key_prefix: string }) => ['keys', 'set-plan', key_prefix, '--plan', 'pro']],
       ['keys revoke', ({ key_prefix }: { key_prefix: string }) => ['keys', 'revoke', key_prefix]],
       ['developers suspend', ({ id }: { id: number }) => ['developers', 'suspend', String(id)]],
       ['developers reinstate', ({ id }: { id: number }) => ['developers', 'reinstate', String(id)]],
@@ -132,14 +168,19 @@ describe('command line beside servers that share a Redis', () => {
     it('holds, and says so, where Redis cannot be reached', async () => {
       const { key, key_prefix: prefix } = await newKey('free');
       assert.equal(await ask(key), 200);
+      const { key_prefix: other } = await newKey('free');
       await redis.kill();
       assert.deepEqual(await catalog('keys', 'revoke', prefix), {
         code: 0,
-        stdout: `Revoked ${prefix}. It is refused from the next request on, for good.\n`,
+        stdout: `Revoked ${prefix}. It is refused within moments, for good.\n`,
         stderr:
           `catalog: The Redis named by REDIS_URL cannot be reached (connect ECONNREFUSED ${redis.url.slice('redis://'.length)}).` +
           ' The change is made. Servers that still reach it hear of the change from the database, within moments.\n',
       });
+      assert.equal(
+        (await catalog('keys', 'set-plan', other, '--plan', 'pro')).stdout,
+        `Moved ${other} from plan free to pro. It holds within moments.\n`,
+      );
       assert.equal(await ask(key), 401);
       const usage = await catalog('usage', '--developer', '1');
       assert.equal(usage.code, 1);

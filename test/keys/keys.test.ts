@@ -8,7 +8,7 @@ import {
 import { OperatorError } from '../../src/errors.js';
 import { hashApiKey } from '../../src/keys/api-key.js';
 import { findCaller } from '../../src/keys/callers.js';
-import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
+import { createKey, listKeys, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
@@ -80,6 +80,32 @@ describe('keys and developers', () => {
     assert.deepEqual(await reinstateDeveloper(db, id), reinstated);
   });
 
+  it('move to another plan, unless they are on it or revoked', async () => {
+    const { db } = database;
+    const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
+    const { key, ...record } = await createKey(db, { developerId: id, planId: 'free', label: 'staging' });
+    const { prefix } = record;
+    const moved = { ...record, planId: 'pro' };
+    assert.deepEqual(await setKeyPlan(db, prefix, 'pro'), { record: moved, previousPlanId: 'free' });
+    assert.deepEqual(await listKeys(db, id), [moved]);
+    assert.equal((await findCaller(db, key))?.plan.id, 'pro');
+    // The version of a row: what wrote it last.
+    const version = (): Promise<unknown> => db('api_keys').where({ prefix }).first<unknown>(db.raw('xmin::text'));
+    const before = await version();
+    assert.deepEqual(await setKeyPlan(db, prefix, 'pro'), { record: moved, previousPlanId: 'pro' });
+    assert.deepEqual(await version(), before);
+    await assert.rejects(setKeyPlan(db, prefix, 'gone'), /There is no plan "gone"\..*plans list/);
+    assert.deepEqual(await listKeys(db, id), [moved]);
+    const revoked = await revokeKey(db, prefix);
+    for (const plan of ['pro', 'free']) {
+      await assert.rejects(setKeyPlan(db, prefix, plan), {
+        name: 'OperatorError',
+        message: `Key ${prefix} is revoked, and stays so. Create a new one: "catalog keys create --developer ${id} --plan ${plan}".`,
+      });
+    }
+    assert.deepEqual(await listKeys(db, id), [revoked]);
+  });
+
   it('say what is missing', async () => {
     const { db } = database;
     const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
@@ -88,6 +114,7 @@ describe('keys and developers', () => {
       [() => createKey(db, { developerId: nobody, planId: 'free' }), /There is no developer "2000000000"/],
       [() => createKey(db, { developerId: id, planId: 'gone' }), /There is no plan "gone"/],
       [() => revokeKey(db, 'svc_00000000'), /No key has the prefix "svc_00000000"/],
+      [() => setKeyPlan(db, 'svc_00000000', 'free'), /No key has the prefix "svc_00000000"/],
       [() => suspendDeveloper(db, nobody), /There is no developer 2000000000/],
       [() => reinstateDeveloper(db, nobody), /There is no developer 2000000000/],
     ] as const) {
