@@ -1,4 +1,5 @@
 import { Problem } from '../errors.js';
+import { inTime } from '../platform/in-time.js';
 
 /** How long a client should wait before it tries again while the service lacks something it needs, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
@@ -32,20 +33,9 @@ export class Deadline {
    *
    * @throws Problem service_unavailable when time is up; what was waited for is left to end by its own bounds
    */
-  async wait<T>(result: Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        // What has come while this process stood still is read first.
-        setImmediate(() => {
-          reject(serviceUnavailable({ cause: new Error('the deadline of the request passed') }));
-        });
-      }, this.#endsAt - performance.now());
-    });
-    try {
-      return await Promise.race([result, timeUp]);
-    } finally {
-      clearTimeout(timer);
-    }
+  wait<T>(result: Promise<T>): Promise<T> {
+    return inTime(result, this.#endsAt - performance.now(), () =>
+      serviceUnavailable({ cause: new Error('the deadline of the request passed') }),
+    );
   }
 }

@@ -3,19 +3,24 @@
  * timers run before what has arrived meanwhile is read, and that is no fault of whoever replied.
  *
  * @param timeoutMs - in milliseconds
- * @throws Error when there is no reply by then; what is still under way is left to itself
+ * @param timeUp - makes the error
+ * @throws that error when there is no reply by then; what is still under way is left to itself
  */
-export async function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T> {
+export async function inTime<T>(
+  reply: Promise<T>,
+  timeoutMs: number,
+  timeUp: () => Error = () => new Error(`no reply within ${Math.round(timeoutMs)} ms`),
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
-  const timeUp = new Promise<never>((_resolve, reject) => {
+  const expiry = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
       setImmediate(() => {
-        reject(new Error(`no reply within ${Math.round(timeoutMs)} ms`));
+        reject(timeUp());
       });
     }, timeoutMs);
   });
   try {
-    return await Promise.race([reply, timeUp]);
+    return await Promise.race([reply, expiry]);
   } finally {
     clearTimeout(timer);
   }

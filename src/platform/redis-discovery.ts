@@ -5,8 +5,8 @@ import { inTime } from './in-time.js';
 /** Bound on asking one node, connection and all, in milliseconds. */
 const ASK_TIMEOUT_MS = 1_000;
 
-/** How long a node may take to close its side of a connection that we close, in milliseconds. */
-const DISCONNECT_TIMEOUT_MS = 100;
+/** How long a server may take to close its side of a connection that we close, in milliseconds. */
+export const DISCONNECT_TIMEOUT_MS = 100;
 
 /** How often a Sentinel that cannot be reached is tried again, only to hear from it, in milliseconds. */
 const SENTINEL_RETRY_INTERVAL_MS = 5_000;

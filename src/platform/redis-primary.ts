@@ -2,10 +2,13 @@ import { AbstractConnector } from 'ioredis';
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { RedisAddress, RedisNode } from '../redis-address.js';
-import { access, findPrimary, listenToSentinel, type ConnectionOptions } from './redis-discovery.js';
-
-/** How long a server may take to close its side of a connection that we close, in milliseconds. */
-const DISCONNECT_TIMEOUT_MS = 100;
+import {
+  access,
+  DISCONNECT_TIMEOUT_MS,
+  findPrimary,
+  listenToSentinel,
+  type ConnectionOptions,
+} from './redis-discovery.js';
 
 /** How to connect to the one server that takes writes of all our keys. */
 export interface Primary {

@@ -1,6 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { parseRedisAddress } from '../redis-address.js';
 import { inTime } from './in-time.js';
+import { DISCONNECT_TIMEOUT_MS } from './redis-discovery.js';
 import { primaryOf, type Primary } from './redis-primary.js';
 
 /**
@@ -40,9 +41,6 @@ const CONNECT_TIMEOUT_MS = 1_000;
 
 /** A connection on which nothing comes back for this long is given up for a new one, in milliseconds. */
 const SILENCE_TIMEOUT_MS = 2_000;
-
-/** How long Redis may take to close its side of a connection that we close, in milliseconds. */
-const DISCONNECT_TIMEOUT_MS = 100;
 
 /** How often a lost Redis is tried again, in milliseconds. */
 const PROBE_INTERVAL_MS = 500;

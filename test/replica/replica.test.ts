@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/platform/database.js';
 import { assertReadiness } from '../outages/server-state.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
-import { startServer, type ServerProcess } from '../support/program.js';
+import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/replica.js';
 import { send, type Reply } from '../support/request.js';
 
@@ -62,7 +62,7 @@ describe('reading from a replica', () => {
   }
 
   function logLines(message: string): number {
-    return server.output.stdout.split(`"msg":"${message}`).length - 1;
+    return timesLogged(server, message);
   }
 
   const hourAgo = Math.floor(Date.now() / 1000) - 3600;

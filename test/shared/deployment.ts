@@ -5,7 +5,7 @@ import { createKey, type KeyRecord } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { openTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { startServer, type ServerProcess } from '../support/program.js';
+import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 
 /** Several server processes with one database and one Redis. */
@@ -111,7 +111,7 @@ export async function whileRedisIsThere(
   attempt: () => Promise<void>,
 ): Promise<void> {
   const said = (what: string): number =>
-    servers().reduce((sum, { output }) => sum + output.stdout.split(`"msg":"redis ${what}`).length - 1, 0);
+    servers().reduce((sum, server) => sum + timesLogged(server, `redis ${what}`), 0);
   for (let left = ATTEMPTS - 1; ; left -= 1) {
     await eventually('every server has Redis', () => said('lost') === said('back'));
     const before = said('lost');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { runProgram, startServer, type ServerProcess } from '../support/program.js';
+import { runProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedisCluster, type TestRedisCluster } from '../support/redis-cluster.js';
 import { ask, newKey, newPlan, tally, whileRedisIsThere, type Answer } from './deployment.js';
 
@@ -40,7 +40,7 @@ describe('two server processes with a Redis Cluster of three nodes', () => {
 
   /** How often each server has said this. */
   function said(message: string): number[] {
-    return servers.map(({ output }) => output.stdout.split(`"msg":"${message}`).length - 1);
+    return servers.map((server) => timesLogged(server, message));
   }
 
   async function untilBack(): Promise<void> {

@@ -5,7 +5,7 @@ import { EPOCH_KEY } from '../../src/keys/epoch.js';
 import { revokeKey } from '../../src/keys/keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { runProgram, startServer, type ServerProcess } from '../support/program.js';
+import { runProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedisSentinel, type TestRedisSentinel } from '../support/redis-sentinel.js';
 import { ask, newKey, newPlan, tally, type Answer } from './deployment.js';
 
@@ -56,7 +56,7 @@ describe('two server processes with a Redis that fails over through a Sentinel',
   }
 
   function said(message: string): number[] {
-    return servers.map(({ output }) => output.stdout.split(`"msg":"${message}`).length - 1);
+    return servers.map((server) => timesLogged(server, message));
   }
 
   /** Sends requests without a pause for anybody: with a valid key, and now and then with one revoked before. */

@@ -14,7 +14,7 @@ import { RedisLimiter, type Condition } from '../../src/limits/redis-limiter.js'
 import type { Plan } from '../../src/limits/plans.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis.js';
 import { eventually } from '../support/eventually.js';
-import { runProgram, startProgram } from '../support/program.js';
+import { runProgram, startProgram, timesLogged } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
 import { ask, newKey, startDeployment, type Answer, type Deployment } from './deployment.js';
 
@@ -281,9 +281,7 @@ describe('revocation over three server processes', () => {
         // As soon as Redis is back, and once the cache is in use again.
         note(score, 401, await askAll(suspended.key));
         await eventually('every server has Redis back', () =>
-          deployment.servers.every(
-            ({ output }) => count(output.stdout, 'redis back') === count(output.stdout, 'redis lost'),
-          ),
+          deployment.servers.every((server) => timesLogged(server, 'redis back') === timesLogged(server, 'redis lost')),
         );
         await eventually('Redis is back here', () => link.isUp);
         note(score, 401, await askAll(revoked.key));
@@ -305,10 +303,6 @@ describe('revocation over three server processes', () => {
     return performance.now() - startedAt;
   }
 });
-
-function count(text: string, part: string): number {
-  return text.split(`"msg":"${part}`).length - 1;
-}
 
 /** Admission as it would be if the epoch were never compared. */
 async function openCareless({ redisUrl, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {

@@ -28,11 +28,16 @@ export interface RunningProgram {
   readonly ended: Promise<Outcome>;
 }
 
-/** Starts the built program with these settings and no others. */
-export function startProgram(args: readonly string[], environment: Environment): RunningProgram {
+/** Starts the built program with these settings and no others. @param options - `detached`: in a process group of its own */
+export function startProgram(
+  args: readonly string[],
+  environment: Environment,
+  { detached = false } = {},
+): RunningProgram {
   const child = spawn(process.execPath, [CLI, ...args], {
     env: { PATH: process.env.PATH, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
+    detached,
   });
   const output = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
@@ -42,6 +47,11 @@ export function startProgram(args: readonly string[], environment: Environment):
   }
   const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, ...output }));
   return { child, output, ended };
+}
+
+/** @returns how many lines of a program's log have a message that begins like this */
+export function timesLogged({ output }: RunningProgram, message: string): number {
+  return output.stdout.split(`"msg":"${message}`).length - 1;
 }
 
 /** Runs a command to its end. @param input - what it reads from its standard input */
