@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { eventually } from '../support/eventually.js';
-import { runProgram, startServer } from '../support/program.js';
+import { runProgram, startProgram, startServer } from '../support/program.js';
 import { send } from '../support/request.js';
 import { linesOf, startSurroundings, workersOf, type Surroundings } from './workers.js';
 
@@ -38,6 +38,19 @@ describe('a server with workers', () => {
     });
     assert.deepEqual(await runProgram(['serve'], { ...environment, PORT: port, WORKERS: '1' }), taken);
     assert.equal((await server.stop()).code, 0);
+  });
+
+  it('ends in order by Ctrl-C while its workers start, which reaches them as well', async () => {
+    const server = startProgram(
+      ['serve'],
+      { ...environment, WORKERS: '8', PORT: '0', METRICS_ADDRESS: 'off' },
+      { detached: true },
+    );
+    // The others have been started by then, and most cannot end in order yet.
+    await eventually('the first worker listens', () => linesOf(server, 'worker listening').length > 0);
+    process.kill(-(server.child.pid ?? assert.fail()), 'SIGINT');
+    const { code, stderr } = await server.ended;
+    assert.deepEqual([code, stderr], [0, '']);
   });
 
   it('replaces workers that die again and again after growing pauses, until they live', async () => {
