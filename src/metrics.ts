@@ -9,7 +9,7 @@ import { serveMetrics, type MetricsServer } from './http/metrics-server.js';
 import type { CallerCache } from './keys/caller-cache.js';
 import type { FailedAttempts } from './limits/failed-attempts.js';
 import type { DecisionCounts } from './limits/quotas.js';
-import { poolState } from './platform/database.js';
+import { poolOf } from './platform/database.js';
 import { CombinedMetrics } from './platform/combined-metrics.js';
 import type { Health } from './platform/health.js';
 import { Metrics, type MetricsSource } from './platform/metrics.js';
@@ -143,7 +143,7 @@ function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
     labels: ['pool', 'state'],
     read: () =>
       entries(pools, (pool, db) => {
-        const { used, idle } = poolState(db);
+        const { used, idle } = poolOf(db).state;
         return [
           { labels: { pool, state: 'used' }, value: used },
           { labels: { pool, state: 'idle' }, value: idle },
@@ -154,13 +154,13 @@ function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
     name: 'catalog_database_connections_max',
     help: 'The most connections that a pool may hold.',
     labels: ['pool'],
-    read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolState(db).max })),
+    read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state.max })),
   });
   metrics.readGauge({
     name: 'catalog_database_connections_pending_requests',
     help: 'Queries that wait for a connection of a pool.',
     labels: ['pool'],
-    read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolState(db).waiting })),
+    read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state.waiting })),
   });
 }
 

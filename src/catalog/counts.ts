@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { Statement } from '../platform/statement.js';
 
 /** Headline counts of the catalogue. */
 export interface Counts {
@@ -20,13 +21,15 @@ export interface CountMismatch {
 
 const COUNTERS = ['titles', 'movies', 'series', 'available_in_library', 'people', 'collections'] as const;
 
+const READ_COUNTS = new Statement<Counts>('read-counts', (db) =>
+  db('catalog_counts')
+    .select(...COUNTERS)
+    .limit(1, { skipBinding: true }),
+);
+
 /** Reads the kept counts: one row, whatever the size of the catalogue. */
 export async function readCounts(db: Knex): Promise<Counts> {
-  const counts = await db('catalog_counts')
-    .select<Counts[]>(...COUNTERS)
-    .limit(1, { skipBinding: true })
-    .options({ name: 'read-counts' })
-    .first();
+  const counts = await READ_COUNTS.first(db);
   if (counts === undefined) throw new Error('catalog_counts has lost its row: run "catalog stats verify --repair"');
   return counts;
 }

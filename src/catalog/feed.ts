@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { Statement } from '../platform/statement.js';
 import { fromRfc3339, toRfc3339, type Micros } from './timestamps.js';
 
 /** An entry of the feed: a title as it is now, at the position of its last change. */
@@ -22,6 +23,21 @@ export interface FeedPage {
   readonly followsEntry: boolean;
 }
 
+// From the position itself on: a follower's is an entry's, and to see it there spares a query for the newest stamp.
+// updated_at is selected as it is: an expression under that name would take its place in ORDER BY and cost the index.
+// The limit is part of the text, so that the plan made for any `since` knows it.
+const READ_FEED = new Statement<FeedEntry, [position: string]>('read-feed', (db, position) =>
+  db('titles')
+    .select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
+    .where('updated_at', '>=', position)
+    .orderBy('updated_at')
+    .limit(1 + PAGE_SIZE + 1, { skipBinding: true }),
+);
+
+const NEWEST_STAMP = new Statement<Pick<FeedEntry, 'updated_at'>>('newest-stamp', (db) =>
+  db('titles').select('updated_at').orderBy('updated_at', 'desc').limit(1, { skipBinding: true }),
+);
+
 /**
  * Reads one page of the feed: what changed after a position, oldest first.
  *
@@ -30,15 +46,7 @@ export interface FeedPage {
  */
 export async function readFeed(db: Knex, since: Micros): Promise<FeedPage> {
   const position = toRfc3339(since);
-  // From the position itself on: a follower's is an entry's, and to see it there spares a query for the newest stamp.
-  // updated_at is selected as it is: an expression under that name would take its place in ORDER BY and cost the index.
-  // The limit is part of the text, so that the plan made for any `since` knows it.
-  const rows = await db('titles')
-    .select<FeedEntry[]>('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
-    .where('updated_at', '>=', position)
-    .orderBy('updated_at')
-    .limit(1 + PAGE_SIZE + 1, { skipBinding: true })
-    .options({ name: 'read-feed' });
+  const rows = await READ_FEED.rows(db, position);
   const after = rows.filter(({ updated_at: stamp }) => stamp !== position);
   return {
     entries: after.slice(0, PAGE_SIZE),
@@ -49,12 +57,7 @@ export async function readFeed(db: Knex, since: Micros): Promise<FeedPage> {
 
 /** @returns the newest stamp that is committed; undefined in an empty catalogue. No later commit stamps at or before it. */
 export async function newestStamp(db: Knex): Promise<Micros | undefined> {
-  const row = await db('titles')
-    .select<{ updated_at: string }[]>('updated_at')
-    .orderBy('updated_at', 'desc')
-    .limit(1, { skipBinding: true })
-    .options({ name: 'newest-stamp' })
-    .first();
+  const row = await NEWEST_STAMP.first(db);
   return row && fromRfc3339(row.updated_at);
 }
 

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { PLAN_COLUMNS, type Plan } from '../limits/plans.js';
+import { Statement } from '../platform/statement.js';
 import { hashApiKey, isWellFormedApiKey } from './api-key.js';
 
 /** Who is calling: the key, its developer and its plan, as the database has them at this moment. */
@@ -17,6 +18,27 @@ interface CallerRow extends Omit<Caller, 'plan'>, Omit<Plan, 'id' | 'name'> {
   readonly planName: string;
 }
 
+const { id: planId, name: planName, ...planLimits } = PLAN_COLUMNS;
+
+const FIND_CALLER = new Statement<CallerRow, [hash: Buffer]>('find-caller', (db, hash) =>
+  db('api_keys')
+    .join('developers', 'developers.id', 'api_keys.developer_id')
+    .join('plans', 'plans.id', 'api_keys.plan_id')
+    .select({
+      keyId: 'api_keys.id',
+      keyPrefix: 'api_keys.prefix',
+      developerId: 'developers.id',
+      projectName: 'developers.project_name',
+      attributionRequired: 'developers.attribution_required',
+      planId,
+      planName,
+      ...planLimits,
+    })
+    .where('api_keys.hash', hash)
+    .whereNull('api_keys.revoked_at')
+    .whereNull('developers.suspended_at'),
+);
+
 /**
  * Finds who a key belongs to, in one query.
  *
@@ -26,25 +48,7 @@ interface CallerRow extends Omit<Caller, 'plan'>, Omit<Plan, 'id' | 'name'> {
  */
 export async function findCaller(db: Knex, key: string): Promise<Caller | undefined> {
   if (!isWellFormedApiKey(key)) return undefined;
-  const { id: planId, name: planName, ...limits } = PLAN_COLUMNS;
-  const row = await db('api_keys')
-    .join('developers', 'developers.id', 'api_keys.developer_id')
-    .join('plans', 'plans.id', 'api_keys.plan_id')
-    .select<CallerRow[]>({
-      keyId: 'api_keys.id',
-      keyPrefix: 'api_keys.prefix',
-      developerId: 'developers.id',
-      projectName: 'developers.project_name',
-      attributionRequired: 'developers.attribution_required',
-      planId,
-      planName,
-      ...limits,
-    })
-    .where('api_keys.hash', hashApiKey(key))
-    .whereNull('api_keys.revoked_at')
-    .whereNull('developers.suspended_at')
-    .options({ name: 'find-caller' })
-    .first();
+  const row = await FIND_CALLER.first(db, hashApiKey(key));
   if (row === undefined) return undefined;
   return {
     keyId: row.keyId,

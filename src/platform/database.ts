@@ -1,17 +1,6 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
-
-/** How long a server may take to close its side of a connection that we close, in milliseconds: a frozen one never does. */
-const CLOSE_TIMEOUT_MS = 500;
-
-/** An address that may change while the pool is open: asked for again once it is not current any more. */
-export interface MovingAddress<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
-  connection(): Promise<Address>;
-  isCurrent(address: Address): boolean;
-}
-
-/** Where PostgreSQL is: a connection URL, or an address that may change. */
-export type DatabaseAddress<Address extends Knex.PgConnectionConfig> = string | MovingAddress<Address>;
+import { ConnectionPool, type DatabaseAddress } from './connection-pool.js';
 
 /** How a pool of connections waits. Every wait has a bound. */
 export interface DatabaseOptions<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
@@ -33,74 +22,25 @@ export interface DatabaseOptions<Address extends Knex.PgConnectionConfig = Knex.
  * drop them); `int8` arrives as a number, since no count here comes near 2^53.
  */
 export function openDatabase<Address extends Knex.PgConnectionConfig>(options: DatabaseOptions<Address>): Knex {
-  const settings = connectionSettings(options);
-  const { address } = options;
-  return knex({
+  const pool = new ConnectionPool(options.address, connectionSettings(options), options.poolSize);
+  const db = knex({
     client: 'pg',
-    connection:
-      typeof address === 'string'
-        ? { connectionString: address, ...settings }
-        : async () => {
-            const current = await address.connection();
-            return { ...current, ...settings, expirationChecker: () => !address.isCurrent(current) };
-          },
-    acquireConnectionTimeout: options.acquireTimeoutMs,
-    pool: {
-      min: 0,
-      max: options.poolSize,
-      createTimeoutMillis: options.acquireTimeoutMs,
-      destroyTimeoutMillis: CLOSE_TIMEOUT_MS,
-      validate: isFree,
-      afterCreate: (connection: pg.Client, done: (error: Error | null, connection: pg.Client) => void) => {
-        connection.query("set timezone to 'UTC'; set datestyle to 'ISO'", (error: Error | null) => {
-          // Nobody else will close what never got into the pool.
-          if (error !== null) connection.end(ignore);
-          done(error, connection);
-        });
-      },
-    },
+    connectionPool: pool,
     // An error's text must not carry the values of the query.
     compileSqlOnError: false,
     // Knex would write to the console; what it has to say arrives as errors.
     log: { warn: ignore, error: ignore, deprecate: ignore, debug: ignore },
   });
+  // Knex leaves a pool that it was given alone, also when it is closed itself.
+  Object.assign(db.client as object, { destroy: () => pool.destroy() });
+  return db;
 }
 
-/**
- * Whether a connection from the pool has nothing under way. One that was given up after the client's bound still waits for
- * its answer, and every later query would wait behind it: for a quarter of an hour where the network has forgotten the
- * connection, since TCP does not give up sooner.
- */
-function isFree(connection: pg.Client & { readonly readyForQuery?: boolean }): boolean {
-  return connection.readyForQuery !== false;
-}
-
-/** What a pool is doing, in connections and in those that wait for one. */
-export interface PoolState {
-  readonly used: number;
-  readonly idle: number;
-  readonly waiting: number;
-  readonly max: number;
-}
-
-/** Looks at a pool of {@link openDatabase}. */
-export function poolState(db: Knex): PoolState {
-  // There is none any more once it is closed.
-  const { pool } = db.client as { pool?: Pool };
-  return {
-    used: pool?.numUsed() ?? 0,
-    idle: pool?.numFree() ?? 0,
-    waiting: pool?.numPendingAcquires() ?? 0,
-    max: pool?.max ?? 0,
-  };
-}
-
-/** The part of Knex's pool (the package tarn) that its types leave out. */
-interface Pool {
-  readonly max: number;
-  numUsed(): number;
-  numFree(): number;
-  numPendingAcquires(): number;
+/** @returns the pool behind a handle of {@link openDatabase} */
+export function poolOf(db: Knex): ConnectionPool {
+  const { pool } = db.client as { pool?: unknown };
+  if (!(pool instanceof ConnectionPool)) throw new Error('this is no handle of openDatabase');
+  return pool;
 }
 
 /** Opens one connection apart from any pool, for what keeps a connection to itself. The caller closes it. */

@@ -1,0 +1,206 @@
+import type { Knex } from 'knex';
+import pg from 'pg';
+import { inTime } from './in-time.js';
+
+/** How long a server may take to close its side of a connection that we close, in milliseconds: a frozen one never does. */
+const CLOSE_TIMEOUT_MS = 500;
+
+/** A connection that nobody has used for this long is closed, in milliseconds. */
+const IDLE_TIMEOUT_MS = 30_000;
+
+/** What timestamps are written in, whatever the database's own defaults. */
+const SESSION_SETTINGS = "set timezone to 'UTC'; set datestyle to 'ISO'";
+
+/** An address that may change while the pool is open: asked for again once it is not current any more. */
+export interface MovingAddress<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
+  connection(): Promise<Address>;
+  isCurrent(address: Address): boolean;
+}
+
+/** Where PostgreSQL is: a connection URL, or an address that may change. */
+export type DatabaseAddress<Address extends Knex.PgConnectionConfig> = string | MovingAddress<Address>;
+
+/** What a pool is doing, in connections and in those that wait for one. */
+export interface PoolState {
+  readonly used: number;
+  readonly idle: number;
+  readonly waiting: number;
+  readonly max: number;
+}
+
+/** The part of the driver that says whether a connection has something under way, which its types leave out. */
+type Connection = pg.PoolClient & { readonly readyForQuery?: boolean };
+
+/** Told the connection, or why there is none. */
+type OnConnection = (error: Error | undefined, connection: pg.PoolClient | undefined) => void;
+
+/**
+ * Connections to one database: the driver's own pool, in the form that Knex takes, and for statements that Knex has compiled
+ * once.
+ */
+export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
+  readonly #address: DatabaseAddress<Address>;
+  readonly #settings: Knex.PgConnectionConfig;
+  readonly #max: number;
+  readonly #open = new Set<pg.Client>();
+  #pool: pg.Pool | undefined;
+  /** Where the pool leads to, of an address that may change. */
+  #target: Address | undefined;
+  #moving: Promise<pg.Pool> | undefined;
+  #isClosed = false;
+
+  /**
+   * Nothing is connected until the first query.
+   *
+   * @param settings - of each connection; `connectionTimeoutMillis` also bounds the wait for one that is in use
+   * @param max - the most connections held at once
+   */
+  constructor(address: DatabaseAddress<Address>, settings: Knex.PgConnectionConfig, max: number) {
+    this.#address = address;
+    this.#settings = settings;
+    this.#max = max;
+  }
+
+  /** What it is doing now. */
+  get state(): PoolState {
+    return { used: this.numUsed(), idle: this.numFree(), waiting: this.numPendingAcquires(), max: this.#max };
+  }
+
+  /**
+   * Sends one query on a connection of its own.
+   *
+   * @throws the driver's error
+   */
+  query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+    return new Promise((resolve, reject) => {
+      this.#connect((error, connection) => {
+        if (connection === undefined) {
+          reject(error ?? closed());
+          return;
+        }
+        connection.query<Row>(query, (failure: Error | null, result: pg.QueryResult<Row>) => {
+          this.release(connection);
+          if (failure instanceof Error) reject(failure);
+          else resolve(result);
+        });
+      });
+    });
+  }
+
+  /** For Knex: takes a connection out of the pool. */
+  acquire(): { readonly promise: Promise<pg.PoolClient> } {
+    return {
+      promise: new Promise((resolve, reject) => {
+        this.#connect((error, connection) => {
+          if (connection === undefined) reject(error ?? closed());
+          else resolve(connection);
+        });
+      }),
+    };
+  }
+
+  /**
+   * For Knex: gives a connection back.
+   *
+   * One that still waits for an answer, because its query was given up after the client's bound, is closed: every later
+   * query would wait behind it, for a quarter of an hour where the network has forgotten the connection, since TCP does not
+   * give up sooner.
+   */
+  release(connection: pg.PoolClient): boolean {
+    connection.release((connection as Connection).readyForQuery === false);
+    return true;
+  }
+
+  /** Connections in use, by the name that Knex knows a pool by. */
+  numUsed(): number {
+    return (this.#pool?.totalCount ?? 0) - this.numFree();
+  }
+
+  /** Connections that nobody uses. */
+  numFree(): number {
+    return this.#pool?.idleCount ?? 0;
+  }
+
+  /** Those who wait for a connection. */
+  numPendingAcquires(): number {
+    return this.#pool?.waitingCount ?? 0;
+  }
+
+  /** Closes the connections, those in use when they are given back. */
+  async destroy(): Promise<void> {
+    this.#isClosed = true;
+    const pool = this.#pool;
+    if (pool === undefined || pool.ending) return;
+    const ends = [...this.#open].map((client) => new Promise((resolve) => client.once('end', resolve)));
+    await pool.end();
+    // A frozen server never closes its side.
+    await inTime(Promise.all(ends), CLOSE_TIMEOUT_MS).catch(() => {
+      for (const client of this.#open) client.connection.stream.destroy();
+    });
+  }
+
+  #connect(callback: OnConnection): void {
+    const pool = this.#currentPool();
+    if (pool !== undefined) {
+      pool.connect(callback);
+      return;
+    }
+    this.#moving ??= this.#move().finally(() => (this.#moving = undefined));
+    this.#moving.then(
+      (moved) => {
+        moved.connect(callback);
+      },
+      (error: unknown) => {
+        callback(error as Error, undefined);
+      },
+    );
+  }
+
+  /** @returns undefined where the address must be asked for first */
+  #currentPool(): pg.Pool | undefined {
+    const address = this.#address;
+    if (this.#isClosed) return undefined;
+    if (typeof address === 'string') return (this.#pool ??= this.#openPool({ connectionString: address }));
+    return this.#target !== undefined && address.isCurrent(this.#target) ? this.#pool : undefined;
+  }
+
+  async #move(): Promise<pg.Pool> {
+    if (this.#isClosed || typeof this.#address === 'string') throw closed();
+    const target = await this.#address.connection();
+    const old = this.#pool;
+    this.#target = target;
+    this.#pool = this.#openPool(target);
+    // Its connections lead nowhere any more. Those in use find that out themselves.
+    await old?.end();
+    return this.#pool;
+  }
+
+  #openPool(target: Knex.PgConnectionConfig): pg.Pool {
+    const pool = new pg.Pool({
+      ...(target as pg.PoolConfig),
+      ...(this.#settings as pg.PoolConfig),
+      max: this.#max,
+      idleTimeoutMillis: IDLE_TIMEOUT_MS,
+      onConnect: (client) => this.#prepare(client as pg.Client),
+    });
+    // A connection that breaks while nobody uses it. The pool opens another one when it is needed.
+    pool.on('error', ignore);
+    return pool;
+  }
+
+  async #prepare(client: pg.Client): Promise<void> {
+    this.#open.add(client);
+    client.once('end', () => this.#open.delete(client));
+    // What breaks while it is in use fails the query as well.
+    client.on('error', ignore);
+    await client.query(SESSION_SETTINGS);
+  }
+}
+
+function closed(): Error {
+  return new Error('Client was closed: the pool is closed');
+}
+
+function ignore(): void {
+  // Deliberately silent.
+}
