@@ -8,16 +8,17 @@ import { Problem } from './errors.js';
 import { authenticate, type AuthenticationParts } from './http/authenticate.js';
 import { respondConditionally } from './http/conditional.js';
 import { ignoreContent } from './http/content.js';
-import { Deadline } from './http/deadline.js';
+import { withinDeadline } from './http/deadline.js';
 import type { RequestMetrics } from './http/metrics.js';
 import { operationalRoutes } from './http/operational.js';
 import { createDispatch } from './http/operations.js';
+import { send, setFields, type Outgoing } from './http/outgoing.js';
 import { respondWithProblem, toProblem } from './http/problem-response.js';
 import { rateLimitExceeded, rateLimitFields } from './http/rate-limit-fields.js';
 import { chooseRequestId } from './http/request-id.js';
 import { recordWhenDone } from './http/request-log.js';
-import { originForm, requireHost } from './http/request-target.js';
-import { callerOf, type RequestContext } from './http/state.js';
+import { originForm, parseQuery, requireHost, splitTarget } from './http/request-target.js';
+import type { RequestContext, RequestState } from './http/state.js';
 import type { LastUsed } from './keys/last-used.js';
 import type { DatabaseCheck } from './platform/database-check.js';
 import type { Health } from './platform/health.js';
@@ -36,6 +37,8 @@ export interface AppParts {
   readonly health: Health;
   readonly databaseCheck: DatabaseCheck;
   readonly log: Logger;
+  /** For the lines of requests. */
+  readonly requestLog: Logger;
   readonly requestMetrics: RequestMetrics;
   /** The clock of this process, in microseconds since 1970. */
   readonly now: () => Micros;
@@ -46,8 +49,8 @@ export interface AppParts {
 /** Everything under here needs a key, whether it exists or not. */
 const API_ROOT = /^\/api\/v1(?:\/|$)/;
 
-/** Bound on everything that one request waits for, in milliseconds: an outage is answered within a second. */
-const REQUEST_DEADLINE_MS = 900;
+/** A cache must never serve one caller's answer to another. */
+const VARY = ['Vary', 'Authorization, X-API-Key'] as const;
 
 /** Builds the Koa application: a request's whole way, top to bottom. */
 export async function createApp(parts: AppParts): Promise<Koa> {
@@ -70,66 +73,62 @@ export async function createApp(parts: AppParts): Promise<Koa> {
 
   // Every request gets an id, a line in the log, a count, and an answer that is in the contract.
   app.use(async (ctx: RequestContext, next) => {
-    ctx.req.url = originForm(ctx.req.url ?? '');
-    ctx.state.requestId = chooseRequestId(ctx.req.headers['x-request-id']);
-    // A plus is a plus (RFC 3986), as in 1.795218005e+09; it stands for a blank in forms alone.
-    ctx.state.search = new URLSearchParams(ctx.querystring.replaceAll('+', '%2B'));
-    ctx.state.deadline = new Deadline(REQUEST_DEADLINE_MS);
-    ctx.set('X-Request-Id', ctx.state.requestId);
-    recordWhenDone(log, parts.requestMetrics, ctx);
+    const { path } = begin(ctx);
+    recordWhenDone(parts.requestLog, parts.requestMetrics, ctx);
+    let outgoing: Outgoing;
     try {
-      await next();
+      requireHost(ctx.req);
+      ignoreContent(ctx.req);
+      if (!API_ROOT.test(path)) {
+        setFields(ctx);
+        await next();
+        return;
+      }
+      const answer = await withinDeadline(answerCaller(ctx));
+      outgoing = respondConditionally(ctx.req, ctx.state.operationId, answer);
     } catch (error) {
       const problem = toProblem(error);
       ctx.state.error = problem.cause;
-      respondWithProblem(ctx, problem);
+      outgoing = respondWithProblem(problem, ctx.state.requestId);
     }
-    // A kept connection would hold up the end.
-    if (parts.isStopping()) ctx.set('Connection', 'close');
-  });
-
-  app.use(async (ctx, next) => {
-    requireHost(ctx.req);
-    ignoreContent(ctx.req);
-    await next();
-  });
-
-  // Outside the API: what needs no key.
-  app.use(operational.routes());
-  app.use(async (ctx, next) => {
-    if (!API_ROOT.test(ctx.path)) {
-      throw new Problem('not_found', 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.');
-    }
-    ctx.set('Vary', 'Authorization, X-API-Key');
-    await next();
+    send(ctx, outgoing);
   });
 
   // The API: who is calling and what the plan still allows, in one step, and then the operation.
-  app.use(async (ctx: RequestContext, next) => {
-    const { deadline, search } = ctx.state;
-    const { caller, decision } = await deadline.wait(authenticate(parts.authentication, ctx.req, search));
-    ctx.state.caller = caller;
+  async function answerCaller({ req, state }: RequestContext): Promise<unknown> {
+    state.fields.push(...VARY);
+    const { caller, decision } = await authenticate(parts.authentication, req, state.search);
+    state.caller = caller;
     lastUsed.touch(caller.keyId, new Date(Number(now() / 1000n)));
-    ctx.set(rateLimitFields(decision.quotas));
+    state.fields.push(...rateLimitFields(decision.quotas));
     if (decision.violated.length > 0) throw rateLimitExceeded(decision);
-    await next();
-  });
+    return dispatch({
+      method: req.method ?? '',
+      path: state.path,
+      querystring: state.querystring,
+      search: state.search,
+      caller,
+      onRouted: (operationId) => {
+        state.operationId = operationId;
+      },
+    });
+  }
 
-  app.use(async (ctx: RequestContext) => {
-    const { deadline, search } = ctx.state;
-    const answer = await deadline.wait(
-      dispatch({
-        method: ctx.method,
-        path: ctx.path,
-        querystring: ctx.querystring,
-        search,
-        caller: callerOf(ctx),
-        onRouted: (operationId) => {
-          ctx.state.operationId = operationId;
-        },
-      }),
-    );
-    respondConditionally(ctx, answer);
+  /** What every request begins with, and every answer has. */
+  function begin({ req, state }: RequestContext): RequestState {
+    req.url = originForm(req.url ?? '');
+    const { path, querystring } = splitTarget(req.url);
+    const requestId = chooseRequestId(req.headers['x-request-id']);
+    const fields = ['X-Request-Id', requestId];
+    // A kept connection would hold up the end.
+    if (parts.isStopping()) fields.push('Connection', 'close');
+    return Object.assign(state, { requestId, path, querystring, search: parseQuery(querystring), fields });
+  }
+
+  // Outside the API: what needs no key.
+  app.use(operational.routes());
+  app.use(() => {
+    throw new Problem('not_found', 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.');
   });
 
   return app;

@@ -60,7 +60,11 @@ export class Problem extends Error {
     readonly detail: string,
     extras: ProblemExtras = {},
   ) {
+    // It is an answer, and where it was thrown is of no interest; to find that out takes longer than all else about it.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(`${code}: ${detail}`, { cause: extras.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.status = ERROR_CODES[code].status;
     this.title = ERROR_CODES[code].title;
     this.type = extras.type ?? 'about:blank';

@@ -42,6 +42,8 @@ const SHUTDOWN_GRACE_MS = 5_000;
 export interface ServeOptions {
   readonly config: Config;
   readonly log: Logger;
+  /** For the lines of requests. */
+  readonly requestLog: Logger;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
   readonly pid: number;
@@ -105,7 +107,10 @@ export function connect({ config, log, packageRoot, pid, migrate }: ServeOptions
   });
 }
 
-async function start({ config, log, packageRoot }: ServeOptions, database: ConnectedDatabase): Promise<ServiceProcess> {
+async function start(
+  { config, log, requestLog, packageRoot }: ServeOptions,
+  database: ConnectedDatabase,
+): Promise<ServiceProcess> {
   const { db } = database;
   const health = new Health(log, [
     'database',
@@ -142,6 +147,7 @@ async function start({ config, log, packageRoot }: ServeOptions, database: Conne
     health,
     databaseCheck,
     log,
+    requestLog,
     requestMetrics,
     now: systemClock,
     isStopping: () => stopping !== undefined,

@@ -27,12 +27,11 @@ export const registerServe: RegisterCommand = (program, context) => {
       // Loaded here alone: what only a server needs took every other command a third of its time.
       const [{ serve }, { serveWithWorkers }] = await Promise.all([import('../service.js'), import('../workers.js')]);
       const config = context.config();
-      const log = createLog(config.logLevel, stdout);
       if (link) {
         const service = await serve({
           // The primary serves the metrics of all.
           config: { ...config, metricsAddress: undefined },
-          log: log.child({ worker: link.id, pid }),
+          ...createLog(config.logLevel, stdout, { worker: link.id, pid }),
           packageRoot,
           pid,
           migrate: false,
@@ -45,10 +44,12 @@ export const registerServe: RegisterCommand = (program, context) => {
         await link.tellMetrics();
         return;
       }
+      const logs = createLog(config.logLevel, stdout);
+      const { log } = logs;
       let demoKey: string | undefined;
       const options: ServeOptions = {
         config,
-        log,
+        ...logs,
         packageRoot,
         pid,
         migrate,

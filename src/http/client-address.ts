@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { fieldValues } from './field-values.js';
 
 /**
  * Finds the address that a request comes from.
@@ -13,7 +14,7 @@ import { isIP } from 'node:net';
 export function clientAddress(request: IncomingMessage, trustedProxies: number): string {
   let address = request.socket.remoteAddress ?? '';
   if (trustedProxies > 0) {
-    const forwarded = request.headersDistinct['x-forwarded-for']?.join(',').split(',') ?? [];
+    const forwarded = fieldValues(request, 'x-forwarded-for').join(',').split(',');
     for (const entry of forwarded.reverse().slice(0, trustedProxies)) {
       const parsed = withoutPort(entry.trim());
       // Something else than an address, such as "unknown": the proxy that wrote it is the nearest that is known.

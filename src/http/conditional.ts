@@ -1,10 +1,13 @@
+import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import etag from 'etag';
 import type { OperationId } from '../contract.js';
-import type { RequestContext } from './state.js';
+import type { Outgoing } from './outgoing.js';
 
 /** Operations whose answer no cache may keep, not even the client's. */
 const NEVER_STORED = new Set<string>(['getMe'] satisfies OperationId[]);
+
+/** The longest text that is cheaper to encode several times than to send apart from the header fields, in characters. */
+const MAX_TEXT_LENGTH = 4_096;
 
 /** The opaque part of an entity tag; whether it is weak makes no difference to `If-None-Match` (RFC 9110, section 8.8.3). */
 const OPAQUE_TAG = /"[^"]*"/g;
@@ -15,23 +18,33 @@ const OPAQUE_TAG = /"[^"]*"/g;
  * Answers are `private`: a shared cache must never serve one caller's answer to another. They are `no-cache`: a stored
  * one may be used only after asking whether it still holds.
  */
-export function respondConditionally(ctx: RequestContext, answer: unknown): void {
-  // Encoded once: the tag, the length and the connection all need the bytes.
-  const body = Buffer.from(JSON.stringify(answer));
-  ctx.status = 200;
-  ctx.set('Content-Type', 'application/json');
-  if (NEVER_STORED.has(ctx.state.operationId ?? '')) {
-    ctx.set('Cache-Control', 'no-store');
-  } else {
-    const tag = etag(body);
-    ctx.set({ 'Cache-Control': 'private, no-cache', ETag: tag });
-    if (clientHas(ctx.req, tag)) {
-      ctx.status = 304;
-      ctx.remove('Content-Type');
-      return;
-    }
+export function respondConditionally(
+  request: IncomingMessage,
+  operationId: string | undefined,
+  answer: unknown,
+): Outgoing {
+  const body = encode(JSON.stringify(answer));
+  if (operationId !== undefined && NEVER_STORED.has(operationId)) {
+    return { status: 200, fields: ['Content-Type', 'application/json', 'Cache-Control', 'no-store'], body };
   }
-  ctx.body = body;
+  const tag = entityTag(body);
+  const fields = ['Cache-Control', 'private, no-cache', 'ETag', tag];
+  if (clientHas(request, tag)) return { status: 304, fields };
+  return { status: 200, fields: ['Content-Type', 'application/json', ...fields], body };
+}
+
+/**
+ * Encodes a long text once for all that need its bytes: the tag, the length, the connection. A short one stays a text, which
+ * Node sends together with the header fields.
+ */
+function encode(text: string): string | Buffer {
+  return text.length > MAX_TEXT_LENGTH ? Buffer.from(text) : text;
+}
+
+/** @returns a strong entity tag: the same for the same bytes, and for no others (RFC 9110, section 8.8.3) */
+export function entityTag(body: string | Buffer): string {
+  const length = Buffer.byteLength(body).toString(16);
+  return `"${length}-${hash('sha1', body, 'base64').slice(0, -1)}"`;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { fieldValues } from './field-values.js';
 
 /** What a request says about its key. */
 export type Credentials =
@@ -15,11 +16,7 @@ const BEARER = /^bearer +(?<token>\S.*)$/i;
  * query. An empty value and an `Authorization` of another scheme count as no key.
  */
 export function readCredentials(request: IncomingMessage, search: URLSearchParams): Credentials {
-  const places = [
-    request.headersDistinct.authorization ?? [],
-    request.headersDistinct['x-api-key'] ?? [],
-    search.getAll('api_key'),
-  ];
+  const places = [fieldValues(request, 'authorization'), fieldValues(request, 'x-api-key'), search.getAll('api_key')];
   if (places.some((values) => values.length > 1)) return { kind: 'conflict' };
   const [authorization = '', header = '', query = ''] = places.map(([value]) => value);
   const keys = new Set([BEARER.exec(authorization)?.groups?.token, header, query].filter(isPresent));

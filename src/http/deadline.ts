@@ -1,6 +1,9 @@
 import { Problem } from '../errors.js';
 import { inTime } from '../platform/in-time.js';
 
+/** Bound on everything that one request waits for, in milliseconds: an outage is answered within a second. */
+const REQUEST_DEADLINE_MS = 900;
+
 /** How long a client should wait before it tries again while the service lacks something it needs, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
 
@@ -19,23 +22,15 @@ export function serviceUnavailable({
   });
 }
 
-/** One bound on everything that a request waits for, whatever it waits for. */
-export class Deadline {
-  readonly #endsAt: number;
+/**
+ * Waits for the answer to a request, whatever that waits for, no longer than one request may take.
+ *
+ * @throws Problem service_unavailable when time is up; what was waited for is left to end by its own bounds
+ */
+export function withinDeadline<T>(answer: Promise<T>): Promise<T> {
+  return inTime(answer, REQUEST_DEADLINE_MS, timeUp);
+}
 
-  /** @param milliseconds - from now on */
-  constructor(milliseconds: number) {
-    this.#endsAt = performance.now() + milliseconds;
-  }
-
-  /**
-   * Waits for a result no longer than the deadline allows.
-   *
-   * @throws Problem service_unavailable when time is up; what was waited for is left to end by its own bounds
-   */
-  wait<T>(result: Promise<T>): Promise<T> {
-    return inTime(result, this.#endsAt - performance.now(), () =>
-      serviceUnavailable({ cause: new Error('the deadline of the request passed') }),
-    );
-  }
+function timeUp(): Problem {
+  return serviceUnavailable({ cause: new Error('the deadline of the request passed') });
 }

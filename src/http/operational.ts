@@ -1,7 +1,6 @@
 import Router from '@koa/router';
-import etag from 'etag';
 import { Problem } from '../errors.js';
-import { clientHas } from './conditional.js';
+import { clientHas, entityTag } from './conditional.js';
 import { serviceUnavailable } from './deadline.js';
 import { reportReadiness, type Readiness } from './readiness.js';
 
@@ -37,7 +36,7 @@ export function operationalRoutes({ contract, checkReadiness }: OperationalSourc
     ['/openapi.yaml', 'application/yaml', contract.yaml],
     ['/openapi.json', 'application/json', contract.json],
   ] as const) {
-    const tag = etag(text);
+    const tag = entityTag(text);
     router.get(path, (ctx) => {
       ctx.status = 200;
       ctx.set({ 'Cache-Control': 'no-cache', ETag: tag, 'Content-Type': mediaType });

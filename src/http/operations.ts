@@ -7,6 +7,7 @@ import type { Answer, OperationId } from '../contract.js';
 import { Problem } from '../errors.js';
 import type { Caller } from '../keys/callers.js';
 import { prepareRouting } from './routing.js';
+import { hasParameters, prepareValidation } from './validation.js';
 
 /** An authenticated request, before anyone knows which operation it is for. */
 export interface UnroutedRequest {
@@ -69,16 +70,12 @@ export async function createDispatch(contract: Document, dependencies: Dependenc
       },
       ...operationHandlers(dependencies),
     },
-    // Requests are authenticated before they get here. This only makes sure that none comes round that.
-    securityHandlers: Object.fromEntries(
-      Object.keys(contract.components?.securitySchemes ?? {}).map((scheme) => [
-        scheme,
-        (_exchange: Exchange, { caller }: UnroutedRequest) => caller.keyPrefix !== '',
-      ]),
-    ),
+    // Nothing is there to be found wrong where the contract has no parameters.
+    validate: ({ operation }: Exchange) => hasParameters(operation),
   });
   await backend.init();
   prepareRouting(backend.router);
+  prepareValidation(backend.validator, backend.router);
 
   return (request) => {
     requireDecodable(request);
@@ -116,6 +113,7 @@ function requireDecodable({ path, querystring }: UnroutedRequest): void {
     ['path', path],
     ['query', querystring],
   ] as const) {
+    if (!text.includes('%')) continue;
     try {
       decodeURIComponent(text);
     } catch {
@@ -129,6 +127,7 @@ function requireDecodable({ path, querystring }: UnroutedRequest): void {
 
 /** A parameter given once becomes a string, one given more often an array, which no parameter's schema accepts. */
 function queryObject(search: URLSearchParams): Record<string, string | string[]> {
+  if (search.size === 0) return {};
   return Object.fromEntries(
     [...new Set(search.keys())].map((name) => {
       const values = search.getAll(name);

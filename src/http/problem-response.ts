@@ -1,7 +1,7 @@
 import { Problem } from '../errors.js';
 import { isDatabaseUnavailable } from '../platform/database.js';
 import { serviceUnavailable } from './deadline.js';
-import type { RequestContext } from './state.js';
+import type { Outgoing } from './outgoing.js';
 
 /** Decides what the client is told about anything that was thrown. What is not a Problem is a bug, and not its business. */
 export function toProblem(error: unknown): Problem {
@@ -30,10 +30,8 @@ export function problemDocument(problem: Problem, requestId: string): string {
 /** The media type of a problem document: RFC 9457 gives it no parameters. */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
-/** Answers with a problem. Headers set so far stay, save those that describe another body. */
-export function respondWithProblem(ctx: RequestContext, problem: Problem): void {
-  ctx.status = problem.status;
-  ctx.remove('ETag');
-  ctx.set({ 'Cache-Control': 'no-store', ...problem.headers, 'Content-Type': PROBLEM_MEDIA_TYPE });
-  ctx.body = problemDocument(problem, ctx.state.requestId);
+/** Answers with a problem. The fields that every answer to the request has stay. */
+export function respondWithProblem(problem: Problem, requestId: string): Outgoing {
+  const headers = { 'Cache-Control': 'no-store', ...problem.headers, 'Content-Type': PROBLEM_MEDIA_TYPE };
+  return { status: problem.status, fields: Object.entries(headers).flat(), body: problemDocument(problem, requestId) };
 }

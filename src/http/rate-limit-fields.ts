@@ -6,17 +6,18 @@ const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-ex
 
 /**
  * Writes where someone stands as the fields `RateLimit-Policy` and `RateLimit` of
- * draft-ietf-httpapi-ratelimit-headers-11. The draft still moves; its syntax is written here and nowhere else.
+ * draft-ietf-httpapi-ratelimit-headers-11, names and values by turns. The draft still moves; its syntax is written here and nowhere else.
  */
-export function rateLimitFields(limits: readonly Standing[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
-  return {
-    'RateLimit-Policy': limits
-      .map(({ name, limit, windowSeconds }) => `"${name}";q=${String(limit)};w=${String(windowSeconds)}`)
-      .join(', '),
-    RateLimit: limits
-      .map(({ name, remaining, resetSeconds }) => `"${name}";r=${String(remaining)};t=${String(resetSeconds)}`)
-      .join(', '),
-  };
+export function rateLimitFields(limits: readonly Standing[]): string[] {
+  return ['RateLimit-Policy', policyList(limits), 'RateLimit', standingList(limits)];
+}
+
+function policyList(limits: readonly Standing[]): string {
+  return limits.map(({ name, limit, windowSeconds }) => `"${name}";q=${limit};w=${windowSeconds}`).join(', ');
+}
+
+function standingList(limits: readonly Standing[]): string {
+  return limits.map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining};t=${resetSeconds}`).join(', ');
 }
 
 /** The refusal of a request over its quota. A client that waits `Retry-After` is served. */
@@ -39,7 +40,11 @@ export function tooManyFailures(standing: Standing): Problem {
     {
       type: QUOTA_EXCEEDED,
       members: { 'violated-policies': [standing.name] },
-      headers: { 'Retry-After': seconds, ...rateLimitFields([standing]) },
+      headers: {
+        'Retry-After': seconds,
+        'RateLimit-Policy': policyList([standing]),
+        RateLimit: standingList([standing]),
+      },
     },
   );
 }

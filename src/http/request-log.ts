@@ -11,14 +11,14 @@ export function recordWhenDone(log: Logger, metrics: RequestMetrics, ctx: Reques
   const startedAt = performance.now();
   metrics.begin();
   ctx.res.once('close', () => {
-    const { requestId, operationId, caller, search, error } = ctx.state;
+    const { requestId, operationId, caller, path, search, error } = ctx.state;
     const status = ctx.res.statusCode;
     const milliseconds = performance.now() - startedAt;
     metrics.end({ operationId, status: ctx.res.headersSent ? status : undefined, seconds: milliseconds / 1000 });
     const line = {
       request_id: requestId,
-      method: ctx.method,
-      url: loggableUrl(ctx.path, search),
+      method: ctx.req.method,
+      url: loggableUrl(path, search),
       operation: operationId,
       status,
       duration_ms: Math.round(milliseconds * 1000) / 1000,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Problem } from '../errors.js';
+import { fieldValues } from './field-values.js';
 
 /** The scheme and the authority of a target in absolute form. */
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
@@ -13,9 +14,29 @@ const ORIGIN = /^https?:\/\/[^/?#]*/i;
  * is not.
  */
 export function originForm(target: string): string {
+  if (target.startsWith('/') && !target.includes('#')) return target;
   const [withoutFragment = ''] = target.split('#', 1);
   const path = withoutFragment.replace(ORIGIN, '');
   return path.startsWith('/') ? path : `/${path}`;
+}
+
+/** A target in origin form, in its two parts. */
+export interface Target {
+  /** As it came: percent-encoded. */
+  readonly path: string;
+  /** As it came, without its question mark; empty where there is none. */
+  readonly querystring: string;
+}
+
+/** Cuts a target in origin form at its question mark (RFC 3986, section 3.4). */
+export function splitTarget(target: string): Target {
+  const at = target.indexOf('?');
+  return at < 0 ? { path: target, querystring: '' } : { path: target.slice(0, at), querystring: target.slice(at + 1) };
+}
+
+/** The query of a target as text. A plus is a plus (RFC 3986), as in 1.795218005e+09; it stands for a blank in forms alone. */
+export function parseQuery(querystring: string): URLSearchParams {
+  return new URLSearchParams(querystring.replaceAll('+', '%2B'));
 }
 
 /**
@@ -23,8 +44,8 @@ export function originForm(target: string): string {
  *
  * @throws Problem malformed_request; the connection closes after it
  */
-export function requireHost({ httpVersion, headersDistinct }: IncomingMessage): void {
-  if (httpVersion === '1.1' && headersDistinct.host?.length !== 1) {
+export function requireHost(request: IncomingMessage): void {
+  if (request.httpVersion === '1.1' && fieldValues(request, 'host').length !== 1) {
     throw new Problem('malformed_request', 'An HTTP/1.1 request has one Host field.', {
       headers: { Connection: 'close' },
     });

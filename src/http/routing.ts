@@ -11,7 +11,7 @@ const PATH_PARAMETER = /\{([^{}]+)\}/g;
 
 /**
  * Makes a router work out once what it works out several times a request: the list of operations, the patterns of their
- * paths, the security they ask for, and the request's parameters. What it decides stays the same.
+ * paths, and the request's parameters. What it decides stays the same.
  *
  * Requests come in their final form: the path without the query, the query as an object, neither header fields nor
  * content.
@@ -19,7 +19,7 @@ const PATH_PARAMETER = /\{([^{}]+)\}/g;
  * @throws Error where the contract has parameters that cannot be read in this way
  */
 export function prepareRouting(router: OpenAPIRouter): void {
-  const operations = router.getOperations().map(withOneRequirement);
+  const operations = router.getOperations().map(withoutSecurity);
   operations.forEach(requirePlainParameters);
   const byId = new Map(operations.map((operation) => [operation.operationId, operation]));
   const byPath = new Map(operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
@@ -52,9 +52,9 @@ export function prepareRouting(router: OpenAPIRouter): void {
   };
 }
 
-/** Any one of the alternatives suffices, and the guard behind all of them is the same. */
-function withOneRequirement(operation: Operation): Operation {
-  return { ...operation, security: operation.security?.slice(0, 1) ?? [] };
+/** Requests are authenticated before they get here: what is dispatched has a caller. */
+function withoutSecurity(operation: Operation): Operation {
+  return { ...operation, security: [] };
 }
 
 /** Optional header fields of the contract, such as If-None-Match, are read elsewhere. */
@@ -64,10 +64,15 @@ function requirePlainParameters({ operationId, parameters = [], requestBody }: O
       'in' in parameter &&
       (parameter.in === 'header' ? parameter.required !== true : parameter.in !== 'cookie') &&
       parameter.content === undefined &&
-      parameter.explode !== false,
+      parameter.explode !== false &&
+      !isArray(parameter),
   );
   if (isPlain && requestBody === undefined) return;
   throw new Error(`${operationId ?? 'an operation'} has parameters or content that dispatch does not read`);
+}
+
+function isArray({ schema }: { readonly schema?: unknown }): boolean {
+  return typeof schema === 'object' && schema !== null && 'type' in schema && schema.type === 'array';
 }
 
 function toRoute(operation: Operation): Route {

@@ -81,6 +81,8 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
 
   return async (key, isSuspect) => {
     if (!isWellFormedApiKey(key)) return undefined;
+    // From where keys fail the next one will most likely fail as well, and what is not found needs no epoch.
+    if (isSuspect && (await lookups.find(key, true)) === undefined) return undefined;
     const hash = hashApiKey(key).toString('base64');
     const until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -44,7 +44,7 @@ export function isWellFormedApiKey(text: string): boolean {
 
 /** SHA-256 of the whole key, 32 bytes. */
 export function hashApiKey(key: string): Buffer {
-  return createHash('sha256').update(key).digest();
+  return Buffer.from(hash('sha256', key, 'base64'), 'base64');
 }
 
 /** Replaces whatever in a text looks like a key by its public prefix. */

@@ -38,6 +38,11 @@ export class FailedAttempts {
     };
   }
 
+  /** Whether this process knows any address as one over the limit, or did lately. */
+  get isAnyOver(): boolean {
+    return this.#overUntil.size > 0;
+  }
+
   /** Whether this process knows the address as one over the limit. */
   isOver(address: string): boolean {
     return this.#msOver(address) > 0;

@@ -108,18 +108,15 @@ export class RedisLimiter implements Limiter {
     until: number,
     condition?: Condition,
   ): Promise<LimitDecision | undefined> {
+    // Without a condition it is not looked at, but it must be in the slot of the others.
+    const keys = [condition?.key ?? redisKey('none')];
+    const values: (string | number)[] = [condition?.value ?? ''];
+    for (const name of QUOTA_NAMES) {
+      keys.push(counterKey(name, developerId, plan));
+      values.push(limitOf(plan, name), WINDOW_SECONDS[name] * 1000);
+    }
     const reply = await ifAvailable(
-      this.#redis.run(
-        (client) =>
-          (client as unknown as Scripted).catalogCharge(
-            // Without a condition it is not looked at, but it must be in the slot of the others.
-            condition?.key ?? redisKey('none'),
-            ...QUOTA_NAMES.map((name) => counterKey(name, developerId, plan)),
-            condition?.value ?? '',
-            ...QUOTA_NAMES.flatMap((name) => [limitOf(plan, name), WINDOW_SECONDS[name] * 1000]),
-          ),
-        until,
-      ),
+      this.#redis.run((client) => (client as unknown as Scripted).catalogCharge(...keys, ...values), until),
     );
     if (reply === undefined || reply[0] === 'unmet') return undefined;
     const [outcome, ...numbers] = reply;

@@ -171,18 +171,20 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
     this.#target = target;
     this.#pool = this.#openPool(target);
     // Its connections lead nowhere any more. Those in use find that out themselves.
-    await old?.end();
+    void old?.end();
     return this.#pool;
   }
 
   #openPool(target: Knex.PgConnectionConfig): pg.Pool {
-    const pool = new pg.Pool({
-      ...(target as pg.PoolConfig),
-      ...(this.#settings as pg.PoolConfig),
+    const options = {
+      ...target,
+      ...this.#settings,
       max: this.#max,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
-      onConnect: (client) => this.#prepare(client as pg.Client),
-    });
+      // It is waited for, which the package's types do not know.
+      onConnect: (client: pg.Client) => this.#prepare(client),
+    };
+    const pool = new pg.Pool(options as object);
     // A connection that breaks while nobody uses it. The pool opens another one when it is needed.
     pool.on('error', ignore);
     return pool;

@@ -40,7 +40,7 @@ export function openDatabase<Address extends Knex.PgConnectionConfig>(options: D
 export function poolOf(db: Knex): ConnectionPool {
   const { pool } = db.client as { pool?: unknown };
   if (!(pool instanceof ConnectionPool)) throw new Error('this is no handle of openDatabase');
-  return pool;
+  return pool as ConnectionPool;
 }
 
 /** Opens one connection apart from any pool, for what keeps a connection to itself. The caller closes it. */

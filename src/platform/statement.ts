@@ -38,11 +38,10 @@ export class Statement<Row extends pg.QueryResultRow, Values extends readonly un
   async rows(db: Knex, ...values: Values): Promise<Row[]> {
     if (db.isTransaction) return (await this.#build(db, ...values)) as Row[];
     const { text, order } = (this.#compiled ??= this.#compile(values.length));
-    const { rows } = await poolOf(db).query<Row>({
-      name: this.#name,
-      text,
-      values: order.map((index) => values[index]),
-    });
+    const bindings = order.map((index) => values[index]);
+    // Whoever listens to Knex's queries hears of these as well.
+    db.emit('query', { sql: text, bindings });
+    const { rows } = await poolOf(db).query<Row>({ name: this.#name, text, values: bindings });
     return rows;
   }
 

@@ -4,7 +4,8 @@ import { clientAddress } from '../../src/http/client-address.js';
 
 /** The address of a request that a connection from `peer` carries. */
 function addressOf(peer: string, forwarded: readonly string[], trustedProxies: number): string {
-  const request = { socket: { remoteAddress: peer }, headersDistinct: { 'x-forwarded-for': forwarded } };
+  const rawHeaders = forwarded.flatMap((entries) => ['X-Forwarded-For', entries]);
+  const request = { socket: { remoteAddress: peer }, rawHeaders };
   return clientAddress(request as unknown as IncomingMessage, trustedProxies);
 }
 

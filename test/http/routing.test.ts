@@ -115,11 +115,11 @@ describe('prepared routing', () => {
     });
   }
 
-  it('lists the same operations, each with one of its alternative requirements', () => {
+  it('lists the same operations, without what was asked for before', () => {
     const [prepared, plain] = routers(CROSSING);
     assert.deepEqual(
       prepared.getOperations(),
-      plain.getOperations().map((operation) => ({ ...operation, security: [{ one: [] }] })),
+      plain.getOperations().map((operation) => ({ ...operation, security: [] })),
     );
     assert.equal(prepared.getOperation('get /a'), prepared.getOperations()[1]);
   });
@@ -128,7 +128,8 @@ describe('prepared routing', () => {
     for (const parameter of [
       { in: 'cookie', name: 'c' },
       { in: 'header', name: 'h', required: true },
-      { in: 'query', name: 'q', explode: false, schema: { type: 'array', items: { type: 'string' } } },
+      { in: 'query', name: 'q', explode: false, schema: { type: 'string' } },
+      { in: 'query', name: 'q', schema: { type: 'array', items: { type: 'string' } } },
       { in: 'query', name: 'q', content: { 'application/json': {} } },
     ]) {
       const definition = toDocument({ '/a': ['get'] });

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { Knex } from 'knex';
 import type pino from 'pino';
-import { type Logger } from 'pino';
 import { createApp } from '../../src/app.js';
 import { systemClock, type Micros } from '../../src/catalog/timestamps.js';
 import { createDeveloper } from '../../src/developers/developers.js';
@@ -25,7 +24,7 @@ import { openConnection, openDatabase } from '../../src/platform/database.js';
 import { Health } from '../../src/platform/health.js';
 import { Metrics } from '../../src/platform/metrics.js';
 import { readFrom } from '../../src/platform/replica.js';
-import { createLog } from '../../src/platform/log.js';
+import { createLog, type Logs } from '../../src/platform/log.js';
 import { createTestDatabase } from './postgres.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 
@@ -161,15 +160,18 @@ function connect(url: string, timeoutMs: number): Knex {
   });
 }
 
-function logTo(lines: string[]): Logger {
-  return createLog('info', { write: (line: string) => void lines.push(line) } satisfies pino.DestinationStream);
+function logTo(lines: string[]): Logs {
+  const destination: pino.DestinationStream = {
+    write: (text) => void lines.push(...text.trimEnd().split('\n')),
+  };
+  return createLog('info', destination);
 }
 
 async function serveApp(
   db: Knex,
   authentication: AuthenticationParts,
   lastUsed: LastUsed,
-  log: Logger,
+  { log, requestLog }: Logs,
   options: TestServiceOptions,
 ): Promise<Server> {
   const health = new Health(log, ['database']);
@@ -182,6 +184,7 @@ async function serveApp(
     health,
     databaseCheck: new DatabaseCheck(db, health),
     log,
+    requestLog,
     requestMetrics: new RequestMetrics(new Metrics(), []),
     now: options.now ?? systemClock,
     isStopping: options.isStopping ?? (() => false),
