@@ -451,6 +451,19 @@ export interface components {
             };
             content?: never;
         };
+        /** @description The page that the request's `If-None-Match` names is still current, in the coding asked for. No body. */
+        ChangesNotModified: {
+            headers: {
+                "X-Request-Id": components["headers"]["XRequestId"];
+                Vary: components["headers"]["VaryByCoding"];
+                "Cache-Control": components["headers"]["CacheControlRevalidate"];
+                ETag: components["headers"]["ETag"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
         /** @description A part of the address is invalid (`invalid_parameter`); `detail` says which. */
         InvalidParameter: {
             headers: {
@@ -568,6 +581,16 @@ export interface components {
          */
         Vary: "Authorization, X-API-Key";
         /**
+         * @description Like `Vary` elsewhere; and answers depend on the codings that are accepted, also where this one is in none.
+         * @example Authorization, X-API-Key, Accept-Encoding
+         */
+        VaryByCoding: "Authorization, X-API-Key, Accept-Encoding";
+        /**
+         * @description How the page is compressed, for whoever asked for it; absent where it is not.
+         * @example gzip
+         */
+        ContentEncoding: "gzip" | "br";
+        /**
          * @description Only your own cache may keep the answer, and must ask with `If-None-Match` before each use.
          * @example private, no-cache
          */
@@ -578,7 +601,7 @@ export interface components {
          */
         CacheControlNoStore: "no-store";
         /**
-         * @description Identifies this state of the answer. Send it back as `If-None-Match`.
+         * @description Identifies this state of the answer, in this coding. Send it back as `If-None-Match`.
          * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
          */
         ETag: string;
@@ -703,9 +726,10 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
-                    Vary: components["headers"]["Vary"];
+                    Vary: components["headers"]["VaryByCoding"];
                     "Cache-Control": components["headers"]["CacheControlRevalidate"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Encoding": components["headers"]["ContentEncoding"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
@@ -714,7 +738,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChangesResponse"];
                 };
             };
-            304: components["responses"]["NotModified"];
+            304: components["responses"]["ChangesNotModified"];
             /**
              * @description `since` is missing (`missing_since`), is not a usable timestamp (`invalid_since`) or lies too far in the
              *     past (`since_out_of_window`, with `oldest_since`); or another part of the address is invalid

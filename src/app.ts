@@ -50,7 +50,7 @@ export interface AppParts {
 const API_ROOT = /^\/api\/v1(?:\/|$)/;
 
 /** A cache must never serve one caller's answer to another. */
-const VARY = ['Vary', 'Authorization, X-API-Key'] as const;
+const VARY_BY_KEY = 'Authorization, X-API-Key';
 
 /** Builds the Koa application: a request's whole way, top to bottom. */
 export async function createApp(parts: AppParts): Promise<Koa> {
@@ -96,7 +96,7 @@ export async function createApp(parts: AppParts): Promise<Koa> {
 
   // The API: who is calling and what the plan still allows, in one step, and then the operation.
   async function answerCaller({ req, state }: RequestContext): Promise<unknown> {
-    state.fields.push(...VARY);
+    state.vary = VARY_BY_KEY;
     const { caller, decision } = await authenticate(parts.authentication, req, state.search);
     state.caller = caller;
     lastUsed.touch(caller.keyId, new Date(Number(now() / 1000n)));
@@ -122,7 +122,7 @@ export async function createApp(parts: AppParts): Promise<Koa> {
     const fields = ['X-Request-Id', requestId];
     // A kept connection would hold up the end.
     if (parts.isStopping()) fields.push('Connection', 'close');
-    return Object.assign(state, { requestId, path, querystring, search: parseQuery(querystring), fields });
+    return Object.assign(state, { requestId, path, querystring, search: parseQuery(querystring), fields, vary: '' });
   }
 
   // Outside the API: what needs no key.

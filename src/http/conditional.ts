@@ -1,10 +1,14 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { OperationId } from '../contract.js';
+import { chooseCoding, codedTag, encode } from './content-coding.js';
 import type { Outgoing } from './outgoing.js';
 
 /** Operations whose answer no cache may keep, not even the client's. */
 const NEVER_STORED = new Set<string>(['getMe'] satisfies OperationId[]);
+
+/** Operations whose answer is compressed for whoever asks: those that can be long. */
+const CODED = new Set<string>(['getChanges'] satisfies OperationId[]);
 
 /** The longest text that is cheaper to encode several times than to send apart from the header fields, in characters. */
 const MAX_TEXT_LENGTH = 4_096;
@@ -18,27 +22,25 @@ const OPAQUE_TAG = /"[^"]*"/g;
  * Answers are `private`: a shared cache must never serve one caller's answer to another. They are `no-cache`: a stored
  * one may be used only after asking whether it still holds.
  */
-export function respondConditionally(
-  request: IncomingMessage,
-  operationId: string | undefined,
-  answer: unknown,
-): Outgoing {
-  const body = encode(JSON.stringify(answer));
-  if (operationId !== undefined && NEVER_STORED.has(operationId)) {
+export function respondConditionally(request: IncomingMessage, operationId = '', answer: unknown): Outgoing {
+  const text = JSON.stringify(answer);
+  // Node sends a short text together with the header fields. A long one is encoded once for all that need its bytes.
+  const body = text.length > MAX_TEXT_LENGTH ? Buffer.from(text) : text;
+  if (NEVER_STORED.has(operationId)) {
     return { status: 200, fields: ['Content-Type', 'application/json', 'Cache-Control', 'no-store'], body };
   }
-  const tag = entityTag(body);
+  const isCoded = CODED.has(operationId);
+  const length = Buffer.byteLength(body);
+  const coding = isCoded ? chooseCoding(request.headers['accept-encoding'], length) : undefined;
+  const tag = coding === undefined ? entityTag(body) : codedTag(entityTag(body), coding);
   const fields = ['Cache-Control', 'private, no-cache', 'ETag', tag];
-  if (clientHas(request, tag)) return { status: 304, fields };
-  return { status: 200, fields: ['Content-Type', 'application/json', ...fields], body };
-}
-
-/**
- * Encodes a long text once for all that need its bytes: the tag, the length, the connection. A short one stays a text, which
- * Node sends together with the header fields.
- */
-function encode(text: string): string | Buffer {
-  return text.length > MAX_TEXT_LENGTH ? Buffer.from(text) : text;
+  // Also where nothing is compressed, and in a 304: with another Accept-Encoding it might have been (section 12.5.5).
+  const varies = isCoded ? { variesBy: 'Accept-Encoding' } : {};
+  if (clientHas(request, tag)) return { status: 304, fields, ...varies };
+  fields.push('Content-Type', 'application/json');
+  if (coding === undefined) return { status: 200, fields, body, ...varies };
+  fields.push('Content-Encoding', coding);
+  return { status: 200, fields, body: encode(Buffer.from(body), coding), ...varies };
 }
 
 /** @returns a strong entity tag: the same for the same bytes, and for no others (RFC 9110, section 8.8.3) */

@@ -13,6 +13,8 @@ export interface RequestState {
   search: URLSearchParams;
   /** Header fields that its answer has in any case, names and values by turns. */
   fields: string[];
+  /** The request's header fields that its answer depends on in any case; empty for none. */
+  vary: string;
   caller?: Caller;
   operationId?: string;
   /** What went wrong beyond what the client is told: for the log. */

@@ -64,7 +64,8 @@ describe('GET /api/v1/changes', () => {
       'content-type': 'application/json',
       'content-length': String(Buffer.byteLength(reply.text)),
       'cache-control': 'private, no-cache',
-      vary: 'Authorization, X-API-Key',
+      vary: 'Authorization, X-API-Key, Accept-Encoding',
+      'content-encoding': undefined,
     });
     assert.deepEqual(reply.json, {
       data: [

@@ -1,3 +1,4 @@
+import { benchCompression } from './compression.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
 import { benchReads } from './reads.js';
@@ -27,6 +28,18 @@ const PARTS: Readonly<Record<string, Part>> = {
     isDecisive: true,
     run: async () => {
       await benchWrites(WRITE_SECONDS);
+      return true;
+    },
+  },
+  compression: {
+    isDecisive: false,
+    run: async () => {
+      await benchCompression({
+        titles: numberIn('TITLES', 20_000),
+        rounds: numberIn('ROUNDS', 5),
+        seconds: numberIn('SECONDS', 3),
+        pages: process.env.PAGES?.split(/[ ,]+/) ?? [],
+      });
       return true;
     },
   },

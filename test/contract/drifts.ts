@@ -6,6 +6,8 @@ import type { Exchange } from './exchanges.js';
 
 const REQUEST_ID = header('X-Request-Id', undefined, 'not an id', 'i'.repeat(65));
 const VARY = header('Vary', undefined, 'Accept-Encoding');
+/** What may be compressed tells caches so, and is compressed in a way that clients know. */
+const COMPRESSED = [...header('Vary', 'Authorization, X-API-Key'), ...header('Content-Encoding', 'deflate', '')];
 const LIMITS = [
   ...header('RateLimit-Policy', undefined, '60;w=60', '"minute";q=60;w=60'),
   ...header('RateLimit', undefined, 'limit=60, remaining=59', '"minute";r=-1;t=60, "day";r=9999;t=86399'),
@@ -137,7 +139,12 @@ const PROBLEMS: Readonly<Record<string, readonly Alteration[]>> = {
 export function driftsOf({ operationId, status: documented, code }: Exchange): readonly Alteration[] {
   switch (documented) {
     case 200:
-      return [...SUCCESS, ...(BODIES[operationId] ?? []), ...(operationId === 'getMe' ? NEVER_STORED : REVALIDATED)];
+      return [
+        ...SUCCESS,
+        ...(BODIES[operationId] ?? []),
+        ...(operationId === 'getChanges' ? COMPRESSED : []),
+        ...(operationId === 'getMe' ? NEVER_STORED : REVALIDATED),
+      ];
     case 304:
       return NOT_MODIFIED;
     case 500:

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { OpenAPIBackend, type Document, type Operation, type Request } from 'openapi-backend';
+import { OpenAPIBackend, type Document, type OpenAPIRouter, type Operation, type Request } from 'openapi-backend';
 import { prepareRouting } from '../../src/http/routing.js';
 import { hasParameters, prepareValidation } from '../../src/http/validation.js';
 
@@ -45,6 +45,12 @@ async function backend(): Promise<OpenAPIBackend> {
   return made;
 }
 
+function operation(router: OpenAPIRouter, id: string): Operation {
+  const found = router.getOperation(id);
+  assert.ok(found);
+  return found;
+}
+
 describe('prepared validation', () => {
   let prepared: OpenAPIBackend;
   let plain: OpenAPIBackend;
@@ -61,12 +67,9 @@ describe('prepared validation', () => {
       fc.property(value, query, (x, given) => {
         const validate = ({ validator, router }: OpenAPIBackend) => {
           const request: Request = { method: 'GET', path: `/a/${x}`, query: { ...given }, headers: {} };
-          const { valid, errors, coerced } = validator.validateRequest(
-            request,
-            router.getOperation('get') as Operation,
-          );
+          const { valid, errors, coerced } = validator.validateRequest(request, operation(router, 'get'));
           // What is refused is not read.
-          return { valid, errors, query: valid ? (coerced as Request).query : undefined };
+          return { valid, errors, query: valid && coerced?.query };
         };
         const verdict = validate(prepared);
         assert.deepEqual(verdict, validate(plain));
@@ -81,7 +84,7 @@ describe('prepared validation', () => {
   it('is spared where neither path nor query has parameters', () => {
     const { router } = prepared;
     assert.deepEqual(
-      ['get', 'none'].map((id) => hasParameters(router.getOperation(id) as Operation)),
+      ['get', 'none'].map((id) => hasParameters(operation(router, id))),
       [true, false],
     );
   });

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 export interface RecordedRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
+  /** The coding in which the answer came; undefined for none, and while none has come. */
+  coding?: string | undefined;
 }
 
 /** Stands between a client and the service, to see what the client really sends. */
@@ -19,8 +21,10 @@ export async function startRecordingProxy(target: string): Promise<RecordingProx
   const requests: RecordedRequest[] = [];
   const server = createServer((incoming, outgoing) => {
     const { method = 'GET', url: path = '/', headers } = incoming;
-    requests.push({ path, headers });
+    const request: RecordedRequest = { path, headers };
+    requests.push(request);
     const onward = forward(new URL(path, target), { method, headers, agent: false }, (answer) => {
+      request.coding = answer.headers['content-encoding'];
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });

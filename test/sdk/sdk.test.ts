@@ -145,6 +145,13 @@ describe('a client made from the contract', () => {
 
         assert.deepEqual(JSON.parse(stdout), await expectedReport(service));
 
+        // fetch asks by itself: the two full pages and the third came compressed, the empty one and errors did not.
+        const changes = proxy.requests.filter(({ path }) => path.startsWith('/api/v1/changes'));
+        assert.deepEqual(
+          changes.map(({ coding }) => coding),
+          ['gzip', 'gzip', 'gzip', undefined, undefined, undefined],
+        );
+
         const sentKeys = proxy.requests.map(({ path, headers }) => ({
           authorization: headers.authorization,
           elsewhere: 'x-api-key' in headers || path.includes('api_key'),

@@ -1,10 +1,13 @@
 import { request as httpRequest, type Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 
 /** What came back: everything that a client can see. */
 export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** The raw body. */
+  /** The body as it came. */
+  readonly bytes: Buffer;
+  /** The body, decompressed. */
   readonly text: string;
   /** The body as JSON; undefined when there is none. */
   readonly json: unknown;
@@ -42,11 +45,19 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
         response.on('error', reject);
         response.on('end', () => {
-          const text = Buffer.concat(chunks).toString('utf8');
+          const bytes = Buffer.concat(chunks);
+          let text: string;
+          try {
+            text = decompress(bytes, response.headers['content-encoding']).toString('utf8');
+          } catch (error) {
+            reject(new Error('the body cannot be decompressed', { cause: error }));
+            return;
+          }
           const isJson = (response.headers['content-type'] ?? '').includes('json') && text !== '';
           resolve({
             status: response.statusCode ?? 0,
             headers: response.headers,
+            bytes,
             text,
             json: isJson ? JSON.parse(text) : undefined,
           });
@@ -57,4 +68,11 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
     request.on('error', reject);
     request.end(options.body);
   });
+}
+
+function decompress(bytes: Buffer, coding: string | undefined): Buffer {
+  // Also where there is none to decompress: after HEAD.
+  if (bytes.length === 0) return bytes;
+  if (coding === 'gzip') return gunzipSync(bytes);
+  return coding === 'br' ? brotliDecompressSync(bytes) : bytes;
 }

@@ -6,6 +6,9 @@ type Fields = string[];
 
 const VARY = 'Authorization, X-API-Key';
 
+/** For what the service compresses when asked; here nobody asks. */
+export const VARY_BY_CODING = `${VARY}, Accept-Encoding`;
+
 /** As the package `etag` cuts it: SHA-1 in base64 without its padding. */
 const TAG_LENGTH = 27;
 
@@ -16,6 +19,7 @@ export function answerFresh(
   requestId: string,
   limits: Fields,
   text: string,
+  vary = VARY,
 ): void {
   // Encoded once, for the tag, the length and the socket.
   const body = Buffer.from(text);
@@ -25,7 +29,7 @@ export function answerFresh(
     'X-Request-Id',
     requestId,
     'Vary',
-    VARY,
+    vary,
     ...limits,
     'Cache-Control',
     'private, no-cache',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { addressOf, Admissions, FAILURES_ALLOWED, isKey } from './admission.js';
-import { answerFresh, answerPrivate, answerProblem } from './answers.js';
+import { answerFresh, answerPrivate, answerProblem, VARY_BY_CODING } from './answers.js';
 import { Database } from './database.js';
 import type { FloorSettings } from './settings.js';
 
@@ -62,6 +62,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
   const body = await read(path);
   if (body === undefined) response.writeHead(404).end();
+  else if (path.startsWith('changes')) answerFresh(request, response, requestId, fields, body, VARY_BY_CODING);
   else answerFresh(request, response, requestId, fields, body);
 }
 

@@ -1,0 +1,74 @@
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import Negotiator from 'negotiator';
+
+/** A way to compress content (RFC 9110, section 8.4.1). */
+export type ContentCoding = 'gzip' | 'br';
+
+/**
+ * The last of zlib's levels that search in the quick way. From 4 on it takes half as long again, or more, for 2 % fewer
+ * bytes; `make bench PARTS=compression` shows it.
+ */
+export const GZIP_LEVEL = 3;
+
+/** Quality 1 makes more bytes than gzip does, 3 takes a fifth longer for 1 % fewer. */
+export const BROTLI_QUALITY = 2;
+
+/**
+ * Content below this is sent as it is, in bytes: with 480 bytes of status line and header fields it fits into one
+ * segment of TCP over Ethernet (1,448 bytes), and compressed it would take one as well.
+ */
+const SMALLEST_CODED_BYTES = 960;
+
+/**
+ * What we have, the best first where a client takes several equally well: most send "gzip, deflate, br" without having
+ * thought about it, and gzip takes half to two thirds of the time of br for 3 to 10 % more bytes.
+ */
+const PREFERENCE = ['gzip', 'br', 'identity'] as const;
+
+/** Of negotiator: its types do not know yet that the server may have a preference of its own. */
+interface Negotiation {
+  encoding(available: readonly string[], options?: { readonly preferred: readonly string[] }): string | undefined;
+}
+
+/**
+ * At once, and not in a thread: the work is about as short as the way there and back, so `/me` beside it was no quicker,
+ * and a page cost some 3 % more CPU time. And so there is nothing to wait for, to bound, or to give up when the client
+ * goes away. The longest page that there can be, of titles of 1,000 characters at random, takes 10 ms.
+ */
+const ENCODERS: Readonly<Record<ContentCoding, (content: Buffer) => Buffer>> = {
+  gzip: (content) => gzipSync(content, { level: GZIP_LEVEL }),
+  br: (content) => brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
+};
+
+/**
+ * Chooses the coding of an answer (RFC 9110, section 12.5.3). Who does not ask for one gets none. Who refuses all that
+ * there is gets none either: the section says so, but for those that refuse plain content too, and a 406 would serve
+ * those no better (section 12.1).
+ *
+ * @param accepted - the field `Accept-Encoding`; undefined where there is none
+ * @param length - of the content, in bytes
+ * @returns undefined for the content as it is
+ */
+export function chooseCoding(accepted: string | undefined, length: number): ContentCoding | undefined {
+  if (accepted === undefined) return undefined;
+  // Two names of one coding (RFC 9110, section 8.4.1.3).
+  const headers = { 'accept-encoding': accepted.replaceAll(/\bx-gzip\b/gi, 'gzip') };
+  const negotiator: Negotiation = new Negotiator({ headers });
+  if (length < SMALLEST_CODED_BYTES && negotiator.encoding(['identity']) !== undefined) return undefined;
+  const chosen = negotiator.encoding(PREFERENCE, { preferred: PREFERENCE });
+  return chosen === 'gzip' || chosen === 'br' ? chosen : undefined;
+}
+
+/** Compresses content. */
+export function encode(content: Buffer, coding: ContentCoding): Buffer {
+  return ENCODERS[coding](content);
+}
+
+/**
+ * The entity tag of content in a coding: other bytes, so another tag (RFC 9110, section 8.8.3.3).
+ *
+ * @param tag - of the content as it is, a strong one
+ */
+export function codedTag(tag: string, coding: ContentCoding): string {
+  return `${tag.slice(0, -1)}-${coding}"`;
+}
