@@ -6,5 +6,5 @@ import type { Handler } from './handler.js';
 /** A page of the feed of changes. */
 export const getChanges: Handler<'getChanges'> = async ({ db, read, now }, { search }) => {
   const page = await getChangesPage(db, read, parseSince(search.getAll('since')), now());
-  return { data: [...page.entries], meta: { has_more: page.hasMore, next_since: toSeconds(page.nextSince) } };
+  return { data: page.entries, meta: { has_more: page.hasMore, next_since: toSeconds(page.nextSince) } };
 };

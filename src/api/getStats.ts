@@ -3,6 +3,6 @@ import type { Handler } from './handler.js';
 
 /** The totals of the catalogue. */
 export const getStats: Handler<'getStats'> = async ({ read }) => {
-  const { collections, ...counts } = await read(readCounts);
-  return { data: { ...counts, svc_collections: collections } };
+  const { titles, movies, series, available_in_library, people, collections } = await read(readCounts);
+  return { data: { titles, movies, series, available_in_library, people, svc_collections: collections } };
 };

@@ -20,7 +20,7 @@ const CLOCK_MARGIN: Micros = DAY;
 
 /** One page of changes, and where to go on. */
 export interface ChangesPage {
-  readonly entries: readonly FeedEntry[];
+  readonly entries: FeedEntry[];
   readonly hasMore: boolean;
   /** The position to ask for next. Never lies past what later commits can stamp. */
   readonly nextSince: Micros;

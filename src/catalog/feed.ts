@@ -17,7 +17,7 @@ const PAGE_SIZE = 200;
 
 /** One page of the feed. */
 export interface FeedPage {
-  readonly entries: readonly FeedEntry[];
+  readonly entries: FeedEntry[];
   readonly hasMore: boolean;
   /** Whether an entry stands at the very position that the page was asked for after. */
   readonly followsEntry: boolean;
@@ -47,12 +47,12 @@ const NEWEST_STAMP = new Statement<Pick<FeedEntry, 'updated_at'>>('newest-stamp'
 export async function readFeed(db: Knex, since: Micros): Promise<FeedPage> {
   const position = toRfc3339(since);
   const rows = await READ_FEED.rows(db, position);
-  const after = rows.filter(({ updated_at: stamp }) => stamp !== position);
-  return {
-    entries: after.slice(0, PAGE_SIZE),
-    hasMore: after.length > PAGE_SIZE,
-    followsEntry: after.length < rows.length,
-  };
+  // Stamps are unique, so there is at most one, and it comes first.
+  const followsEntry = rows[0]?.updated_at === position;
+  if (followsEntry) rows.shift();
+  const hasMore = rows.length > PAGE_SIZE;
+  if (hasMore) rows.length = PAGE_SIZE;
+  return { entries: rows, hasMore, followsEntry };
 }
 
 /** @returns the newest stamp that is committed; undefined in an empty catalogue. No later commit stamps at or before it. */

@@ -5,11 +5,15 @@ const LOGGED_PARAMETERS = ['since'];
 
 const MAX_LENGTH = 200;
 
+/** In a path that has none of these nothing is to be decoded, and no key to be found. */
+const SUSPECT = /%|svc_/;
+
 /**
  * A request's target as it may be logged: the path and the parameters that cannot hold a secret. `api_key` is left out
  * in any spelling, and whatever looks like a key elsewhere is cut to its prefix.
  */
 export function loggableUrl(path: string, search: URLSearchParams): string {
+  if (search.size === 0 && !SUSPECT.test(path)) return path.slice(0, MAX_LENGTH);
   const logged = new URLSearchParams([...search].filter(([name]) => LOGGED_PARAMETERS.includes(name))).toString();
   return redactApiKeys(decodeLeniently(path + (logged && `?${logged}`))).slice(0, MAX_LENGTH);
 }

@@ -19,7 +19,7 @@ export function createLog(level: string, destination: DestinationStream, members
   const options = {
     level,
     base: members,
-    timestamp: pino.stdTimeFunctions.isoTime,
+    timestamp: timeMember(),
     serializers: { err: describeError },
   };
   const gathered = new GatheredLines(destination);
@@ -30,6 +30,20 @@ export function createLog(level: string, destination: DestinationStream, members
     },
   };
   return { log: pino(options, atOnce), requestLog: pino(options, gathered) };
+}
+
+/** @returns what makes the member `time` of a line: written anew once a millisecond, which may have many lines */
+function timeMember(): () => string {
+  let writtenAt = NaN;
+  let member = '';
+  return () => {
+    const now = Date.now();
+    if (now !== writtenAt) {
+      writtenAt = now;
+      member = `,"time":"${new Date(now).toISOString()}"`;
+    }
+    return member;
+  };
 }
 
 /**
