@@ -1,3 +1,5 @@
+import { cpus } from 'node:os';
+
 /** A line of a table of results. */
 export interface Result {
   readonly what: string;
@@ -44,4 +46,9 @@ export function print(text: string): void {
 /** A whole number as people read it. */
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US');
+}
+
+/** What the figures of a report were measured on. */
+export function machine(): string {
+  return `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node.js ${process.version}`;
 }

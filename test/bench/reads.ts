@@ -35,39 +35,48 @@ const OPERATIONS = {
   me: '/me',
   title: '/titles/{title_id}',
 } as const;
-type Operation = keyof typeof OPERATIONS;
+export type Operation = keyof typeof OPERATIONS;
+
+/** Median times of a request, in milliseconds, at a catalogue of so many titles. */
+export interface ReadTimes {
+  readonly titles: number;
+  readonly medianMs: Readonly<Record<Operation, number>>;
+}
 
 /**
  * Asks the built server, over HTTP on one connection each, at catalogues of several sizes, by turns.
  *
  * @param sizes - numbers of titles, the smallest first
  * @param seconds - how long to go on asking
- * @returns whether all goals were met
  */
-export async function benchReads(sizes: readonly number[], seconds: number): Promise<boolean> {
+export async function measureReads(sizes: readonly number[], seconds: number): Promise<ReadTimes[]> {
   const subjects: Subject[] = [];
   try {
     for (const size of sizes) subjects.push(await prepare(size));
     print(`Asking for ${seconds} s …\n`);
     const times = await measure(subjects, seconds);
-    const isMet = printResults(
-      'Median time of a request, in microseconds',
-      [...sizes.map((size) => `${count(size)} titles`), 'largest ratio'],
-      Object.entries(OPERATIONS).map(([operation, what]) => {
-        const medians = times.map((byOperation) => median(byOperation[operation as Operation]));
-        const growth = Math.max(...medians) / (medians[0] ?? NaN);
-        return {
-          what,
-          figures: [...medians.map((ms) => count(ms * 1000)), `×${growth.toFixed(2)}`],
-          goal: { text: `≤ ×${MOST_GROWTH}`, isMet: growth <= MOST_GROWTH },
-        };
-      }),
-    );
     for (const { database } of subjects) print((await runCatalog(database.url, ['stats', 'verify'])).stdout);
-    return isMet;
+    return subjects.map(({ titles }, place) => ({ titles, medianMs: mediansOf(times[place]) }));
   } finally {
     for (const subject of subjects) await subject.close();
   }
+}
+
+/** Prints them as a table. @returns whether all goals were met */
+export function printReads(times: readonly ReadTimes[]): boolean {
+  return printResults(
+    'Median time of a request, in microseconds',
+    [...times.map(({ titles }) => `${count(titles)} titles`), 'largest ratio'],
+    Object.entries(OPERATIONS).map(([operation, what]) => {
+      const medians = times.map(({ medianMs }) => medianMs[operation as Operation]);
+      const growth = Math.max(...medians) / (medians[0] ?? NaN);
+      return {
+        what,
+        figures: [...medians.map((ms) => count(ms * 1000)), `×${growth.toFixed(2)}`],
+        goal: { text: `≤ ×${MOST_GROWTH}`, isMet: growth <= MOST_GROWTH },
+      };
+    }),
+  );
 }
 
 async function prepare(titles: number): Promise<Subject> {
@@ -124,14 +133,19 @@ async function choosePaths(url: string, titles: number): Promise<Subject['paths'
   }
 }
 
-async function measure(subjects: readonly Subject[], seconds: number): Promise<Record<Operation, number[]>[]> {
-  const times = subjects.map((): Record<Operation, number[]> => ({
-    changes: [],
-    tail: [],
-    stats: [],
-    me: [],
-    title: [],
-  }));
+/** Milliseconds of each request. */
+type Times = Record<Operation, number[]>;
+
+function noTimes(): Times {
+  return { changes: [], tail: [], stats: [], me: [], title: [] };
+}
+
+function mediansOf({ changes, tail, stats, me, title }: Times = noTimes()): ReadTimes['medianMs'] {
+  return { changes: median(changes), tail: median(tail), stats: median(stats), me: median(me), title: median(title) };
+}
+
+async function measure(subjects: readonly Subject[], seconds: number): Promise<Times[]> {
+  const times = subjects.map(noTimes);
   let end = Infinity;
   for (let turn = -WARM_UP_TURNS; performance.now() < end; turn++) {
     if (turn === 0) end = performance.now() + seconds * 1000;

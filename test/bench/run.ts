@@ -1,15 +1,16 @@
 import { benchCompression } from './compression.js';
+import { benchGrowth, drawGrowth, type GrowthOptions } from './growth/index.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
-import { benchReads } from './reads.js';
-import { benchSpeed, CASE_NAMES } from './speed/index.js';
+import { measureReads, printReads } from './reads.js';
+import { CASE_NAMES } from './speed/cases.js';
+import { benchSpeed } from './speed/index.js';
 import { benchWrites } from './writes.js';
 
 // Measures what the README says about size and speed, on a PostgreSQL and a Redis of its own, which go away with this
-// process. Arguments name the parts to run; all run by default. The environment may make them smaller.
+// process. Arguments name the parts to run; all but growth run by default. The environment may make them smaller.
 
 const IMPORT_ROWS = numberIn('IMPORT_ROWS', 1_000_000);
-const READ_SIZES = (process.env.READ_SIZES ?? '10000 1000000 10000000').split(' ').map(Number);
 const READ_SECONDS = numberIn('READ_SECONDS', 60);
 const WRITE_SECONDS = numberIn('WRITE_SECONDS', 60);
 
@@ -19,11 +20,16 @@ interface Part {
   readonly run: () => Promise<boolean>;
   /** Whether a missed goal is a failure, or for information. */
   readonly isDecisive: boolean;
+  /** Whether it runs only when it is named. */
+  readonly isOptional?: boolean;
 }
 
 const PARTS: Readonly<Record<string, Part>> = {
   import: { isDecisive: true, run: () => benchImport(IMPORT_ROWS) },
-  reads: { isDecisive: true, run: () => benchReads(READ_SIZES, READ_SECONDS) },
+  reads: {
+    isDecisive: true,
+    run: async () => printReads(await measureReads(numbersIn('READ_SIZES', '10000 1000000 10000000'), READ_SECONDS)),
+  },
   writes: {
     isDecisive: true,
     run: async () => {
@@ -43,6 +49,16 @@ const PARTS: Readonly<Record<string, Part>> = {
       return true;
     },
   },
+  // It writes into the sources: the charts of the README, and what they are drawn from.
+  growth: {
+    isDecisive: true,
+    isOptional: true,
+    run: async () => {
+      if (process.env.DRAW !== '1') return benchGrowth(growthOptions());
+      await drawGrowth();
+      return true;
+    },
+  },
   // Last: it keeps this process off one core. Its goals are ratios of two measurements, too fickle on a shared machine to
   // fail by.
   speed: {
@@ -50,7 +66,7 @@ const PARTS: Readonly<Record<string, Part>> = {
     run: () =>
       benchSpeed({
         titles: numberIn('TITLES', 1_000_000),
-        cases: process.env.CASES?.split(/[ ,]+/) ?? CASE_NAMES,
+        cases: wordsIn('CASES') ?? CASE_NAMES,
         rounds: numberIn('ROUNDS', 5),
         seconds: numberIn('SECONDS', 3),
         requests: numberIn('REQUESTS', 1_000_000),
@@ -60,18 +76,44 @@ const PARTS: Readonly<Record<string, Part>> = {
   },
 };
 
+function growthOptions(): GrowthOptions {
+  return {
+    sizes: numbersIn('READ_SIZES', '10000 100000 1000000 10000000'),
+    readSeconds: READ_SECONDS,
+    titles: numberIn('TITLES', 1_000_000),
+    workers: numbersIn('WORKER_COUNTS', '1 2 3 4'),
+    cases: wordsIn('CASES') ?? ['me', 'stats', 'changes'],
+    rounds: numberIn('ROUNDS', 5),
+    seconds: numberIn('SECONDS', 3),
+  };
+}
+
 function numberIn(variable: string, fallback: number): number {
-  const value = Number(process.env[variable] ?? fallback);
-  if (!(value > 0)) throw new Error(`${variable} must be a number above 0`);
+  return positive(variable, process.env[variable] ?? fallback);
+}
+
+function numbersIn(variable: string, fallback: string): number[] {
+  return (wordsIn(variable) ?? fallback.split(' ')).map((word) => positive(variable, word));
+}
+
+function positive(variable: string, text: string | number): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`${variable}: ${text} is not a number above 0`);
   return value;
 }
 
-const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(PARTS);
+function wordsIn(variable: string): string[] | undefined {
+  return process.env[variable]?.split(/[ ,]+/);
+}
+
+const named = process.argv.slice(2);
+const unknown = named.filter((name) => !(name in PARTS));
+if (unknown.length > 0) throw new Error(`No such part: ${unknown.join()}. There are ${Object.keys(PARTS).join()}`);
 let isMet = true;
 let hasFailed = false;
-for (const name of names) {
-  const part = PARTS[name];
-  if (part === undefined) throw new Error(`There is no part ${name}: there are ${Object.keys(PARTS).join(', ')}`);
+// In the order above, whatever the order in which they are named.
+for (const [name, part] of Object.entries(PARTS)) {
+  if (named.length > 0 ? !named.includes(name) : part.isOptional) continue;
   const isPartMet = await part.run();
   isMet &&= isPartMet;
   hasFailed ||= part.isDecisive && !isPartMet;

@@ -34,6 +34,15 @@ export const CASES = {
 } as const;
 export type CaseName = keyof typeof CASES;
 
+export const CASE_NAMES = Object.keys(CASES) as readonly CaseName[];
+
+/** @returns the cases of these names, in their own order. @throws Error when there is none of a name */
+export function casesNamed(names: readonly string[]): readonly CaseName[] {
+  const unknown = names.filter((name) => !CASE_NAMES.some((known) => known === name));
+  if (unknown.length > 0) throw new Error(`No such case: ${unknown.join()}. There are ${CASE_NAMES.join()}`);
+  return CASE_NAMES.filter((known) => names.includes(known));
+}
+
 /** Titles, and positions in the feed, that requests are spread over. */
 const PLACES = 500;
 

@@ -1,12 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
-import { cpus } from 'node:os';
 import { dirname } from 'node:path';
-import { openTestDatabase } from '../../support/database.js';
-import { startRedis } from '../../support/redis.js';
-import { temporaryFolder } from '../../support/temporary-folder.js';
-import { createSyntheticTitles } from '../../../src/catalog/synthetic.js';
-import { count, print } from '../measure.js';
-import { CASES, createCases, mixtureOf, prepareIngredients, type CaseName } from './cases.js';
+import { count, machine, print } from '../measure.js';
+import { CASES, casesNamed, createCases, mixtureOf, type CaseName } from './cases.js';
 import { reserveServerCore } from './cores.js';
 import { differences } from './equality.js';
 import { LOADED_BY } from './load.js';
@@ -14,6 +9,7 @@ import { printSpeed, type SpeedResults } from './report.js';
 import { measureCase, type CaseResult, type Effort } from './rounds.js';
 import { startSubject } from './servers.js';
 import { followMemory, timeToFirstAnswer } from './start-and-memory.js';
+import { prepareSurroundings } from './surroundings.js';
 
 /** What to measure, and where to write the figures as JSON. */
 export interface SpeedOptions extends Effort {
@@ -24,8 +20,6 @@ export interface SpeedOptions extends Effort {
   readonly out: string;
 }
 
-export const CASE_NAMES = Object.keys(CASES) as readonly CaseName[];
-
 /**
  * Measures the built service against the floor: a server that does by hand what these requests need, and nothing else.
  *
@@ -33,19 +27,11 @@ export const CASE_NAMES = Object.keys(CASES) as readonly CaseName[];
  * @throws Error when the two give different answers: a comparison would mean nothing then
  */
 export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
-  const unknown = options.cases.filter((name) => !CASE_NAMES.some((known) => known === name));
-  if (unknown.length > 0) throw new Error(`No such case: ${unknown.join()}. There are ${CASE_NAMES.join()}`);
+  const names = casesNamed(options.cases);
   const core = reserveServerCore();
-  const database = await openTestDatabase();
-  const redis = await startRedis();
+  const surroundings = await prepareSurroundings(options.titles);
+  const { stores, ingredients } = surroundings;
   try {
-    await createSyntheticTitles(database.db, { titles: options.titles, seed: 1 });
-    // As a catalogue is after a while, rather than a moment after it was loaded.
-    await database.db.raw('vacuum (analyze) titles');
-    await database.db.raw('checkpoint');
-    const ingredients = await prepareIngredients(database.db);
-    const stores = { databaseUrl: database.url, redisUrl: redis.url, folder: await temporaryFolder() };
-
     const starting = { core, isProfiled: options.isProfiled };
     const subjects = {
       service: await startSubject('service', stores, starting),
@@ -57,7 +43,7 @@ export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
       throw new Error(`The service and the floor give different answers.\n\n${different.join('\n\n')}`);
     }
     const measured: Partial<Record<CaseName, CaseResult>> = {};
-    for (const name of CASE_NAMES.filter((known) => options.cases.includes(known))) {
+    for (const name of names) {
       print(`Asking for ${CASES[name]} …\n`);
       measured[name] = await measureCase(subjects, cases[name], options, stores.folder);
     }
@@ -67,7 +53,7 @@ export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
     print(`Starting, and following memory over ${count(options.requests)} requests …\n`);
     const mixture = mixtureOf(Object.values(cases));
     const results: SpeedResults = {
-      machine: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node.js ${process.version}`,
+      machine: machine(),
       serverCore: core.description,
       titles: options.titles,
       load: LOADED_BY,
@@ -89,8 +75,7 @@ export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
     );
     return printSpeed(results);
   } finally {
-    await redis.stop();
-    await database.close();
+    await surroundings.close();
   }
 }
 

@@ -35,7 +35,7 @@ export interface CaseResult {
 export type Subjects = Readonly<Record<ServerName, Subject>>;
 
 /** Requests that are not counted: connections are made, statements prepared, code compiled. In seconds. */
-const WARM_UP_SECONDS = 2;
+export const WARM_UP_SECONDS = 2;
 
 /** Measures one case at both servers by turns. */
 export async function measureCase(

@@ -41,13 +41,15 @@ export interface StartOptions {
   readonly core?: ServerCore;
   /** Whether it is to take profiles; it is otherwise started as it is in production. */
   readonly isProfiled?: boolean;
+  /** Processes of the service. */
+  readonly workers?: number;
 }
 
 /** Starts the built service, set up as in production, or the floor. Both write their stdout to a file. */
 export async function startSubject(
   name: ServerName,
   stores: Stores,
-  { core = ANY_CORE, isProfiled = false }: StartOptions = {},
+  { core = ANY_CORE, isProfiled = false, workers = 1 }: StartOptions = {},
 ): Promise<Subject> {
   const { databaseUrl, redisUrl, folder } = stores;
   const program = name === 'service' ? [CLI, 'serve'] : [join(await compile('floor'), 'main.js')];
@@ -64,6 +66,7 @@ export async function startSubject(
       DATABASE_URL: databaseUrl,
       DATABASE_POOL_SIZE: String(DATABASE_POOL_SIZE),
       REDIS_URL: redisUrl,
+      WORKERS: String(workers),
       TRUST_PROXY: '1',
       LOG_LEVEL: 'info',
     },

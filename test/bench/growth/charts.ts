@@ -1,0 +1,16 @@
+import { drawThroughput } from './draw-throughput.js';
+import { drawTimes } from './draw-times.js';
+import type { GrowthResults } from './results.js';
+
+/** A picture that is made of the results alone. */
+interface Chart {
+  readonly file: URL;
+  /** @returns the text of the file, which is SVG: always the same for the same results */
+  readonly draw: (results: GrowthResults) => Promise<string>;
+}
+
+/** The charts of the README. */
+export const CHARTS: readonly Chart[] = [
+  { file: new URL('times.svg', import.meta.url), draw: drawTimes },
+  { file: new URL('throughput.svg', import.meta.url), draw: drawThroughput },
+];
