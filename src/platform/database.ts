@@ -183,6 +183,8 @@ const UNAVAILABLE_CODES = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'ENOENT',
+  'EMFILE',
+  'ENFILE',
 ]);
 
 /**
