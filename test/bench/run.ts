@@ -1,3 +1,4 @@
+import { benchIdle } from './idle/index.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
 import { benchReads } from './reads.js';
@@ -30,8 +31,8 @@ const PARTS: Readonly<Record<string, Part>> = {
       return true;
     },
   },
-  // Last: it keeps this process off one core. Its goals are ratios of two measurements, too fickle on a shared machine to
-  // fail by.
+  // The last two keep this process off one core. Their goals are ratios of two measurements, too fickle on a shared machine
+  // to fail by.
   speed: {
     isDecisive: false,
     run: () =>
@@ -43,6 +44,16 @@ const PARTS: Readonly<Record<string, Part>> = {
         requests: numberIn('REQUESTS', 1_000_000),
         isProfiled: process.env.PROFILE === '1',
         out: process.env.OUT ?? '.cache/bench.json',
+      }),
+  },
+  idle: {
+    isDecisive: false,
+    run: () =>
+      benchIdle({
+        connections: numberIn('CONNECTIONS', 10_000),
+        rounds: numberIn('ROUNDS', 5),
+        seconds: numberIn('SECONDS', 3),
+        out: process.env.IDLE_OUT ?? '.cache/bench-idle.json',
       }),
   },
 };

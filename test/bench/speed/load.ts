@@ -13,7 +13,8 @@ import type { Subject } from './servers.js';
 // autocannon sends the requests of a second all at its beginning; hence a generator of our own, which also stands in for
 // wrk where there is none.
 
-const CONNECTIONS = 32;
+/** Connections of the load. */
+export const CONNECTIONS = 32;
 const WRK_SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
 const HAS_WRK = spawnSync('wrk', ['--version']).error === undefined;
 
