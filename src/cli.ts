@@ -17,6 +17,7 @@ import { registerUsage } from './commands/usage.js';
 import { ConfigError, readConfig } from './config.js';
 import { OperatorError } from './errors.js';
 import { isDatabaseUnavailable } from './platform/database.js';
+import { openFilesIn } from './platform/file-descriptors.js';
 import { WorkerLink } from './platform/workers/worker-link.js';
 
 /** Exit codes: what was asked for could not be done; it was not asked for in a way that makes sense. */
@@ -58,6 +59,8 @@ const context: CommandContext = {
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
+  // Node.js has raised the limit as far as it may. For a report it looks up who is connected: nobody is, at the start.
+  openFiles: () => openFilesIn(process.report.getReport()),
   link,
   fork: () => cluster.fork(),
   signal: stopping.signal,

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { createApp } from './app.js';
 import { systemClock } from './catalog/timestamps.js';
 import type { Config } from './config.js';
+import { limitConnections } from './http/connection-limit.js';
 import type { MetricsServer } from './http/metrics-server.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from './http/server.js';
 import { admitFromDatabase } from './keys/admission.js';
@@ -16,6 +17,7 @@ import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
 import { DatabaseCheck } from './platform/database-check.js';
 import { isDatabaseUnavailable, openDatabase } from './platform/database.js';
+import { connectionsWithin } from './platform/file-descriptors.js';
 import { Health } from './platform/health.js';
 import type { Metrics } from './platform/metrics.js';
 import { readFrom, ReplicaReader } from './platform/replica.js';
@@ -47,6 +49,8 @@ export interface ServeOptions {
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
   readonly pid: number;
+  /** How many files this process may have open; Infinity for any number. */
+  readonly openFiles: number;
   /** Bring the schema of a database named by DATABASE_URL up to date first. */
   readonly migrate: boolean;
   /** Runs once the database is there and before anyone is served. */
@@ -108,10 +112,12 @@ export function connect({ config, log, packageRoot, pid, migrate }: ServeOptions
 }
 
 async function start(
-  { config, log, requestLog, packageRoot }: ServeOptions,
+  { config, log, requestLog, packageRoot, openFiles }: ServeOptions,
   database: ConnectedDatabase,
 ): Promise<ServiceProcess> {
   const { db } = database;
+  const pools = config.databaseReadUrl === undefined ? 1 : 2;
+  const maxConnections = connectionsWithin(openFiles, config.databasePoolSize * pools);
   const health = new Health(log, [
     'database',
     ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
@@ -156,6 +162,7 @@ async function start(
     requestMetrics.reject(problem.status);
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
+  limitConnections(server, maxConnections, log);
   let metricsServer: MetricsServer | undefined;
   let port: number;
   try {

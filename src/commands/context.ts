@@ -16,6 +16,8 @@ export interface CommandContext {
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly packageRoot: string;
   readonly pid: number;
+  /** How many files this process may have open; Infinity for any number. */
+  readonly openFiles: () => number;
   /** In a worker process, the connection to the primary that started it. */
   readonly link: WorkerLink | undefined;
   /** Starts a worker process, which runs the same command with the same settings. */

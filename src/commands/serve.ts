@@ -24,6 +24,7 @@ export const registerServe: RegisterCommand = (program, context) => {
     .addHelpText('after', `\nSettings, from the environment:\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`)
     .action(async ({ migrate = false, demo = false }: ServeFlags) => {
       const { stdout, signal, packageRoot, pid, link, fork } = context;
+      const openFiles = context.openFiles();
       // Loaded here alone: what only a server needs took every other command a third of its time.
       const [{ serve }, { serveWithWorkers }] = await Promise.all([import('../service.js'), import('../workers.js')]);
       const config = context.config();
@@ -34,6 +35,7 @@ export const registerServe: RegisterCommand = (program, context) => {
           ...createLog(config.logLevel, stdout, { worker: link.id, pid }),
           packageRoot,
           pid,
+          openFiles,
           migrate: false,
         });
         link.offerMetrics(() => service.metrics.snapshot());
@@ -52,6 +54,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         ...logs,
         packageRoot,
         pid,
+        openFiles,
         migrate,
         prepare: async ({ db }) => {
           if (demo) demoKey = await prepareDemo(db, packageRoot);

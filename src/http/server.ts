@@ -78,7 +78,8 @@ export function createHttpServer(
  */
 export async function listen(server: Server, host: string, port: number, setting?: string): Promise<number> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
+    // Kept: a connection that cannot be accepted later on is an error, too, and would end the process if nobody listened.
+    server.on('error', (error: NodeJS.ErrnoException) => {
       const address = setting === undefined ? `HOST ${host}, PORT ${port}` : `${setting} ${authority(host, port)}`;
       reject(new OperatorError(`Cannot listen on ${address}: ${explain(error, setting)}`));
     });

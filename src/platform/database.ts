@@ -123,6 +123,8 @@ const UNAVAILABLE_CODES = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'ENOENT',
+  'EMFILE',
+  'ENFILE',
 ]);
 
 /**

@@ -1,5 +1,6 @@
 import { benchCompression } from './compression.js';
 import { benchGrowth, drawGrowth, type GrowthOptions } from './growth/index.js';
+import { benchIdle } from './idle/index.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
 import { measureReads, printReads } from './reads.js';
@@ -59,8 +60,8 @@ const PARTS: Readonly<Record<string, Part>> = {
       return true;
     },
   },
-  // Last: it keeps this process off one core. Its goals are ratios of two measurements, too fickle on a shared machine to
-  // fail by.
+  // The last two keep this process off one core. Their goals are ratios of two measurements, too fickle on a shared machine
+  // to fail by.
   speed: {
     isDecisive: false,
     run: () =>
@@ -72,6 +73,16 @@ const PARTS: Readonly<Record<string, Part>> = {
         requests: numberIn('REQUESTS', 1_000_000),
         isProfiled: process.env.PROFILE === '1',
         out: process.env.OUT ?? '.cache/bench.json',
+      }),
+  },
+  idle: {
+    isDecisive: false,
+    run: () =>
+      benchIdle({
+        connections: numberIn('CONNECTIONS', 10_000),
+        rounds: numberIn('ROUNDS', 5),
+        seconds: numberIn('SECONDS', 3),
+        out: process.env.IDLE_OUT ?? '.cache/bench-idle.json',
       }),
   },
 };

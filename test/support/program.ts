@@ -28,13 +28,24 @@ export interface RunningProgram {
   readonly ended: Promise<Outcome>;
 }
 
-/** Starts the built program with these settings and no others. @param options - `detached`: in a process group of its own */
+/** How a program is started. */
+interface StartOptions {
+  /** In a process group of its own. */
+  readonly detached?: boolean;
+  /** The most files that it may have open. */
+  readonly openFiles?: number;
+}
+
+/** Starts the built program with these settings and no others. */
 export function startProgram(
   args: readonly string[],
   environment: Environment,
-  { detached = false } = {},
+  { detached = false, openFiles }: StartOptions = {},
 ): RunningProgram {
-  const child = spawn(process.execPath, [CLI, ...args], {
+  const command = [process.execPath, CLI, ...args];
+  const [file = '', ...rest] =
+    openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command];
+  const child = spawn(file, rest, {
     env: { PATH: process.env.PATH, ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
     detached,
@@ -74,8 +85,12 @@ export interface ServerProcess extends RunningProgram {
 }
 
 /** Starts `catalog serve` on a free port and waits until it listens. It serves no metrics unless told to. */
-export async function startServer(environment: Environment, flags: readonly string[] = []): Promise<ServerProcess> {
-  const program = startProgram(['serve', ...flags], { PORT: '0', METRICS_ADDRESS: 'off', ...environment });
+export async function startServer(
+  environment: Environment,
+  flags: readonly string[] = [],
+  options: StartOptions = {},
+): Promise<ServerProcess> {
+  const program = startProgram(['serve', ...flags], { PORT: '0', METRICS_ADDRESS: 'off', ...environment }, options);
   const url = await Promise.race([
     eventually('the server listens', () => /"url":"([^"]+)"/.exec(program.output.stdout)?.[1], START_TIMEOUT_MS),
     program.ended.then(({ stderr }) => Promise.reject(new Error(`the server ended: ${stderr}`))),

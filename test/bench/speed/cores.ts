@@ -11,8 +11,14 @@ export interface ServerCore {
 /** Where the system may choose. */
 export const ANY_CORE: ServerCore = { description: 'not kept to a core', run: (command) => command };
 
+let reserved: ServerCore | undefined;
+
 /** Keeps this process, and all that it starts from now on, off the last core that it may use. */
 export function reserveServerCore(): ServerCore {
+  return (reserved ??= reserve());
+}
+
+function reserve(): ServerCore {
   const pid = String(process.pid);
   const { stdout, status } = spawnSync('taskset', ['-cp', pid], { encoding: 'utf8' });
   const cores = status === 0 ? coresIn(stdout.slice(stdout.lastIndexOf(':') + 1)) : [];

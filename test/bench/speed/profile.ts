@@ -19,6 +19,11 @@ export async function takeProfile(subject: Subject, folder: string, load: () => 
   return sharesOf(JSON.parse(await readFile(file, 'utf8')) as Profiler.Profile);
 }
 
+/** Makes a server free the memory that it needs no longer, so that its memory tells what it needs. */
+export function collectGarbage(subject: Subject): Promise<void> {
+  return tell(subject, 'collect');
+}
+
 async function tell({ child }: Subject, message: string): Promise<void> {
   const answered = once(child, 'message', { signal: AbortSignal.timeout(PROFILER_TIMEOUT_MS) });
   child.send(message);

@@ -13,7 +13,7 @@ import type { FloorSettings } from './floor/settings.js';
 const CLI = fileURLToPath(new URL('../../../.build/cli.js', import.meta.url));
 
 /** Connections of each server to PostgreSQL: the service's default. */
-const DATABASE_POOL_SIZE = 10;
+export const DATABASE_POOL_SIZE = 10;
 
 /** What both servers work on. */
 export interface Stores {
@@ -33,7 +33,8 @@ export interface Subject {
   readonly pid: number;
   /** For messages to the profiler. */
   readonly child: ChildProcess;
-  stop(): Promise<void>;
+  /** Stops it in order. @returns its exit code; null when a signal ended it */
+  stop(): Promise<number | null>;
 }
 
 /** How a server is started. */
@@ -107,8 +108,9 @@ async function launch(
     child,
     async stop() {
       child.kill('SIGTERM');
-      await ended;
+      const [code] = (await ended) as [number | null];
       process.removeListener('exit', kill);
+      return code;
     },
   };
 }

@@ -76,7 +76,8 @@ const STEADY_LOOKS = 4;
 /** Looks after which it counts as it is. */
 const MOST_LOOKS = 80;
 
-async function settledMemory(pid: number): Promise<number> {
+/** Memory of a process once it is steady, in MiB. */
+export async function settledMemory(pid: number): Promise<number> {
   const looks: number[] = [];
   for (let i = 0; i < MOST_LOOKS; i++) {
     looks.push(residentMiB(pid));

@@ -1,0 +1,48 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
+
+/** Once full, a server counts as full until it has no more than this part of its connections: it would say so all the time. */
+const FREE_AGAIN = 0.9;
+
+/**
+ * Closes new connections at once, unread, while so many are open. Those that are open go on being served. The log says
+ * when the first one is refused, and how many were once there is room again.
+ *
+ * Not `server.maxConnections`: what one worker of node:cluster refuses by that is passed on to the next, round and round
+ * while all are full.
+ *
+ * @param most - connections at a time; each takes a file descriptor, and a process that has none left can neither accept
+ *   nor reach its database
+ */
+export function limitConnections(server: Server, most: number, log: Logger): void {
+  let open = 0;
+  let refused = 0;
+
+  function refuse(error?: Error): void {
+    if (++refused > 1) return;
+    log.warn(
+      { connections: open, max_connections: most, err: error },
+      'connections full. New ones are closed until others end. The limit comes from that on open files: ulimit -n',
+    );
+  }
+
+  server.on('connection', (socket: Socket) => {
+    if (open >= most) {
+      socket.destroy();
+      refuse();
+      return;
+    }
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+      if (refused === 0 || open > most * FREE_AGAIN) return;
+      log.info({ connections: open, max_connections: most, refused }, 'connections free again');
+      refused = 0;
+    });
+  });
+  // The system could not give a connection, although this process stayed within its limit.
+  server.on('error', (error) => {
+    if (server.listening) refuse(error);
+  });
+}

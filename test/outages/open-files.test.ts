@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { connectionsWithin } from '../../src/platform/file-descriptors.js';
+import { eventually } from '../support/eventually.js';
+import { KeptConnections, requestFor, type Tally } from '../support/kept-connections.js';
+import { startProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
+import { logOf, startSurroundings, type Surroundings } from '../workers/workers.js';
+
+/** What each server process may have open: little, to be used up soon. */
+const OPEN_FILES = 160;
+const DATABASE_POOL_SIZE = 10;
+
+/** Connections that each server process then has for clients. */
+const MOST = connectionsWithin(OPEN_FILES, DATABASE_POOL_SIZE);
+
+/** Connections that are made at the same time. */
+const CROWD = 100;
+
+/** Of the first connections, when the others are closed. */
+const LEFT_OPEN = 4;
+
+describe('a server that may open few files', () => {
+  let surroundings: Surroundings;
+  let server: ServerProcess;
+
+  before(async () => {
+    surroundings = await startSurroundings();
+  });
+
+  after(() => surroundings.stop());
+
+  afterEach(() => server.stop());
+
+  function connections(count: number): KeptConnections {
+    return new KeptConnections(server.url, count, requestFor('/api/v1/stats', surroundings.key));
+  }
+
+  /** Lines of the log that say how many connections there are, shortened. */
+  function reports(): { msg: string; max_connections: number }[] {
+    return (logOf(server) as unknown as { msg: string; max_connections: number | undefined }[]).flatMap(
+      ({ msg, max_connections }) =>
+        max_connections === undefined ? [] : { msg: msg.replace(/\..*/, ''), max_connections },
+    );
+  }
+
+  for (const workers of [1, 2]) {
+    it(`serves what it has, and more again when there is room (processes: ${workers})`, async () => {
+      const environment = {
+        ...surroundings.environment,
+        DATABASE_POOL_SIZE: String(DATABASE_POOL_SIZE),
+        WORKERS: String(workers),
+      };
+      server = await startServer(environment, [], { openFiles: OPEN_FILES });
+      const room = MOST * workers;
+      const clients = connections(room * 3);
+      const served = ({ 200: answered = 0 }: Tally): number => answered;
+
+      // Of a crowd, a worker that refuses is given more than one that serves: it is done sooner.
+      assert.equal(served(await clients.ask(workers === 1 ? CROWD : 1)), room);
+      assert.equal(clients.states.open, room);
+      const full = { msg: 'connections full', max_connections: MOST };
+      await eventually('each has said so', () => reports().length === workers);
+      assert.deepEqual(reports(), Array(workers).fill(full));
+
+      // What it has for itself it can open anew.
+      await surroundings.database.db.raw(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'catalog serve%'",
+      );
+      await surroundings.redis.restart();
+      for (const back of ['redis back', 'announcements back']) {
+        await eventually(back, () => timesLogged(server, back) >= workers);
+      }
+      await eventually('all are served again', async () => served(await clients.ask()) === room);
+
+      clients.close(room - LEFT_OPEN);
+      await eventually('there is room again', () => reports().length === workers * 2);
+      const free = { msg: 'connections free again', max_connections: MOST };
+      assert.deepEqual(reports().slice(workers), Array(workers).fill(free));
+      assert.deepEqual(await connections(workers * 4).ask(), { 200: workers * 4 });
+      assert.equal(served(await clients.ask()), LEFT_OPEN);
+
+      const { code, stderr } = await server.stop();
+      assert.deepEqual([code, stderr], [0, '']);
+    });
+  }
+
+  it('refuses to start where none would be left for clients, and says what to do', async () => {
+    const { code, stderr } = await startProgram(['serve'], surroundings.environment, { openFiles: 120 }).ended;
+    assert.deepEqual(
+      [code, stderr],
+      [
+        1,
+        'catalog: This process may have 120 files open and needs 116 itself, which leaves too few for clients: ' +
+          'raise the limit to 116 and one for each connection, such as ulimit -n 1116.\n',
+      ],
+    );
+  });
+});
