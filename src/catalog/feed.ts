@@ -47,12 +47,10 @@ const NEWEST_STAMP = new Statement<Pick<FeedEntry, 'updated_at'>>('newest-stamp'
 export async function readFeed(db: Knex, since: Micros): Promise<FeedPage> {
   const position = toRfc3339(since);
   const rows = await READ_FEED.rows(db, position);
-  // Stamps are unique, so there is at most one, and it comes first.
-  const followsEntry = rows[0]?.updated_at === position;
-  if (followsEntry) rows.shift();
-  const hasMore = rows.length > PAGE_SIZE;
-  if (hasMore) rows.length = PAGE_SIZE;
-  return { entries: rows, hasMore, followsEntry };
+  let first = 0;
+  while (rows[first]?.updated_at === position) first += 1;
+  const end = first + PAGE_SIZE;
+  return { entries: rows.slice(first, end), hasMore: rows.length > end, followsEntry: first > 0 };
 }
 
 /** @returns the newest stamp that is committed; undefined in an empty catalogue. No later commit stamps at or before it. */
