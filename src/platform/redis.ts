@@ -17,6 +17,17 @@ export class RedisUnavailable extends Error {
   override readonly name = 'RedisUnavailable';
 }
 
+const NO_TIME_LEFT = 'there is no time left for Redis';
+
+/** A reply has not come in time. */
+class Late extends Error {
+  override readonly name = 'Late';
+
+  constructor(timeoutMs: number) {
+    super(`no reply within ${Math.round(timeoutMs)} ms`);
+  }
+}
+
 /** Turns "Redis is unavailable" into undefined, for what can be had without it. */
 export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined> {
   try {
@@ -75,7 +86,8 @@ export class RedisLink {
   readonly #primary: Primary;
   readonly #client: Redis;
   readonly #onChange: RedisListener;
-  readonly #timeoutMs: number;
+  /** Bound on one command, in milliseconds. */
+  readonly timeoutMs: number;
   #isUp = false;
   #hasChanged = false;
   /** Whether the connection is being given up for a new one. */
@@ -94,7 +106,7 @@ export class RedisLink {
    */
   constructor(url: string, onChange: RedisListener, timeoutMs = COMMAND_TIMEOUT_MS) {
     this.#onChange = onChange;
-    this.#timeoutMs = timeoutMs;
+    this.timeoutMs = timeoutMs;
     this.#primary = primaryOf(parseRedisAddress(url), PROBE_KEY, (reason) => {
       this.#lose(reason);
       this.#connectAnew();
@@ -136,7 +148,7 @@ export class RedisLink {
 
   /** Waits until Redis answers or has failed to for the first time. */
   async settled(): Promise<void> {
-    const deadline = performance.now() + CONNECT_TIMEOUT_MS + this.#timeoutMs;
+    const deadline = performance.now() + CONNECT_TIMEOUT_MS + this.timeoutMs;
     while (!this.#hasChanged && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
@@ -151,12 +163,13 @@ export class RedisLink {
    */
   async run<T>(command: (client: Redis) => Promise<T>, until = Infinity): Promise<T> {
     if (!this.#isUp) throw new RedisUnavailable('Redis is lost');
-    const timeoutMs = Math.min(this.#timeoutMs, until - performance.now());
-    if (timeoutMs <= 0) throw new RedisUnavailable('there is no time left for Redis');
+    const timeoutMs = Math.min(this.timeoutMs, until - performance.now());
+    if (timeoutMs <= 0) throw new RedisUnavailable(NO_TIME_LEFT);
     try {
-      this.#gather();
-      return await inTime(command(this.#client), timeoutMs);
+      return await inTime(command(this.#client), timeoutMs, () => new Late(timeoutMs));
     } catch (error) {
+      // That whoever asks has less time than a command may take says nothing about Redis.
+      if (error instanceof Late && timeoutMs < this.timeoutMs) throw new RedisUnavailable(NO_TIME_LEFT);
       this.#fail(error);
       throw new RedisUnavailable('Redis failed', { cause: error });
     }
@@ -188,24 +201,13 @@ export class RedisLink {
    */
   async #probe(): Promise<void> {
     if (this.#isUp || this.#isClosing || this.#client.status !== 'ready') return;
-    this.#probing ??= inTime(this.#client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.#timeoutMs)
+    this.#probing ??= inTime(this.#client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.timeoutMs)
       .then(
         () => this.#find(),
         (error: unknown) => this.#fail(error),
       )
       .finally(() => (this.#probing = undefined));
     await this.#probing;
-  }
-
-  /**
-   * Holds commands back until everything that has arrived by now is dealt with, and sends them together: requests that come
-   * at the same time share a system call.
-   */
-  #gather(): void {
-    const { stream } = this.#client;
-    if (stream.writableCorked > 0) return;
-    stream.cork();
-    setImmediate(() => stream.uncork());
   }
 
   #find(): void {

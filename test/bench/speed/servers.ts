@@ -4,7 +4,6 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { EPOCH_KEY } from '../../../src/keys/epoch.js';
-import { CHARGE } from '../../../src/limits/redis-limiter.js';
 import { eventually } from '../../support/eventually.js';
 import { compile } from './compile.js';
 import { ANY_CORE, type ServerCore } from './cores.js';
@@ -58,7 +57,6 @@ export async function startSubject(
     databaseUrl,
     databasePoolSize: DATABASE_POOL_SIZE,
     redisUrl,
-    chargeScript: CHARGE,
     epochKey: EPOCH_KEY,
   };
   const environments: Record<ServerName, Record<string, string>> = {

@@ -12,6 +12,39 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
+/**
+ * Charges one request to both quotas of a plan or to none, and only while the epoch is the expected one.
+ *
+ * KEYS: the epoch; a counter for each quota. ARGV: the epoch that is expected; then for each quota its limit and its window
+ * in milliseconds. Answers what it did, then count and milliseconds left of each quota.
+ */
+const CHARGE = `
+if ARGV[1] ~= '' and redis.call('get', KEYS[1]) ~= ARGV[1] then return {'unmet'} end
+local counts, left, refused = {}, {}, false
+for i = 1, #KEYS - 1 do
+  local window = tonumber(ARGV[2 * i + 1])
+  left[i] = redis.call('pttl', KEYS[i + 1])
+  -- A clock that was set back must not make a minute last for hours.
+  if left[i] > window then
+    left[i] = window
+    redis.call('pexpire', KEYS[i + 1], window)
+  end
+  -- Below 0 there is no counter, or one that would never end.
+  counts[i] = left[i] > 0 and tonumber(redis.call('get', KEYS[i + 1])) or 0
+  if counts[i] >= tonumber(ARGV[2 * i]) then refused = true end
+end
+for i = 1, refused and 0 or #KEYS - 1 do
+  counts[i] = counts[i] + 1
+  if left[i] > 0 then
+    redis.call('incr', KEYS[i + 1])
+  else
+    left[i] = tonumber(ARGV[2 * i + 1])
+    redis.call('set', KEYS[i + 1], 1, 'px', left[i])
+  end
+end
+return {refused and 'refused' or 'charged', counts[1], left[1], counts[2], left[2]}
+`;
+
 /** Failures of one address, counted in a window that begins with the first. */
 const COUNT_FAILURE = `
 local failures = redis.call('incr', KEYS[1])
@@ -44,13 +77,13 @@ export class Admissions {
   #callers = new Map<string, Caller>();
   #epoch = '';
 
-  constructor(database: Database, { redisUrl, chargeScript, epochKey }: FloorSettings) {
+  constructor(database: Database, { redisUrl, epochKey }: FloorSettings) {
     this.#database = database;
     this.#epochKey = epochKey;
     this.#redis = new Redis(redisUrl) as Redis & Scripted;
     // Redis goes away first.
     this.#redis.on('error', () => undefined);
-    this.#redis.defineCommand('charge', { lua: chargeScript, numberOfKeys: 3 });
+    this.#redis.defineCommand('charge', { lua: CHARGE, numberOfKeys: 3 });
     this.#redis.defineCommand('countFailure', { lua: COUNT_FAILURE, numberOfKeys: 1 });
   }
 

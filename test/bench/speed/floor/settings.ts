@@ -3,7 +3,6 @@ export interface FloorSettings {
   readonly databaseUrl: string;
   readonly databasePoolSize: number;
   readonly redisUrl: string;
-  /** The service's own script that charges a request, and the key of the epoch. */
-  readonly chargeScript: string;
+  /** The key of the epoch. */
   readonly epochKey: string;
 }
