@@ -36,7 +36,7 @@ export function splitTarget(target: string): Target {
 
 /** The query of a target as text. A plus is a plus (RFC 3986), as in 1.795218005e+09; it stands for a blank in forms alone. */
 export function parseQuery(querystring: string): URLSearchParams {
-  return new URLSearchParams(querystring.replaceAll('+', '%2B'));
+  return new URLSearchParams(querystring.includes('+') ? querystring.replaceAll('+', '%2B') : querystring);
 }
 
 /**

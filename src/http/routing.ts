@@ -5,6 +5,8 @@ interface Route {
   readonly operation: Operation;
   readonly pattern: RegExp;
   readonly parameterNames: readonly string[];
+  /** The path that was read last. */
+  read?: { readonly path: string; readonly parameters: Readonly<Record<string, string>> };
 }
 
 const PATH_PARAMETER = /\{([^{}]+)\}/g;
@@ -88,7 +90,13 @@ function toRoute(operation: Operation): Route {
   return { operation, pattern: new RegExp(`^${pattern}$`), parameterNames };
 }
 
-function pathParameters({ pattern, parameterNames }: Route, path: string): Record<string, string> {
+/** A request's parameters are asked for several times. @returns what the caller may change */
+function pathParameters(route: Route, path: string): Record<string, string> {
+  if (route.read?.path !== path) route.read = { path, parameters: readPath(route, path) };
+  return { ...route.read.parameters };
+}
+
+function readPath({ pattern, parameterNames }: Route, path: string): Record<string, string> {
   const values = pattern.exec(path) ?? [];
   return Object.fromEntries(parameterNames.map((name, i) => [name, decodeURIComponent(values[i + 1] ?? '')]));
 }

@@ -83,8 +83,14 @@ const PARSERS = new Map<number, (value: string) => unknown>([
   [pg.types.builtins.INT8, Number],
 ]);
 
+/** Asked for each column of each answer. All are in the text format, which the driver asks for. */
 function getTypeParser(oid: number, format?: string): (value: string) => unknown {
-  return PARSERS.get(oid) ?? (pg.types.getTypeParser as GetTypeParser)(oid, format);
+  let parser = PARSERS.get(oid);
+  if (parser === undefined) {
+    parser = (pg.types.getTypeParser as GetTypeParser)(oid, format);
+    PARSERS.set(oid, parser);
+  }
+  return parser;
 }
 
 /** Of `2026-11-20 23:40:05.123456+00`, which nearly all are; PostgreSQL leaves out trailing zeros. */
