@@ -5,6 +5,9 @@ const LOGGED_PARAMETERS = ['since'];
 
 const MAX_LENGTH = 200;
 
+/** What follows a feed, save where it was written in some special way. */
+const PLAIN_NUMBER = /^[0-9.]+$/;
+
 /** In a path that has none of these nothing is to be decoded, and no key to be found. */
 const SUSPECT = /%|svc_/;
 
@@ -13,7 +16,11 @@ const SUSPECT = /%|svc_/;
  * in any spelling, and whatever looks like a key elsewhere is cut to its prefix.
  */
 export function loggableUrl(path: string, search: URLSearchParams): string {
-  if (search.size === 0 && !SUSPECT.test(path)) return path.slice(0, MAX_LENGTH);
+  if (!SUSPECT.test(path)) {
+    if (search.size === 0) return path.slice(0, MAX_LENGTH);
+    const since = search.get('since') ?? '';
+    if (search.size === 1 && PLAIN_NUMBER.test(since)) return `${path}?since=${since}`.slice(0, MAX_LENGTH);
+  }
   const logged = new URLSearchParams([...search].filter(([name]) => LOGGED_PARAMETERS.includes(name))).toString();
   return redactApiKeys(decodeLeniently(path + (logged && `?${logged}`))).slice(0, MAX_LENGTH);
 }
