@@ -65,7 +65,7 @@ check-dead-code: $(INSTALLED) ## Knip: unused files, exports and packages
 	@echo '== dead code'
 	@$(BIN)/knip --config .config/knip.jsonc --no-progress
 
-bench: $(BUILT) redis ## Measure size and speed: import, reads, writes, compression, speed, idle, or the PARTS named; growth when named
+bench: $(BUILT) redis ## Measure size and speed: import, reads, writes, compression, costs, speed, idle, or the PARTS named; growth when named
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
 
 contract: $(INSTALLED) ## Hold any deployment, given as BASE_URL and API_KEY, against the contract

@@ -82,6 +82,8 @@ export async function createApp(parts: AppParts): Promise<Koa> {
       if (!API_ROOT.test(path)) {
         setFields(ctx);
         await next();
+        // A kept connection would hold up the end.
+        if (parts.isStopping()) ctx.set('Connection', 'close');
         return;
       }
       const answer = await withinDeadline(answerCaller(ctx));
@@ -91,17 +93,19 @@ export async function createApp(parts: AppParts): Promise<Koa> {
       ctx.state.error = problem.cause;
       outgoing = respondWithProblem(problem, ctx.state.requestId);
     }
-    send(ctx, outgoing);
+    send(ctx, outgoing, parts.isStopping());
   });
 
   // The API: who is calling and what the plan still allows, in one step, and then the operation.
-  async function answerCaller({ req, state }: RequestContext): Promise<unknown> {
+  async function answerCaller({ req, res, state }: RequestContext): Promise<unknown> {
     state.vary = VARY_BY_KEY;
     const { caller, decision } = await authenticate(parts.authentication, req, state.search);
     state.caller = caller;
     lastUsed.touch(caller.keyId, new Date(Number(now() / 1000n)));
     state.fields.push(...rateLimitFields(decision.quotas));
     if (decision.violated.length > 0) throw rateLimitExceeded(decision);
+    // Its time was up meanwhile, and it has been told so.
+    if (res.headersSent) throw new Error('the request is answered already');
     return dispatch({
       method: req.method ?? '',
       path: state.path,
@@ -120,8 +124,6 @@ export async function createApp(parts: AppParts): Promise<Koa> {
     const { path, querystring } = splitTarget(req.url);
     const requestId = chooseRequestId(req.headers['x-request-id']);
     const fields = ['X-Request-Id', requestId];
-    // A kept connection would hold up the end.
-    if (parts.isStopping()) fields.push('Connection', 'close');
     return Object.assign(state, { requestId, path, querystring, search: parseQuery(querystring), fields, vary: '' });
   }
 

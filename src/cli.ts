@@ -64,6 +64,9 @@ const context: CommandContext = {
   link,
   fork: () => cluster.fork(),
   signal: stopping.signal,
+  atExit: (act) => {
+    process.once('exit', act);
+  },
   clientKey: () => process.env.CATALOG_API_KEY?.trim() ?? '',
   withDatabase: async (use, { bulk = false } = {}) => {
     if (!bulk) stopping.signal.addEventListener('abort', exitSoon);

@@ -24,6 +24,8 @@ export interface CommandContext {
   readonly fork: () => Worker;
   /** Aborted when the process is asked to end (SIGINT, SIGTERM). */
   readonly signal: AbortSignal;
+  /** Runs something at the very end of the process, however that comes about; it cannot wait for anything. */
+  readonly atExit: (act: () => void) => void;
   /** The API key with which to call a service, from CATALOG_API_KEY; empty when it is not set. */
   readonly clientKey: () => string;
   /** The settings. @throws ConfigError when some are wrong */

@@ -28,11 +28,14 @@ export const registerServe: RegisterCommand = (program, context) => {
       // Loaded here alone: what only a server needs took every other command a third of its time.
       const [{ serve }, { serveWithWorkers }] = await Promise.all([import('../service.js'), import('../workers.js')]);
       const config = context.config();
+      const logs = createLog(config.logLevel, stdout, link ? { worker: link.id, pid } : null);
+      const { log } = logs;
+      context.atExit(logs.flush);
       if (link) {
         const service = await serve({
           // The primary serves the metrics of all.
           config: { ...config, metricsAddress: undefined },
-          ...createLog(config.logLevel, stdout, { worker: link.id, pid }),
+          ...logs,
           packageRoot,
           pid,
           openFiles,
@@ -46,8 +49,6 @@ export const registerServe: RegisterCommand = (program, context) => {
         await link.tellMetrics();
         return;
       }
-      const logs = createLog(config.logLevel, stdout);
-      const { log } = logs;
       let demoKey: string | undefined;
       const options: ServeOptions = {
         config,

@@ -20,8 +20,10 @@ export function setFields(ctx: RequestContext): void {
 /**
  * Sends an answer. All fields go to Node at once; Koa would check and keep them one by one, several microseconds of each
  * request.
+ *
+ * @param isStopping - whether the service is about to end
  */
-export function send(ctx: RequestContext, { status, fields, variesBy, body }: Outgoing): void {
+export function send(ctx: RequestContext, { status, fields, variesBy, body }: Outgoing, isStopping: boolean): void {
   const { res, state } = ctx;
   ctx.respond = false;
   // Its client has gone.
@@ -29,6 +31,8 @@ export function send(ctx: RequestContext, { status, fields, variesBy, body }: Ou
   const all = [...state.fields, ...fields];
   const vary = variesBy === undefined ? state.vary : `${state.vary}, ${variesBy}`;
   if (vary !== '') all.push('Vary', vary);
+  // A kept connection would hold up the end.
+  if (isStopping && !fields.includes('Connection')) all.push('Connection', 'close');
   if (body !== undefined) all.push('Content-Length', String(Buffer.byteLength(body)));
   res.writeHead(status, all);
   // Node leaves the body out where the method is HEAD.

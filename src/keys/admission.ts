@@ -81,9 +81,10 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
 
   return async (key, isSuspect) => {
     if (!isWellFormedApiKey(key)) return undefined;
-    // From where keys fail the next one will most likely fail as well, and what is not found needs no epoch.
-    if (isSuspect && (await lookups.find(key, true)) === undefined) return undefined;
     const hash = hashApiKey(key).toString('base64');
+    // From where keys fail, one that is not known will most likely fail as well, and what is not found needs no epoch.
+    const isInDoubt = isSuspect && cache.get(hash) === undefined;
+    if (isInDoubt && (await lookups.find(key, true)) === undefined) return undefined;
     const until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       // After each new epoch all keys in use are read again: once each, however many requests carry them. Where nothing is
@@ -98,11 +99,14 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
       const { caller, epoch } = cached;
       const condition = { key: EPOCH_KEY, value: epoch };
       const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan, until);
-      cache.lookupCounts[decision === undefined ? 'stale' : 'hit'] += 1;
-      if (decision !== undefined) return { caller, decision };
+      cache.lookupCounts[decision ? 'hit' : 'stale'] += 1;
+      if (decision) return { caller, decision };
+      // Redis does not tell: there is nothing to be learnt from asking again.
+      if (decision === undefined) break;
       cache.end(epoch);
     }
-    const caller = await read(key, hash, isSuspect, until);
+    // What was found a moment ago need not wait for its turn again.
+    const caller = await read(key, hash, isSuspect && !isInDoubt, until);
     // What took so long so far does not excuse this request from the plan of all servers: it may take its own time.
     return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
   };

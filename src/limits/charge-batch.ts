@@ -19,8 +19,8 @@ export interface Condition {
 /** What the script answers; see charge-script.ts. */
 export type ChargeReply = readonly number[] | null;
 
-/** Told what was decided of one request; undefined where nothing could be. */
-type OnDecision = (decision: LimitDecision | undefined) => void;
+/** Told what was decided of one request: null where its condition does not hold, undefined where Redis cannot tell. */
+type OnDecision = (decision: LimitDecision | null | undefined) => void;
 
 /** Requests of one developer on one plan. */
 interface Account {
@@ -74,11 +74,15 @@ export class ChargeBatch {
 
   /** Tells each request what was decided. @param reply - undefined where Redis failed, null where the condition did not hold */
   settle(reply: ChargeReply | undefined): void {
+    if (!reply) {
+      for (const { waiting } of this.#accounts.values()) for (const onDecision of waiting) onDecision(reply);
+      return;
+    }
     let at = 0;
     for (const { plan, waiting } of this.#accounts.values()) {
-      const numbers = reply?.slice(at, (at += NUMBERS_OF_AN_ACCOUNT));
+      const numbers = reply.slice(at, (at += NUMBERS_OF_AN_ACCOUNT));
       waiting.forEach((onDecision, i) => {
-        onDecision(numbers && decisionOf(plan, numbers, i));
+        onDecision(decisionOf(plan, numbers, i));
       });
     }
   }

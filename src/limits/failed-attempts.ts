@@ -38,7 +38,7 @@ export class FailedAttempts {
     };
   }
 
-  /** Whether this process knows any address as one over the limit, or did lately. */
+  /** Whether this process knows any address as one that was over the limit when it was last looked at. */
   get isAnyOver(): boolean {
     return this.#overUntil.size > 0;
   }
@@ -67,7 +67,9 @@ export class FailedAttempts {
   }
 
   #msOver(address: string): number {
-    return (this.#overUntil.get(address) ?? 0) - performance.now();
+    const ms = (this.#overUntil.get(address) ?? 0) - performance.now();
+    if (ms <= 0) this.#overUntil.delete(address);
+    return ms;
   }
 
   async #consume(address: string): Promise<RateLimiterRes> {

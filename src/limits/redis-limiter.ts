@@ -36,7 +36,6 @@ export class RedisLimiter implements Limiter {
     return { redis: this.#decisions, process: this.#whileLost.decisions };
   }
 
-  /** @param until - bound on the wait for Redis, on the clock of `performance.now()` */
   async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
     return (await this.#charge(developerId, plan, Infinity)) ?? this.#whileLost.consume(developerId, plan);
   }
@@ -44,19 +43,24 @@ export class RedisLimiter implements Limiter {
   /**
    * Charges one request like {@link consume}, but only if a condition holds.
    *
-   * @returns undefined, with nothing charged, where it does not, or where Redis cannot tell
+   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
+   * @returns null, with nothing charged, where it does not; undefined where Redis cannot tell, or not in time
    */
   consumeIf(
     condition: Condition,
     developerId: number,
     plan: Plan,
     until = Infinity,
-  ): Promise<LimitDecision | undefined> {
+  ): Promise<LimitDecision | null | undefined> {
     return this.#charge(developerId, plan, until, condition);
   }
 
-  /** @returns undefined when the condition does not hold, or Redis fails */
-  #charge(developerId: number, plan: Plan, until: number, condition?: Condition): Promise<LimitDecision | undefined> {
+  #charge(
+    developerId: number,
+    plan: Plan,
+    until: number,
+    condition?: Condition,
+  ): Promise<LimitDecision | null | undefined> {
     return new Promise((resolve) => {
       this.#batchFor(until, condition).add(developerId, plan, (decision) => {
         resolve(decision && this.#decisions.count(decision));

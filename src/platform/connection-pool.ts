@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
 import { inTime } from './in-time.js';
+import { ListeningClient, releaseOnceReady, sendInTime, setQueryTimeout } from './pooled-connection.js';
 
 /** How long a server may take to close its side of a connection that we close, in milliseconds: a frozen one never does. */
 const CLOSE_TIMEOUT_MS = 500;
@@ -28,12 +29,6 @@ export interface PoolState {
   readonly max: number;
 }
 
-/** With what the driver's types leave out: whether a query is under way, and the settings of the connection. */
-type Connection = pg.PoolClient & {
-  readonly readyForQuery: boolean;
-  readonly connectionParameters: { query_timeout: number };
-};
-
 /** Told the connection, or why there is none. */
 type OnConnection = (error: Error | undefined, connection: pg.PoolClient | undefined) => void;
 
@@ -51,7 +46,7 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
   /** Where the pool leads to, of an address that may change. */
   #target: Address | undefined;
   #moving: Promise<pg.Pool> | undefined;
-  #isClosed = false;
+  #closing: Promise<void> | undefined;
 
   /**
    * Nothing is connected until the first query.
@@ -88,8 +83,16 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
           if (failure instanceof Error) reject(failure);
           else resolve(result);
         };
-        if (this.#queryTimeoutMs > 0) sendInTime(connection, query, this.#queryTimeoutMs, done);
-        else connection.query<Row>(query, done);
+        if (this.#queryTimeoutMs === 0) {
+          connection.query<Row>(query, done);
+          return;
+        }
+        sendInTime(connection, query, this.#queryTimeoutMs, done, (failure) => {
+          // Every later query would wait behind its answer: for a quarter of an hour where the network has forgotten the
+          // connection, since TCP does not give up sooner.
+          connection.release(true);
+          reject(failure);
+        });
       });
     });
   }
@@ -113,12 +116,11 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
   /**
    * For Knex: gives a connection back.
    *
-   * One that still waits for an answer, because its query was given up after the client's bound, is closed: every later
-   * query would wait behind it, for a quarter of an hour where the network has forgotten the connection, since TCP does not
-   * give up sooner.
+   * After an error the server says at once that it is ready for the next query. One that does not, because its query was
+   * given up after the driver's bound, is closed.
    */
   release(connection: pg.PoolClient): boolean {
-    connection.release(!(connection as Connection).readyForQuery);
+    releaseOnceReady(connection);
     return true;
   }
 
@@ -137,17 +139,23 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
     return this.#pool?.waitingCount ?? 0;
   }
 
-  /** Closes the connections, those in use when they are given back. */
-  async destroy(): Promise<void> {
-    this.#isClosed = true;
+  /** Closes the connections, those in use when they are given back. Takes no longer than a query may. */
+  destroy(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
     const pool = this.#pool;
-    if (pool === undefined || pool.ending) return;
+    if (pool === undefined) return;
     const ends = [...this.#open].map((client) => new Promise((resolve) => client.once('end', resolve)));
-    await pool.end();
-    // A frozen server never closes its side.
-    await inTime(Promise.all(ends), CLOSE_TIMEOUT_MS).catch(() => {
+    const ended = pool.end();
+    try {
+      await (this.#queryTimeoutMs > 0 ? inTime(ended, this.#queryTimeoutMs + CLOSE_TIMEOUT_MS) : ended);
+      await inTime(Promise.all(ends), CLOSE_TIMEOUT_MS);
+    } catch {
+      // A frozen server never closes its side.
       for (const client of this.#open) client.connection.stream.destroy();
-    });
+    }
   }
 
   #connect(callback: OnConnection): void {
@@ -170,19 +178,21 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
   /** @returns undefined where the address must be asked for first */
   #currentPool(): pg.Pool | undefined {
     const address = this.#address;
-    if (this.#isClosed) return undefined;
+    if (this.#closing !== undefined) return undefined;
     if (typeof address === 'string') return (this.#pool ??= this.#openPool({ connectionString: address }));
     return this.#target !== undefined && address.isCurrent(this.#target) ? this.#pool : undefined;
   }
 
   async #move(): Promise<pg.Pool> {
-    if (this.#isClosed || typeof this.#address === 'string') throw closed();
+    if (this.#closing !== undefined || typeof this.#address === 'string') throw closed();
     const target = await this.#address.connection();
+    // It was closed meanwhile.
+    if (this.#closing as Promise<void> | undefined) throw closed();
     const old = this.#pool;
     this.#target = target;
     this.#pool = this.#openPool(target);
     // Its connections lead nowhere any more. Those in use find that out themselves.
-    void old?.end();
+    old?.end().catch(ignore);
     return this.#pool;
   }
 
@@ -192,8 +202,9 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
       ...this.#settings,
       max: this.#max,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
+      Client: ListeningClient,
       // It is waited for, which the package's types do not know.
-      onConnect: (client: pg.Client) => this.#prepare(client),
+      onConnect: (client: ListeningClient) => this.#prepare(client),
     };
     const pool = new pg.Pool(options as object);
     // A connection that breaks while nobody uses it. The pool opens another one when it is needed.
@@ -201,43 +212,20 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
     return pool;
   }
 
-  async #prepare(client: pg.Client): Promise<void> {
+  /** Sets up a connection, in what is left of the time that one may take. */
+  async #prepare(client: ListeningClient): Promise<void> {
     this.#open.add(client);
     client.once('end', () => this.#open.delete(client));
-    // What breaks while it is in use fails the query as well.
-    client.on('error', ignore);
-    await client.query(SESSION_SETTINGS);
+    const { connectionTimeoutMillis = 0 } = this.#settings;
+    const settingUp = client.query(SESSION_SETTINGS);
+    if (connectionTimeoutMillis === 0) await settingUp;
+    else await inTime(settingUp, connectionTimeoutMillis - (performance.now() - client.createdAt), connectTimeout);
   }
 }
 
-/** What waits for the answer to a query. */
-type OnAnswer<Row extends pg.QueryResultRow> = (failure: Error | null, result: pg.QueryResult<Row>) => void;
-
-/**
- * Sends a query, and gives it up when its answer takes too long. The driver has such a bound of its own; but its way of
- * waiting keeps the rows of every answer in memory until the next large collection, a fifth of the cost of a page.
- */
-function sendInTime<Row extends pg.QueryResultRow>(
-  connection: pg.PoolClient,
-  query: pg.QueryConfig,
-  timeoutMs: number,
-  done: OnAnswer<Row>,
-): void {
-  setQueryTimeout(connection, 0);
-  let isOver = false;
-  const timer = setTimeout(() => {
-    isOver = true;
-    done(new Error('Query read timeout'), undefined as never);
-  }, timeoutMs);
-  connection.query<Row>(query, (failure: Error | null, result: pg.QueryResult<Row>) => {
-    clearTimeout(timer);
-    if (!isOver) done(failure, result);
-  });
-}
-
-/** Sets the driver's bound on the queries to come, in milliseconds; 0 for none. */
-function setQueryTimeout(connection: pg.PoolClient, timeoutMs: number): void {
-  (connection as Connection).connectionParameters.query_timeout = timeoutMs;
+/** In the words of the driver. */
+function connectTimeout(): Error {
+  return new Error('timeout exceeded when trying to connect');
 }
 
 function closed(): Error {

@@ -142,7 +142,7 @@ const UNAVAILABLE_CODES = new Set([
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError) return error.errors.some(isDatabaseUnavailable);
-  if (error.name === 'KnexTimeoutError' || error.name === 'TimeoutError') return true;
+  if (error.name === 'TimeoutError') return true;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   return UNAVAILABLE_CODES.has(code) || UNAVAILABLE_SQLSTATE.test(code) || UNAVAILABLE_MESSAGE.test(error.message);
 }

@@ -2,6 +2,7 @@
  * Bounds the wait for a reply. Replies that have come by the time the bound is noticed count: when this process was busy,
  * timers run before what has arrived meanwhile is read, and that is no fault of whoever replied.
  *
+ * @param reply - waited for once, so a query of Knex, which runs each time that it is waited for, runs once
  * @param timeoutMs - in milliseconds
  * @param timeUp - makes the error
  * @throws that error when there is no reply by then; what is still under way is left to itself
@@ -23,10 +24,11 @@ export function inTime<T>(
         clearTimeout(timer);
         resolve(value);
       },
-      () => {
+      (error: unknown) => {
         clearTimeout(timer);
-        // With its error.
-        resolve(reply);
+        // Whatever it is: what was thrown goes on to whoever waits.
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors
+        reject(error);
       },
     );
   });

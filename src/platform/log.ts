@@ -6,6 +6,8 @@ export interface Logs {
   readonly log: Logger;
   /** For requests: the lines of requests that end at the same time are written together. */
   readonly requestLog: Logger;
+  /** Writes what is still held together: for the end of the process, which may come in the middle of something. */
+  readonly flush: () => void;
 }
 
 /**
@@ -29,7 +31,13 @@ export function createLog(level: string, destination: DestinationStream, members
       destination.write(line);
     },
   };
-  return { log: pino(options, atOnce), requestLog: pino(options, gathered) };
+  return {
+    log: pino(options, atOnce),
+    requestLog: pino(options, gathered),
+    flush: () => {
+      gathered.flush();
+    },
+  };
 }
 
 /** @returns what makes the member `time` of a line: written anew once a millisecond, which may have many lines */

@@ -1,4 +1,5 @@
 import { benchCompression } from './compression.js';
+import { benchCosts } from './costs.js';
 import { benchGrowth, drawGrowth, type GrowthOptions } from './growth/index.js';
 import { benchIdle } from './idle/index.js';
 import { benchImport } from './import.js';
@@ -46,6 +47,17 @@ const PARTS: Readonly<Record<string, Part>> = {
         rounds: numberIn('ROUNDS', 5),
         seconds: numberIn('SECONDS', 3),
         pages: process.env.PAGES?.split(/[ ,]+/) ?? [],
+      });
+      return true;
+    },
+  },
+  costs: {
+    isDecisive: false,
+    run: async () => {
+      await benchCosts({
+        titles: numberIn('TITLES', 1_000_000),
+        rounds: numberIn('ROUNDS', 5),
+        seconds: numberIn('SECONDS', 3),
       });
       return true;
     },

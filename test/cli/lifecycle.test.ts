@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
+import { Agent, get } from 'node:http';
 import pg from 'pg';
 import { eventually } from '../support/eventually.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
@@ -153,7 +154,9 @@ describe('shutdown', () => {
     await blocker.connect();
     // The request waits for this lock inside the database.
     await blocker.query('begin; lock table catalog_counts in access exclusive mode');
-    const reply = send(server.url, '/api/v1/stats', bearer(key));
+    // One that would keep its connection, as a balancer does.
+    const agent = new Agent({ keepAlive: true });
+    const reply = send(server.url, '/api/v1/stats', { ...bearer(key), agent });
     await eventually('the request waits', async () => {
       const { rows } = await blocker.query(
         "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
@@ -176,13 +179,13 @@ describe('shutdown', () => {
     assert.equal(headers.connection, 'close');
     assert.ok(json);
     const { code, stdout } = await ended;
+    agent.destroy();
     assert.equal(code, 0);
     assert.match(stdout, /"msg":"stopped"}\n$/);
   });
 
   it('does not wait for idle connections', async () => {
     const server = await startServer({ DATABASE_URL: database.url });
-    const { Agent, get } = await import('node:http');
     const agent = new Agent({ keepAlive: true });
     await new Promise((resolve, reject) => {
       get(`${server.url}/livez`, { agent }, (response) => response.resume().once('end', resolve)).once('error', reject);

@@ -69,6 +69,7 @@ describe('catalog import', () => {
       stderr: stderr.stream,
       packageRoot: '',
       pid: 0,
+      atExit: () => undefined,
       openFiles: () => Infinity,
       signal: new AbortController().signal,
       link: undefined,

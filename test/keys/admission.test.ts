@@ -10,6 +10,27 @@ import { startService, type TestService } from '../support/service.js';
 
 const EPOCH = '{catalog}:epoch';
 
+/** What tests ask a service. */
+function questionsTo(service: () => TestService) {
+  async function status(key: string): Promise<number> {
+    return (await service().get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
+  }
+
+  /** How many queries some requests cost. */
+  async function queriesFor(act: () => Promise<unknown>): Promise<number> {
+    const before = service().queries.length;
+    await act();
+    return service().queries.length - before;
+  }
+
+  /** Uses a key until it is served without a query. */
+  async function cached(key: string): Promise<void> {
+    await eventually('the key is cached', async () => (await queriesFor(() => status(key))) === 0);
+  }
+
+  return { status, queriesFor, cached };
+}
+
 describe('admission from a cache', () => {
   let redis: TestRedis;
   let direct: Redis;
@@ -28,21 +49,7 @@ describe('admission from a cache', () => {
     await redis.stop();
   });
 
-  async function status(key: string): Promise<number> {
-    return (await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
-  }
-
-  /** How many queries some requests cost. */
-  async function queriesFor(act: () => Promise<unknown>): Promise<number> {
-    const before = service.queries.length;
-    await act();
-    return service.queries.length - before;
-  }
-
-  /** Uses a key until it is served without a query. */
-  async function cached(key: string): Promise<void> {
-    await eventually('the key is cached', async () => (await queriesFor(() => status(key))) === 0);
-  }
+  const { status, queriesFor, cached } = questionsTo(() => service);
 
   it('answers /me without a query in the steady state', async () => {
     await cached(service.key);
@@ -222,5 +229,41 @@ describe('admission from a cache', () => {
       if (!lock.isCompleted()) await lock.rollback();
       await crowded.stop();
     }
+  });
+});
+
+describe('admission from a cache, where many keys fail', () => {
+  let redis: TestRedis;
+  let direct: Redis;
+  let service: TestService;
+
+  before(async () => {
+    redis = await startRedis();
+    direct = new Redis(redis.url);
+    service = await startService({ redisUrl: redis.url });
+  });
+
+  after(async () => {
+    await service.stop();
+    direct.disconnect();
+    await redis.stop();
+  });
+
+  const { status, queriesFor, cached } = questionsTo(() => service);
+
+  it('costs a known key no query where other keys fail, and an unknown one nothing but the query', async () => {
+    await cached(service.key);
+    // More than the address may have fail.
+    for (let i = 0; i < 31; i += 1) await status(generateApiKey().key);
+    assert.equal(await status(generateApiKey().key), 429);
+    assert.equal(await queriesFor(async () => assert.equal(await status(service.key), 200)), 0);
+    const commands = async () => Number(/cmdstat_get:calls=(\d+)/.exec(await direct.info('commandstats'))?.[1]);
+    const before = await commands();
+    assert.equal(await queriesFor(async () => assert.equal(await status(generateApiKey().key), 429)), 1);
+    assert.equal(await commands(), before);
+    // A valid one that is not known yet is looked up twice, the second time to be remembered.
+    const { key } = await service.newKey();
+    assert.equal(await queriesFor(async () => assert.equal(await status(key), 200)), 2);
+    assert.equal(await queriesFor(async () => assert.equal(await status(key), 200)), 0);
   });
 });

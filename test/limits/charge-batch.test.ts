@@ -84,7 +84,7 @@ describe('requests that are charged together', () => {
       limiter.consume(5, plan),
     ]);
     assert.equal(met && inShort(met), '9 9');
-    assert.equal(unmet, undefined);
+    assert.equal(unmet, null);
     assert.equal(inShort(free), '8 8');
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { poolOf } from '../../src/platform/database.js';
 import { Statement } from '../../src/platform/statement.js';
+import { eventually } from '../support/eventually.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 
 const SUM = new Statement<{ sum: number }, [a: number, b: number]>('test-sum', (db, a, b) =>
@@ -51,9 +52,18 @@ describe('a statement', () => {
   });
 
   it("fails with the database's error, and its connection goes on", async () => {
-    const fails = new Statement('test-fails', (db) => db.select(db.raw('1 / 0')));
-    await assert.rejects(fails.rows(database.db), { code: '22012', message: 'division by zero' });
-    assert.deepEqual(await SUM.rows(database.db, 1, 2), [{ sum: 1 }]);
-    assert.equal(poolOf(database.db).state.used, 0);
+    const { db } = database;
+    const fails = new Statement('test-fails', (builder) => builder.select(builder.raw('1 / 0')));
+    const whoAmI = new Statement<{ pid: number }>('test-pid', (builder) =>
+      builder.select(builder.raw('pg_backend_pid() as pid')),
+    );
+    const before = await whoAmI.rows(db);
+    const { idle } = poolOf(db).state;
+    await assert.rejects(fails.rows(db), { code: '22012', message: 'division by zero' });
+    await eventually('it is given back', () => poolOf(db).state.used === 0);
+    await assert.rejects(async () => db.raw('select 1 / 0'), { code: '22012' });
+    await eventually('it is given back by Knex', () => poolOf(db).state.used === 0);
+    assert.deepEqual(await whoAmI.rows(db), before);
+    assert.equal(poolOf(db).state.idle, idle);
   });
 });

@@ -48,9 +48,9 @@ const PLACES = 500;
 
 /**
  * Addresses that keys fail from, each with a key of its own. An address may fail 30 times a minute, so these allow for
- * 15,000 a second.
+ * 40,000 a second.
  */
-const FAILING_ADDRESSES = 30_000;
+const FAILING_ADDRESSES = 80_000;
 
 /** Requests of each kind in a mixture. */
 const MIXED = 5_000;

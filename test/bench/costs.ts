@@ -1,0 +1,100 @@
+import { Redis } from 'ioredis';
+import type { Knex } from 'knex';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey } from '../../src/keys/keys.js';
+import { openDatabase } from '../../src/platform/database.js';
+import { machine, median, print, printResults } from './measure.js';
+import { CASES, createCases, type BenchRequest, type Case } from './speed/cases.js';
+import { LOADED_BY, saturate } from './speed/load.js';
+import { cpuSeconds } from './speed/process-figures.js';
+import { WARM_UP_SECONDS } from './speed/rounds.js';
+import { startSubject } from './speed/servers.js';
+import { prepareSurroundings } from './speed/surroundings.js';
+
+/** How many developers call by turns where each is to be another one. */
+const DEVELOPERS = 500;
+
+/** How much to measure. */
+export interface CostsOptions {
+  readonly titles: number;
+  readonly rounds: number;
+  /** Of each measurement. */
+  readonly seconds: number;
+}
+
+/**
+ * Measures what a request costs each of those who have part in it, in CPU time, while the server answers as many as it can:
+ * what the arithmetic of larger installations is made from.
+ */
+export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Promise<void> {
+  const surroundings = await prepareSurroundings(titles);
+  const { stores, ingredients } = surroundings;
+  const db = openDatabase({
+    address: stores.databaseUrl,
+    applicationName: 'bench',
+    poolSize: 1,
+    acquireTimeoutMs: 10_000,
+    statementTimeoutMs: 0,
+  });
+  const redis = new Redis(stores.redisUrl);
+  const server = await startSubject('service', stores);
+  try {
+    const { me, stats, changes, tail, title } = await createCases(server.url, ingredients);
+    const loads: readonly (readonly [what: string, load: Case])[] = [
+      [`${CASES.me}, one developer`, me],
+      [`${CASES.me}, ${DEVELOPERS} developers by turns`, { ...me, requests: await requestsOfMany(db) }],
+      [CASES.stats, stats],
+      [CASES.changes, changes],
+      [CASES.tail, tail],
+      [CASES.title, title],
+    ];
+    const redisPid = Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1]);
+    const results = [];
+    for (const [what, load] of loads) {
+      print(`Asking for ${what} …\n`);
+      await saturate(server, load, WARM_UP_SECONDS, stores.folder);
+      const parts = [[server.pid], await processesOf(db), [redisPid]];
+      const micros: number[][] = parts.map(() => []);
+      for (let round = 0; round < rounds; round++) {
+        const before = parts.map(total);
+        const { requests } = await saturate(server, load, seconds, stores.folder);
+        parts.forEach((part, i) => micros[i]?.push(((total(part) - (before[i] ?? 0)) / requests) * 1e6));
+      }
+      results.push({ what, figures: micros.map((some) => `${median(some).toFixed(1)} µs`) });
+    }
+    print(`\n${machine()}; load by ${LOADED_BY}.\n`);
+    printResults('CPU time of one request', ['the service', 'PostgreSQL', 'Redis'], results);
+  } finally {
+    await server.stop();
+    redis.disconnect();
+    await db.destroy();
+    await surroundings.close();
+  }
+}
+
+function total(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+}
+
+/** @returns the processes of PostgreSQL that live as long as the connections of the server */
+async function processesOf(db: Knex): Promise<number[]> {
+  const { rows } = await db.raw<{ rows: { pid: number }[] }>(
+    "select pid from pg_stat_activity where backend_type not in ('autovacuum worker', 'parallel worker')",
+  );
+  return rows.map(({ pid }) => pid);
+}
+
+/** Requests for `/me`, each by another developer than the one before, on the plan that nothing uses up. */
+async function requestsOfMany(db: Knex): Promise<BenchRequest[]> {
+  const plan = await db('plans')
+    .where('id', 'like', 'bench-%')
+    .orderBy('requests_per_day', 'desc')
+    .first<{ id: string }>();
+  const requests: BenchRequest[] = [];
+  for (let i = 0; i < DEVELOPERS; i++) {
+    const { id } = await createDeveloper(db, { projectName: `Bench ${i}`, attributionRequired: false });
+    const { key } = await createKey(db, { developerId: id, planId: plan.id });
+    requests.push({ path: '/me', headers: { authorization: `Bearer ${key}` } });
+  }
+  return requests;
+}

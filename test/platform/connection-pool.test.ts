@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { openDatabase, poolOf } from '../../src/platform/database.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+
+const BOUND_MS = 200;
+
+describe('a pool of connections', () => {
+  let database: OpenTestDatabase;
+  before(async () => (database = await openTestDatabase()));
+  after(() => database.close());
+
+  function open(): ReturnType<typeof openDatabase> {
+    return openDatabase({
+      address: database.url,
+      applicationName: 'test pool',
+      poolSize: 2,
+      acquireTimeoutMs: BOUND_MS,
+      statementTimeoutMs: BOUND_MS,
+    });
+  }
+
+  /** Connections of the pool that the server knows of. */
+  async function connections(): Promise<number> {
+    const { rows } = await database.db.raw<{ rows: { n: number }[] }>(
+      "select count(*) as n from pg_stat_activity where application_name = 'test pool'",
+    );
+    return rows[0]?.n ?? NaN;
+  }
+
+  it('closes a connection whose query was given up, and serves others', async () => {
+    const db = open();
+    const pool = poolOf(db);
+    try {
+      // The server has no bound of its own here: only the client's ends the wait.
+      await pool.query({ text: 'set statement_timeout = 0' });
+      await assert.rejects(pool.query({ text: 'select pg_sleep(60)' }), /^Error: Query read timeout$/);
+      assert.deepEqual((await pool.query({ text: 'select 1 as one' })).rows, [{ one: 1 }]);
+      assert.equal(pool.state.used, 0);
+    } finally {
+      await db.destroy();
+    }
+    await database.db.raw(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
+    );
+  });
+
+  it('refuses who has waited too long for a connection, and nobody else', async () => {
+    const db = open();
+    const pool = poolOf(db);
+    const held = await Promise.all([pool.acquire().promise, pool.acquire().promise]);
+    try {
+      assert.deepEqual(pool.state, { used: 2, idle: 0, waiting: 0, max: 2 });
+      await assert.rejects(pool.query({ text: 'select 1' }), /timeout exceeded when trying to connect/);
+      const next = pool.query({ text: 'select 1 as one' });
+      assert.equal(pool.state.waiting, 1);
+      for (const connection of held) pool.release(connection);
+      assert.deepEqual((await next).rows, [{ one: 1 }]);
+    } finally {
+      await db.destroy();
+    }
+    await eventually('its connections are gone', async () => (await connections()) === 0);
+  });
+
+  it('survives a connection that breaks, in use or idle', async () => {
+    const db = open();
+    const pool = poolOf(db);
+    try {
+      const busy = pool.query({ text: 'select pg_sleep(0.15), 1 as one' });
+      const failed = assert.rejects(busy, /terminating connection|Connection terminated/);
+      await eventually('it is connected', async () => (await connections()) === 1);
+      await database.db.raw(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
+      );
+      await failed;
+      await pool.query({ text: 'select 1' });
+      await database.db.raw(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
+      );
+      await eventually('the idle one is given up', () => pool.state.idle === 0);
+      assert.deepEqual((await pool.query({ text: 'select 1 as one' })).rows, [{ one: 1 }]);
+    } finally {
+      await db.destroy();
+    }
+  });
+
+  it('waits for what is in use when it is closed, and takes nothing more', async () => {
+    const db = open();
+    const pool = poolOf(db);
+    const last = pool.query({ text: 'select pg_sleep(0.1), 1 as one' });
+    await eventually('it is under way', async () => (await connections()) === 1);
+    const closing = db.destroy();
+    assert.equal((await last).rows.length, 1);
+    await Promise.all([closing, db.destroy()]);
+    await assert.rejects(pool.query({ text: 'select 1' }), /^Error: Client was closed/);
+    assert.equal(await connections(), 0);
+  });
+});
