@@ -49,6 +49,7 @@ export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Pro
       [CASES.title, title],
     ];
     const redisPid = Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1]);
+    const seen = new Map<number, number>();
     const results = [];
     for (const [what, load] of loads) {
       print(`Asking for ${what} …\n`);
@@ -56,9 +57,9 @@ export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Pro
       const parts = [[server.pid], await processesOf(db), [redisPid]];
       const micros: number[][] = parts.map(() => []);
       for (let round = 0; round < rounds; round++) {
-        const before = parts.map(total);
+        const before = parts.map((part) => total(part, seen));
         const { requests } = await saturate(server, load, seconds, stores.folder);
-        parts.forEach((part, i) => micros[i]?.push(((total(part) - (before[i] ?? 0)) / requests) * 1e6));
+        parts.forEach((part, i) => micros[i]?.push(((total(part, seen) - (before[i] ?? 0)) / requests) * 1e6));
       }
       results.push({ what, figures: micros.map((some) => `${median(some).toFixed(1)} µs`) });
     }
@@ -72,14 +73,22 @@ export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Pro
   }
 }
 
-function total(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+/** CPU time of processes so far, in seconds. What one has used that has ended meanwhile is not lost, save the last of it. */
+function total(pids: readonly number[], seen: Map<number, number>): number {
+  for (const pid of pids) {
+    try {
+      seen.set(pid, cpuSeconds(pid));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
+  return pids.reduce((sum, pid) => sum + (seen.get(pid) ?? 0), 0);
 }
 
 /** @returns the processes of PostgreSQL that live as long as the connections of the server */
 async function processesOf(db: Knex): Promise<number[]> {
   const { rows } = await db.raw<{ rows: { pid: number }[] }>(
-    "select pid from pg_stat_activity where backend_type not in ('autovacuum worker', 'parallel worker')",
+    "select pid from pg_stat_activity where backend_type not in ('autovacuum worker', 'parallel worker', 'io worker')",
   );
   return rows.map(({ pid }) => pid);
 }

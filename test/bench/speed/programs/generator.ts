@@ -16,6 +16,11 @@ const { hostname, port } = new URL(options.url);
 const latencies: number[] = [];
 /** How much later than planned each turn of the clock came, in milliseconds: what this program itself adds. */
 const delays: number[] = [];
+/**
+ * Requests that were due before this are not timed: this program was late itself, by its own collections of garbage for
+ * instance, and all that came meanwhile was sent and read late.
+ */
+let distrustedUntil = 0;
 const idle: Connection[] = [];
 /** When each request was due that no connection was free for. */
 const waiting: number[] = [];
@@ -35,7 +40,8 @@ class Connection {
     this.#socket.on('data', (bytes) => {
       const status = this.#reader.read(bytes);
       if (status === undefined) return;
-      latencies.push(performance.now() - this.#dueAt);
+      const now = performance.now();
+      if (this.#dueAt > distrustedUntil && now - turnAt < TURN_MS + LATE_MS) latencies.push(now - this.#dueAt);
       answered++;
       if (status >= 400) refused++;
       if (status >= 500) broken++;
@@ -59,6 +65,9 @@ class Connection {
 
 const TURN_MS = 1;
 
+/** A turn that comes this much later than planned is no turn of the clock any more. */
+const LATE_MS = 3;
+
 /** Not counted: connections are made, and the code of this program is compiled, which alone would be its slowest hundredth. */
 const WARM_UP_MS = 500;
 
@@ -69,7 +78,9 @@ let turnAt = start;
 let countedFrom: number | undefined;
 const clock = setInterval(() => {
   const now = performance.now();
-  delays.push(now - turnAt - TURN_MS);
+  const late = now - turnAt - TURN_MS;
+  delays.push(late);
+  if (late > LATE_MS) distrustedUntil = now + late;
   turnAt = now;
   if (countedFrom === undefined && now - start >= WARM_UP_MS) countedFrom = begin(now);
   if (countedFrom !== undefined && now - countedFrom >= options.seconds * 1000) end(now, countedFrom);
