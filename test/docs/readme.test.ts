@@ -104,7 +104,8 @@ describe('README', () => {
       service = await startService();
       await service.db('api_keys').delete();
       await service.db('developers').delete();
-      key = (await prepareDemo(service.db, ROOT.pathname.replace(/\/$/, ''))) ?? assert.fail('no demo key was made');
+      key =
+        (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))) ?? assert.fail('no demo key was made');
     });
 
     after(() => service.stop());

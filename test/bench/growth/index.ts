@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { machine, print } from '../measure.js';
 import { measureReads, printReads } from '../reads.js';
 import { casesNamed } from '../speed/cases.js';
@@ -51,5 +52,5 @@ export async function benchGrowth(options: GrowthOptions): Promise<boolean> {
 export async function drawGrowth(): Promise<void> {
   const results = await readResults();
   for (const { file, draw } of CHARTS) await writeFile(file, await draw(results));
-  print(`\nDrew ${CHARTS.map(({ file }) => file.pathname).join(', ')}\n`);
+  print(`\nDrew ${CHARTS.map(({ file }) => fileURLToPath(file)).join(', ')}\n`);
 }
