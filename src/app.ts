@@ -12,7 +12,7 @@ import { withinDeadline } from './http/deadline.js';
 import type { RequestMetrics } from './http/metrics.js';
 import { operationalRoutes } from './http/operational.js';
 import { createDispatch } from './http/operations.js';
-import { send, setFields, type Outgoing } from './http/outgoing.js';
+import { send, type Outgoing } from './http/outgoing.js';
 import { respondWithProblem, toProblem } from './http/problem-response.js';
 import { rateLimitExceeded, rateLimitFields } from './http/rate-limit-fields.js';
 import { chooseRequestId } from './http/request-id.js';
@@ -80,7 +80,7 @@ export async function createApp(parts: AppParts): Promise<Koa> {
       requireHost(ctx.req);
       ignoreContent(ctx.req);
       if (!API_ROOT.test(path)) {
-        setFields(ctx);
+        ctx.set('X-Request-Id', ctx.state.requestId);
         await next();
         // A kept connection would hold up the end.
         if (parts.isStopping()) ctx.set('Connection', 'close');

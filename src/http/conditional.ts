@@ -30,8 +30,7 @@ export function respondConditionally(request: IncomingMessage, operationId = '',
     return { status: 200, fields: ['Content-Type', 'application/json', 'Cache-Control', 'no-store'], body };
   }
   const isCoded = CODED.has(operationId);
-  const length = Buffer.byteLength(body);
-  const coding = isCoded ? chooseCoding(request.headers['accept-encoding'], length) : undefined;
+  const coding = isCoded ? chooseCoding(request.headers['accept-encoding'], Buffer.byteLength(body)) : undefined;
   const tag = coding === undefined ? entityTag(body) : codedTag(entityTag(body), coding);
   const fields = ['Cache-Control', 'private, no-cache', 'ETag', tag];
   // Also where nothing is compressed, and in a 304: with another Accept-Encoding it might have been (section 12.5.5).

@@ -11,12 +11,6 @@ export interface Outgoing {
   readonly body?: string | Buffer;
 }
 
-/** Gives the fields that every answer to a request has to Koa, where Koa sends it. */
-export function setFields(ctx: RequestContext): void {
-  const { fields } = ctx.state;
-  for (let i = 0; i < fields.length; i += 2) ctx.set(fields[i] ?? '', fields[i + 1] ?? '');
-}
-
 /**
  * Sends an answer. All fields go to Node at once; Koa would check and keep them one by one, several microseconds of each
  * request.

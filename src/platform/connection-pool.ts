@@ -29,9 +29,6 @@ export interface PoolState {
   readonly max: number;
 }
 
-/** Told the connection, or why there is none. */
-type OnConnection = (error: Error | undefined, connection: pg.PoolClient | undefined) => void;
-
 /**
  * Connections to one database: the driver's own pool, in the form that Knex takes, and for statements that Knex has compiled
  * once.
@@ -73,11 +70,7 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
    */
   query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
     return new Promise((resolve, reject) => {
-      this.#connect((error, connection) => {
-        if (connection === undefined) {
-          reject(error ?? closed());
-          return;
-        }
+      this.#connect((connection) => {
         const done = (failure: Error | null, result: pg.QueryResult<Row>): void => {
           this.release(connection);
           if (failure instanceof Error) reject(failure);
@@ -93,7 +86,7 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
           connection.release(true);
           reject(failure);
         });
-      });
+      }, reject);
     });
   }
 
@@ -101,14 +94,10 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
   acquire(): { readonly promise: Promise<pg.PoolClient> } {
     return {
       promise: new Promise((resolve, reject) => {
-        this.#connect((error, connection) => {
-          if (connection === undefined) {
-            reject(error ?? closed());
-            return;
-          }
+        this.#connect((connection) => {
           setQueryTimeout(connection, this.#queryTimeoutMs);
           resolve(connection);
-        });
+        }, reject);
       }),
     };
   }
@@ -158,21 +147,21 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
     }
   }
 
-  #connect(callback: OnConnection): void {
+  /** @param onFailure - told why there is no connection */
+  #connect(onConnection: (connection: pg.PoolClient) => void, onFailure: (error: unknown) => void): void {
+    const takeFrom = (pool: pg.Pool): void => {
+      pool.connect((error, connection) => {
+        if (connection === undefined) onFailure(error ?? closed());
+        else onConnection(connection);
+      });
+    };
     const pool = this.#currentPool();
     if (pool !== undefined) {
-      pool.connect(callback);
+      takeFrom(pool);
       return;
     }
     this.#moving ??= this.#move().finally(() => (this.#moving = undefined));
-    this.#moving.then(
-      (moved) => {
-        moved.connect(callback);
-      },
-      (error: unknown) => {
-        callback(error as Error, undefined);
-      },
-    );
+    this.#moving.then(takeFrom, onFailure);
   }
 
   /** @returns undefined where the address must be asked for first */

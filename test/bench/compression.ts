@@ -1,17 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { createSyntheticTitles } from '../../src/catalog/synthetic.js';
-import { openTestDatabase } from '../support/database.js';
-import { startRedis } from '../support/redis.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { CODERS, costOf, type Coder, type Cost } from './coders.js';
 import { count, median, print, printResults } from './measure.js';
 import { runCatalog } from './program.js';
-import { prepareIngredients, type Case, type Ingredients } from './speed/cases.js';
+import { bearer, type Case, type Ingredients } from './speed/cases.js';
 import { reserveServerCore } from './speed/cores.js';
 import { generate, saturate } from './speed/load.js';
 import { cpuSeconds } from './speed/process-figures.js';
 import { startSubject, type Stores, type Subject } from './speed/servers.js';
+import { prepareSurroundings } from './speed/surroundings.js';
 
 /** What to measure with. */
 export interface CompressionOptions {
@@ -48,15 +46,12 @@ interface Served {
 
 /** Measures what it costs to compress a full page of changes, and what it costs the server that does it. */
 export async function benchCompression(options: CompressionOptions): Promise<void> {
-  const database = await openTestDatabase();
-  const redis = await startRedis();
+  const surroundings = await prepareSurroundings(options.titles);
+  const { db, stores, ingredients } = surroundings;
   try {
-    await createSyntheticTitles(database.db, { titles: options.titles, seed: 1 });
-    const ingredients = await prepareIngredients(database.db);
     // Behind the synthetic ones in the feed: titles that people wrote.
-    await runCatalog(database.url, ['import', DEMO_TITLES, '--kind', 'titles']);
-    await database.db.raw('vacuum (analyze) titles');
-    const stores = { databaseUrl: database.url, redisUrl: redis.url, folder: await temporaryFolder() };
+    await runCatalog(stores.databaseUrl, ['import', DEMO_TITLES, '--kind', 'titles']);
+    await db.raw('vacuum (analyze) titles');
 
     // First, while this process may still run on every core: threads want some.
     const pages = await collectPages(stores, ingredients, options.pages);
@@ -76,8 +71,7 @@ export async function benchCompression(options: CompressionOptions): Promise<voi
     for (const [name, page] of pages) printCosts(name, page.length, costs.get(name) ?? new Map(), served.identity);
     printServed(served);
   } finally {
-    await redis.stop();
-    await database.close();
+    await surroundings.close();
   }
 }
 
@@ -127,7 +121,7 @@ async function serve(
     gzip: pagesIn('gzip', ingredients),
     br: pagesIn('br', ingredients),
   };
-  const me: Case = { name: 'me', status: 200, requests: [{ path: '/me', headers: bearer(ingredients) }] };
+  const me: Case = { name: 'me', status: 200, requests: [{ path: '/me', headers: bearer(ingredients.key) }] };
   const saturated = new Map<Asked, { pagesPerSecond: number; cpuMicros: number }[]>(ASKED.map((asked) => [asked, []]));
   for (const asked of ASKED) await saturate(subject, loads[asked], WARM_UP_SECONDS, folder);
   for (let round = 0; round < rounds; round++) {
@@ -184,11 +178,7 @@ function pagesIn(asked: Asked, ingredients: Ingredients): Case {
 }
 
 function headersOf(ingredients: Ingredients, asked: Asked): Record<string, string> {
-  return { ...bearer(ingredients), ...(asked !== 'identity' && { 'accept-encoding': asked }) };
-}
-
-function bearer({ key }: Ingredients): Record<string, string> {
-  return { authorization: `Bearer ${key}` };
+  return { ...bearer(ingredients.key), ...(asked !== 'identity' && { 'accept-encoding': asked }) };
 }
 
 /** @returns the page as it is, and how many bytes of content came @throws Error when it is not in the coding asked for */
@@ -198,7 +188,7 @@ async function fetchPage(
   since: number | undefined,
   asked: Asked,
 ): Promise<{ content: Buffer; bytes: number }> {
-  const headers = { ...bearer(ingredients), 'accept-encoding': asked };
+  const headers = { ...bearer(ingredients.key), 'accept-encoding': asked };
   const response = await fetch(`${url}/api/v1/changes?since=${since ?? ''}`, { headers });
   const coding = response.headers.get('content-encoding') ?? 'identity';
   if (coding !== asked) throw new Error(`The page came as ${coding}, not as ${asked}`);

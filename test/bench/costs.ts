@@ -1,10 +1,7 @@
 import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/database.js';
 import { machine, median, print, printResults } from './measure.js';
-import { CASES, createCases, type BenchRequest, type Case } from './speed/cases.js';
+import { bearer, CASES, createCases, keyFor, type BenchRequest, type Case } from './speed/cases.js';
 import { LOADED_BY, saturate } from './speed/load.js';
 import { cpuSeconds } from './speed/process-figures.js';
 import { WARM_UP_SECONDS } from './speed/rounds.js';
@@ -28,14 +25,7 @@ export interface CostsOptions {
  */
 export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Promise<void> {
   const surroundings = await prepareSurroundings(titles);
-  const { stores, ingredients } = surroundings;
-  const db = openDatabase({
-    address: stores.databaseUrl,
-    applicationName: 'bench',
-    poolSize: 1,
-    acquireTimeoutMs: 10_000,
-    statementTimeoutMs: 0,
-  });
+  const { db, stores, ingredients } = surroundings;
   const redis = new Redis(stores.redisUrl);
   const server = await startSubject('service', stores);
   try {
@@ -68,7 +58,6 @@ export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Pro
   } finally {
     await server.stop();
     redis.disconnect();
-    await db.destroy();
     await surroundings.close();
   }
 }
@@ -95,15 +84,7 @@ async function processesOf(db: Knex): Promise<number[]> {
 
 /** Requests for `/me`, each by another developer than the one before, on the plan that nothing uses up. */
 async function requestsOfMany(db: Knex): Promise<BenchRequest[]> {
-  const plan = await db('plans')
-    .where('id', 'like', 'bench-%')
-    .orderBy('requests_per_day', 'desc')
-    .first<{ id: string }>();
   const requests: BenchRequest[] = [];
-  for (let i = 0; i < DEVELOPERS; i++) {
-    const { id } = await createDeveloper(db, { projectName: `Bench ${i}`, attributionRequired: false });
-    const { key } = await createKey(db, { developerId: id, planId: plan.id });
-    requests.push({ path: '/me', headers: { authorization: `Bearer ${key}` } });
-  }
+  for (let i = 0; i < DEVELOPERS; i++) requests.push({ path: '/me', headers: bearer(await keyFor(db)) });
   return requests;
 }

@@ -45,6 +45,19 @@ describe('a pool of connections', () => {
     );
   });
 
+  it('bounds the queries of Knex too, on a connection that statements have used', async () => {
+    const db = open();
+    try {
+      await poolOf(db).query({ text: 'set statement_timeout = 0' });
+      await assert.rejects(async () => db.raw('select pg_sleep(5)'), /Query read timeout$/);
+    } finally {
+      await db.destroy();
+    }
+    await database.db.raw(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
+    );
+  });
+
   it('refuses who has waited too long for a connection, and nobody else', async () => {
     const db = open();
     const pool = poolOf(db);

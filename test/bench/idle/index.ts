@@ -1,17 +1,13 @@
 import { mkdir, writeFile } from 'node:fs/promises';
-import { cpus } from 'node:os';
 import { dirname } from 'node:path';
-import { createSyntheticTitles } from '../../../src/catalog/synthetic.js';
 import { connectionsWithin, openFilesIn } from '../../../src/platform/file-descriptors.js';
-import { openTestDatabase } from '../../support/database.js';
-import { startRedis } from '../../support/redis.js';
-import { temporaryFolder } from '../../support/temporary-folder.js';
-import { count, print } from '../measure.js';
-import { createCases, prepareIngredients } from '../speed/cases.js';
+import { count, print, machine } from '../measure.js';
+import { createCases } from '../speed/cases.js';
 import { reserveServerCore } from '../speed/cores.js';
 import { CONNECTIONS, saturate } from '../speed/load.js';
 import { toBytes } from '../speed/send.js';
 import { DATABASE_POOL_SIZE, startSubject } from '../speed/servers.js';
+import { prepareSurroundings } from '../speed/surroundings.js';
 import { startHolder } from './held.js';
 import { printIdle, type IdleResults } from './report.js';
 import { measureEnd, measureRounds } from './rounds.js';
@@ -50,15 +46,11 @@ export async function benchIdle(options: IdleOptions): Promise<boolean> {
     throw new Error(`SECONDS may be up to ${MOST_SECONDS}: idle connections are kept for 65 s`);
   requireOpenFiles(connections + OTHERS);
   const core = reserveServerCore();
-  const database = await openTestDatabase();
-  const redis = await startRedis();
+  const surroundings = await prepareSurroundings(TITLES);
+  const { stores, ingredients } = surroundings;
+  const { folder } = stores;
   const holder = startHolder();
   try {
-    await createSyntheticTitles(database.db, { titles: TITLES, seed: 1 });
-    await database.db.raw('vacuum (analyze) titles');
-    const ingredients = await prepareIngredients(database.db);
-    const folder = await temporaryFolder();
-    const stores = { databaseUrl: database.url, redisUrl: redis.url, folder };
     const subject = await startSubject('service', stores, { core, isProfiled: true });
     const { title } = await createCases(subject.url, ingredients);
     const [first] = title.requests;
@@ -72,7 +64,7 @@ export async function benchIdle(options: IdleOptions): Promise<boolean> {
     const measured = await measureRounds(world, rounds);
     const end = await measureEnd(world);
     const results: IdleResults = {
-      machine: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node.js ${process.version}`,
+      machine: machine(),
       serverCore: core.description,
       connections,
       rate,
@@ -85,8 +77,7 @@ export async function benchIdle(options: IdleOptions): Promise<boolean> {
     return printIdle(results);
   } finally {
     holder.end();
-    await redis.stop();
-    await database.close();
+    await surroundings.close();
   }
 }
 

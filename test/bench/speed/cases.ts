@@ -70,7 +70,7 @@ export interface Ingredients {
 
 /** Makes keys, and chooses places all over a catalogue of more than a page. */
 export async function prepareIngredients(db: Knex): Promise<Ingredients> {
-  return { key: await keyFor(db, UNLIMITED), spentKey: await keyFor(db, 1), ...(await choosePlaces(db)) };
+  return { key: await keyFor(db), spentKey: await keyFor(db, 1), ...(await choosePlaces(db)) };
 }
 
 /** @param url - of a server that is asked once for what requests depend on, such as entity tags */
@@ -106,7 +106,8 @@ export function mixtureOf(cases: readonly Case[]): Case {
   return { name: 'mixture', status: undefined, requests };
 }
 
-function bearer(key: string): { authorization: string } {
+/** The header fields of a request with a key. */
+export function bearer(key: string): { authorization: string } {
   return { authorization: `Bearer ${key}` };
 }
 
@@ -115,7 +116,8 @@ function failing(_: unknown, i: number): BenchRequest {
   return { path: '/me', headers: { ...bearer(generateApiKey().key), 'x-forwarded-for': address } };
 }
 
-async function keyFor(db: Knex, requestsPerDay: number): Promise<string> {
+/** @returns the key of a new developer, by default on a plan that nothing uses up */
+export async function keyFor(db: Knex, requestsPerDay = UNLIMITED): Promise<string> {
   const planId = `bench-${requestsPerDay}`;
   await setPlan(db, planId, { name: 'Bench', requestsPerMinute: UNLIMITED, requestsPerDay, commercialUse: false });
   const { id } = await createDeveloper(db, { projectName: 'Bench', attributionRequired: false });

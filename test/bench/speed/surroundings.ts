@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { createSyntheticTitles } from '../../../src/catalog/synthetic.js';
 import { openTestDatabase } from '../../support/database.js';
 import { startRedis } from '../../support/redis.js';
@@ -7,6 +8,7 @@ import type { Stores } from './servers.js';
 
 /** A PostgreSQL with a catalogue, a Redis, and what requests to their server are made from. */
 export interface Surroundings {
+  readonly db: Knex;
   readonly stores: Stores;
   readonly ingredients: Ingredients;
   close(): Promise<void>;
@@ -25,7 +27,7 @@ export async function prepareSurroundings(titles: number): Promise<Surroundings>
     await database.db.raw('vacuum (analyze) titles');
     await database.db.raw('checkpoint');
     const ingredients = await prepareIngredients(database.db);
-    return { stores: { databaseUrl: database.url, redisUrl: redis.url, folder }, ingredients, close };
+    return { db: database.db, stores: { databaseUrl: database.url, redisUrl: redis.url, folder }, ingredients, close };
   } catch (error) {
     await close();
     throw error;
