@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { readFast } from './answer-parser.js';
 
 /** How long a server may take after an error until it is ready for the next query, in milliseconds. */
 const READY_TIMEOUT_MS = 100;
@@ -16,6 +17,7 @@ export class ListeningClient extends pg.Client {
 
   constructor(config?: string | pg.ClientConfig) {
     super(config);
+    readFast(this.connection);
     this.on('error', ignore);
   }
 }
