@@ -1,14 +1,4 @@
 import { redisKey } from '../platform/redis.js';
-import type { Plan } from './plans.js';
-import {
-  exhausted,
-  limitOf,
-  QUOTA_NAMES,
-  toQuota,
-  WINDOW_SECONDS,
-  type LimitDecision,
-  type QuotaName,
-} from './quotas.js';
 
 /** A token in Redis that must have this value for a request to be charged. */
 export interface Condition {
@@ -16,27 +6,46 @@ export interface Condition {
   readonly value: string;
 }
 
+/** A counter in Redis, and how far it may count in a window. */
+export interface Counter {
+  readonly key: string;
+  readonly limit: number;
+  /** The window begins with the first request after the last one ended. */
+  readonly windowSeconds: number;
+}
+
+/** What a request is charged to: to each of its counters, or where one has no room to none. */
+export interface Account {
+  /** Two of the same id are the same. */
+  readonly id: string;
+  readonly counters: readonly Counter[];
+}
+
+/** What became of a request. */
+export interface Charge {
+  /** Whether it was charged. */
+  readonly isServed: boolean;
+  /** Of each counter of its account: where it stands with this request. */
+  readonly counts: readonly { readonly requests: number; readonly msLeft: number }[];
+}
+
 /** What the script answers; see charge-script.ts. */
 export type ChargeReply = readonly number[] | null;
 
-/** Told what was decided of one request: null where its condition does not hold, undefined where Redis cannot tell. */
-type OnDecision = (decision: LimitDecision | null | undefined) => void;
+/** Told what became of one request: null where its condition does not hold, undefined where Redis cannot tell. */
+type OnCharge = (charge: Charge | null | undefined) => void;
 
-/** Requests of one developer on one plan. */
-interface Account {
-  readonly developerId: number;
-  readonly plan: Plan;
+/** Requests to one account. */
+interface Charged {
+  readonly counters: readonly Counter[];
   /** One for each request, in the order of their arrival. */
-  readonly waiting: OnDecision[];
+  readonly waiting: OnCharge[];
 }
-
-/** What a quota takes of the script's answer: the count before, and the milliseconds left. */
-const NUMBERS_OF_A_QUOTA = 2;
-const NUMBERS_OF_AN_ACCOUNT = 1 + NUMBERS_OF_A_QUOTA * QUOTA_NAMES.length;
 
 /** Requests that came at the same time, to be charged together: one command, in which each account is read once. */
 export class ChargeBatch {
-  readonly #accounts = new Map<string, Account>();
+  readonly #accounts = new Map<string, Charged>();
+
   /** @param until - bound on the wait for Redis, on the clock of `performance.now()` */
   constructor(
     readonly condition: Condition | undefined,
@@ -49,58 +58,47 @@ export class ChargeBatch {
   }
 
   /** Adds a request. */
-  add(developerId: number, plan: Plan, onDecision: OnDecision): void {
-    // Numbers too: a plan that has just changed counts anew with each request that knows it.
-    const id = `${developerId} ${plan.id} ${plan.requestsPerMinute} ${plan.requestsPerDay}`;
-    const account = this.#accounts.get(id);
-    if (account === undefined) this.#accounts.set(id, { developerId, plan, waiting: [onDecision] });
-    else account.waiting.push(onDecision);
+  add(account: Account, onCharge: OnCharge): void {
+    const known = this.#accounts.get(account.id);
+    if (known === undefined) this.#accounts.set(account.id, { counters: account.counters, waiting: [onCharge] });
+    else known.waiting.push(onCharge);
   }
 
   /** The number of keys, the keys and the arguments of the script. */
   get command(): (string | number)[] {
     // Without a condition it is not looked at, but it must be in the slot of the others.
     const keys = [this.condition?.key ?? redisKey('none')];
-    const values: (string | number)[] = [this.condition?.value ?? '', QUOTA_NAMES.length];
-    for (const { developerId, plan, waiting } of this.#accounts.values()) {
-      values.push(waiting.length);
-      for (const name of QUOTA_NAMES) {
-        keys.push(counterKey(name, developerId, plan));
-        values.push(limitOf(plan, name), WINDOW_SECONDS[name] * 1000);
+    const values: (string | number)[] = [this.condition?.value ?? ''];
+    for (const { counters, waiting } of this.#accounts.values()) {
+      values.push(waiting.length, counters.length);
+      for (const { key, limit, windowSeconds } of counters) {
+        keys.push(key);
+        values.push(limit, windowSeconds * 1000);
       }
     }
     return [keys.length, ...keys, ...values];
   }
 
-  /** Tells each request what was decided. @param reply - undefined where Redis failed, null where the condition did not hold */
+  /** Tells each request what became of it. @param reply - undefined where Redis failed, null where the condition did not hold */
   settle(reply: ChargeReply | undefined): void {
-    if (!reply) {
-      for (const { waiting } of this.#accounts.values()) for (const onDecision of waiting) onDecision(reply);
-      return;
-    }
     let at = 0;
-    for (const { plan, waiting } of this.#accounts.values()) {
-      const numbers = reply.slice(at, (at += NUMBERS_OF_AN_ACCOUNT));
-      waiting.forEach((onDecision, i) => {
-        onDecision(decisionOf(plan, numbers, i));
+    for (const { counters, waiting } of this.#accounts.values()) {
+      if (!reply) {
+        for (const onCharge of waiting) onCharge(reply);
+        continue;
+      }
+      const charged = reply[at] ?? 0;
+      const first = at + 1;
+      waiting.forEach((onCharge, index) => {
+        // The first ones are served, the others refused.
+        const isServed = index < charged;
+        const counts = counters.map((_, i) => ({
+          requests: (reply[first + 2 * i] ?? 0) + (isServed ? index + 1 : charged),
+          msLeft: reply[first + 2 * i + 1] ?? 0,
+        }));
+        onCharge({ isServed, counts });
       });
+      at = first + 2 * counters.length;
     }
   }
-}
-
-/** @param index - of the request among those of its account: the first ones are served, the others are refused */
-function decisionOf(plan: Plan, numbers: readonly number[], index: number): LimitDecision {
-  const [charged = 0] = numbers;
-  const isServed = index < charged;
-  const quotas = QUOTA_NAMES.map((name, i) => {
-    const before = numbers[1 + NUMBERS_OF_A_QUOTA * i] ?? 0;
-    const msLeft = numbers[2 + NUMBERS_OF_A_QUOTA * i] ?? 0;
-    return toQuota(name, plan, { requests: before + (isServed ? index + 1 : charged), msLeft });
-  });
-  return { quotas, violated: isServed ? [] : exhausted(quotas) };
-}
-
-/** The key of a counter. */
-export function counterKey(name: QuotaName, developerId: number, plan: Plan): string {
-  return redisKey('count', name, developerId, plan.id);
 }

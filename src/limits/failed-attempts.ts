@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import { ifAvailable, redisKey, type RedisLink } from '../platform/redis.js';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { redisKey, type RedisLink } from '../platform/redis.js';
 import type { Standing } from './quotas.js';
+import { RedisCounters } from './redis-counters.js';
 
 /** How many keys from one address may fail in a window. */
 export interface FailurePolicy {
@@ -21,21 +22,17 @@ const MAX_ADDRESSES = 50_000;
 /** Counts keys that failed, by the address they came from: in Redis where there is one, and otherwise in this process. */
 export class FailedAttempts {
   readonly #policy: FailurePolicy;
-  readonly #memory: RateLimiterAbstract;
-  readonly #shared: { readonly redis: RedisLink; readonly limiter: RateLimiterAbstract } | undefined;
+  readonly #memory: RateLimiterMemory;
+  readonly #shared: RedisCounters | undefined;
   /** How many keys failed since the process began, and how many of those were over the limit. */
   readonly counts = { failed: 0, overLimit: 0 };
   /** Until when an address is over the limit, on the clock of `performance.now()`. Spares further counting. */
   readonly #overUntil = new LRUCache<string, number>({ max: MAX_ADDRESSES });
 
   constructor(redis?: RedisLink, policy = FAILURE_POLICY) {
-    const options = { points: policy.limit, duration: policy.windowSeconds };
     this.#policy = policy;
-    this.#memory = new RateLimiterMemory(options);
-    this.#shared = redis && {
-      redis,
-      limiter: new RateLimiterRedis({ storeClient: redis.client, keyPrefix: redisKey('failures'), ...options }),
-    };
+    this.#memory = new RateLimiterMemory({ points: policy.limit, duration: policy.windowSeconds });
+    this.#shared = redis && new RedisCounters(redis);
   }
 
   /** Whether this process knows any address as one that was over the limit when it was last looked at. */
@@ -57,9 +54,8 @@ export class FailedAttempts {
     this.counts.failed += 1;
     let ms = this.#msOver(address);
     if (ms <= 0) {
-      const { consumedPoints, msBeforeNext } = await this.#consume(address);
-      if (consumedPoints <= this.#policy.limit) return undefined;
-      ms = Math.max(1, msBeforeNext);
+      ms = (await this.#chargeShared(address)) ?? (await this.#chargeHere(address));
+      if (ms <= 0) return undefined;
       this.#overUntil.set(address, performance.now() + ms);
     }
     this.counts.overLimit += 1;
@@ -72,19 +68,22 @@ export class FailedAttempts {
     return ms;
   }
 
-  async #consume(address: string): Promise<RateLimiterRes> {
-    const shared = this.#shared;
-    const result = shared && (await ifAvailable(shared.redis.run(() => consume(shared.limiter, address))));
-    return result ?? consume(this.#memory, address);
+  /** @returns milliseconds to wait where the address has no more attempts; otherwise 0. Undefined where Redis cannot tell. */
+  async #chargeShared(address: string): Promise<number | undefined> {
+    const account = { id: address, counters: [{ key: redisKey('failures', address), ...this.#policy }] };
+    const charged = this.#shared?.charge(account, ({ isServed, counts }) => (isServed ? 0 : (counts[0]?.msLeft ?? 0)));
+    return (await charged) ?? undefined;
   }
-}
 
-/** rate-limiter-flexible throws "over the limit" as a result that is no Error; a failure of the store is one. */
-async function consume(limiter: RateLimiterAbstract, address: string): Promise<RateLimiterRes> {
-  try {
-    return await limiter.consume(address);
-  } catch (result) {
-    if (result instanceof RateLimiterRes) return result;
-    throw result;
+  /** @returns milliseconds to wait where the address has no more attempts; otherwise 0 */
+  async #chargeHere(address: string): Promise<number> {
+    try {
+      await this.#memory.consume(address);
+      return 0;
+    } catch (result) {
+      // What rate-limiter-flexible throws when there are no more is no Error.
+      if (result instanceof RateLimiterRes) return Math.max(1, result.msBeforeNext);
+      throw result;
+    }
   }
 }

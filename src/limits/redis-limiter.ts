@@ -1,34 +1,32 @@
-import { ifAvailable, type RedisLink } from '../platform/redis.js';
-import { ChargeBatch, counterKey, type ChargeReply, type Condition } from './charge-batch.js';
-import { CHARGE } from './charge-script.js';
+import { redisKey, type RedisLink } from '../platform/redis.js';
+import type { Account, Charge, Condition, Counter } from './charge-batch.js';
 import { PlanLimiter } from './plan-limiter.js';
 import type { Plan } from './plans.js';
-import { DecisionCounts, QUOTA_NAMES, type Count, type LimitDecision, type Limiter, type QuotaName } from './quotas.js';
-
-/** The most accounts that one command charges, so that Redis is not held up by one. */
-const MAX_ACCOUNTS = 64;
-
-/** The client's type does not know of scripts. */
-interface Scripted {
-  catalogCharge(...command: readonly (string | number)[]): Promise<ChargeReply>;
-}
+import {
+  DecisionCounts,
+  exhausted,
+  limitOf,
+  QUOTA_NAMES,
+  toQuota,
+  WINDOW_SECONDS,
+  type Count,
+  type LimitDecision,
+  type Limiter,
+  type QuotaName,
+} from './quotas.js';
+import { RedisCounters } from './redis-counters.js';
 
 /**
  * Counts requests in Redis, so that a plan's numbers hold over all server processes together. While Redis fails, counts
  * in this process.
- *
- * Requests that arrive together are charged together: what is sent to Redis and what comes back costs more than all else
- * about a short request.
  */
 export class RedisLimiter implements Limiter {
-  readonly #redis: RedisLink;
+  readonly #counters: RedisCounters;
   readonly #whileLost = new PlanLimiter();
   readonly #decisions = new DecisionCounts();
-  #batch: ChargeBatch | undefined;
 
   constructor(redis: RedisLink) {
-    this.#redis = redis;
-    redis.client.defineCommand('catalogCharge', { lua: CHARGE });
+    this.#counters = new RedisCounters(redis);
   }
 
   /** What was decided, by where it was counted. */
@@ -37,7 +35,7 @@ export class RedisLimiter implements Limiter {
   }
 
   async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
-    return (await this.#charge(developerId, plan, Infinity)) ?? this.#whileLost.consume(developerId, plan);
+    return (await this.#charge(developerId, plan)) ?? this.#whileLost.consume(developerId, plan);
   }
 
   /**
@@ -50,7 +48,7 @@ export class RedisLimiter implements Limiter {
     condition: Condition,
     developerId: number,
     plan: Plan,
-    until = Infinity,
+    until?: number,
   ): Promise<LimitDecision | null | undefined> {
     return this.#charge(developerId, plan, until, condition);
   }
@@ -58,36 +56,44 @@ export class RedisLimiter implements Limiter {
   #charge(
     developerId: number,
     plan: Plan,
-    until: number,
+    until?: number,
     condition?: Condition,
   ): Promise<LimitDecision | null | undefined> {
-    return new Promise((resolve) => {
-      this.#batchFor(until, condition).add(developerId, plan, (decision) => {
-        resolve(decision && this.#decisions.count(decision));
-      });
-    });
+    const decide = (charge: Charge): LimitDecision => this.#decisions.count(decisionOf(plan, charge));
+    return this.#counters.charge(new PlanAccount(developerId, plan), decide, until, condition);
+  }
+}
+
+/** The requests of a developer on a plan, charged to all quotas or to none. */
+class PlanAccount implements Account {
+  readonly id: string;
+
+  constructor(
+    private readonly developerId: number,
+    private readonly plan: Plan,
+  ) {
+    // Numbers too: a plan that has just changed counts anew with each request that knows it.
+    this.id = `${developerId} ${plan.id} ${plan.requestsPerMinute} ${plan.requestsPerDay}`;
   }
 
-  /** @returns the batch that requests join until everything that has arrived by now is dealt with */
-  #batchFor(until: number, condition?: Condition): ChargeBatch {
-    // One that has less time left than a command may take must not cost the others theirs.
-    const isHurried = until < performance.now() + this.#redis.timeoutMs;
-    const current = this.#batch;
-    if (!isHurried && current && current.condition?.value === condition?.value && current.size < MAX_ACCOUNTS) {
-      return current;
-    }
-    const batch = new ChargeBatch(condition, until);
-    if (!isHurried) this.#batch = batch;
-    setImmediate(() => void this.#send(batch));
-    return batch;
+  get counters(): readonly Counter[] {
+    const { developerId, plan } = this;
+    return QUOTA_NAMES.map((name) => ({
+      key: counterKey(name, developerId, plan),
+      limit: limitOf(plan, name),
+      windowSeconds: WINDOW_SECONDS[name],
+    }));
   }
+}
 
-  async #send(batch: ChargeBatch): Promise<void> {
-    if (this.#batch === batch) this.#batch = undefined;
-    const { command, until } = batch;
-    const run = this.#redis.run((client) => (client as unknown as Scripted).catalogCharge(...command), until);
-    batch.settle(await ifAvailable(run));
-  }
+function decisionOf(plan: Plan, { isServed, counts }: Charge): LimitDecision {
+  const quotas = QUOTA_NAMES.map((name, i) => toQuota(name, plan, counts[i]));
+  return { quotas, violated: isServed ? [] : exhausted(quotas) };
+}
+
+/** The key of a counter. */
+function counterKey(name: QuotaName, developerId: number, plan: Plan): string {
+  return redisKey('count', name, developerId, plan.id);
 }
 
 /**

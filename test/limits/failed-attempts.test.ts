@@ -111,6 +111,13 @@ for (const store of ['in this process', 'in Redis'] as const) {
     });
 
     if (store === 'in Redis') {
+      it(`are told apart ${LIMIT} times also where all come at once, to several servers`, async () => {
+        const address = newAddress();
+        const statuses = (await Promise.all(services.map((service) => fail(60, address, service)))).flat();
+        assert.equal(statuses.filter((status) => status === 401).length, LIMIT);
+        assert.equal(statuses.filter((status) => status === 429).length, 120 - LIMIT);
+      });
+
       it('are limited without Redis as well', async () => {
         await redis?.kill();
         const address = newAddress();

@@ -1,0 +1,68 @@
+import { ifAvailable, type RedisLink } from '../platform/redis.js';
+import { ChargeBatch, type Account, type Charge, type ChargeReply, type Condition } from './charge-batch.js';
+import { CHARGE } from './charge-script.js';
+
+/** The most accounts that one command charges, so that Redis is not held up by one. */
+const MAX_ACCOUNTS = 64;
+
+/** The client's type does not know of scripts. */
+interface Scripted {
+  catalogCharge(...command: readonly (string | number)[]): Promise<ChargeReply>;
+}
+
+/**
+ * Counts in Redis, so that a limit holds over all server processes together.
+ *
+ * Requests that arrive together are charged together: what is sent to Redis and what comes back costs more than all else
+ * about a short request.
+ */
+export class RedisCounters {
+  readonly #redis: RedisLink;
+  #batch: ChargeBatch | undefined;
+
+  constructor(redis: RedisLink) {
+    this.#redis = redis;
+    redis.client.defineCommand('catalogCharge', { lua: CHARGE });
+  }
+
+  /**
+   * Charges one request.
+   *
+   * @param read - makes of what became of it what the caller wants
+   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
+   * @returns null, with nothing charged, where the condition does not hold; undefined where Redis cannot tell, or not in time
+   */
+  charge<T>(
+    account: Account,
+    read: (charge: Charge) => T,
+    until = Infinity,
+    condition?: Condition,
+  ): Promise<T | null | undefined> {
+    return new Promise((resolve) => {
+      this.#batchFor(until, condition).add(account, (charge) => {
+        resolve(charge && read(charge));
+      });
+    });
+  }
+
+  /** @returns the batch that requests join until everything that has arrived by now is dealt with */
+  #batchFor(until: number, condition?: Condition): ChargeBatch {
+    // One that has less time left than a command may take must not cost the others theirs.
+    const isHurried = until < performance.now() + this.#redis.timeoutMs;
+    const current = this.#batch;
+    if (!isHurried && current && current.condition?.value === condition?.value && current.size < MAX_ACCOUNTS) {
+      return current;
+    }
+    const batch = new ChargeBatch(condition, until);
+    if (!isHurried) this.#batch = batch;
+    setImmediate(() => void this.#send(batch));
+    return batch;
+  }
+
+  async #send(batch: ChargeBatch): Promise<void> {
+    if (this.#batch === batch) this.#batch = undefined;
+    const { command, until } = batch;
+    const run = this.#redis.run((client) => (client as unknown as Scripted).catalogCharge(...command), until);
+    batch.settle(await ifAvailable(run));
+  }
+}
