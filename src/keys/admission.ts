@@ -61,8 +61,10 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     isSuspect: boolean,
     until: number,
   ): Promise<Caller | undefined> {
-    // The epoch comes before the database: one that is read later could be newer than the record.
-    const epoch = await ifAvailable(readEpoch(redis, until));
+    // The epoch comes before the database: one that is read later could be newer than the record. One that was read long
+    // ago will do, so that a key that does not exist costs no reading of it: if it has ended, that is found out before the
+    // record is used.
+    const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readEpoch(redis, until)) : undefined);
     const permit = epoch === undefined ? undefined : cache.permit(epoch);
     const caller = await lookups.find(key, isSuspect);
     if (caller !== undefined && permit !== undefined) cache.keep(permit, hash, caller);
@@ -82,9 +84,6 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
   return async (key, isSuspect) => {
     if (!isWellFormedApiKey(key)) return undefined;
     const hash = hashApiKey(key).toString('base64');
-    // From where keys fail, one that is not known will most likely fail as well, and what is not found needs no epoch.
-    const isInDoubt = isSuspect && cache.get(hash) === undefined;
-    if (isInDoubt && (await lookups.find(key, true)) === undefined) return undefined;
     const until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       // After each new epoch all keys in use are read again: once each, however many requests carry them. Where nothing is
@@ -105,8 +104,7 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
       if (decision === undefined) break;
       cache.end(epoch);
     }
-    // What was found a moment ago need not wait for its turn again.
-    const caller = await read(key, hash, isSuspect && !isInDoubt, until);
+    const caller = await read(key, hash, isSuspect, until);
     // What took so long so far does not excuse this request from the plan of all servers: it may take its own time.
     return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
   };

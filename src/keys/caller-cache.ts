@@ -40,6 +40,11 @@ export class CallerCache {
     return this.#isOpen;
   }
 
+  /** The epoch that records are kept under; undefined while there is none. It may have ended. */
+  get epoch(): string | undefined {
+    return this.#epoch;
+  }
+
   get(hash: string): CachedCaller | undefined {
     const caller = this.#records.get(hash);
     return caller === undefined || this.#epoch === undefined ? undefined : { caller, epoch: this.#epoch };
@@ -48,7 +53,7 @@ export class CallerCache {
   /**
    * Asks to keep a record that is about to be read from the database. Records of another epoch are dropped.
    *
-   * @param epoch - as it was read just now, before the database
+   * @param epoch - as it was read before the database, however long ago: one that has ended confirms no record
    */
   permit(epoch: string): Permit | undefined {
     if (!this.#isOpen) return undefined;

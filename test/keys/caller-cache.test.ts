@@ -164,6 +164,26 @@ describe('admission while things change', () => {
     assert.equal(reads, 2);
   });
 
+  it('refuses a key that is revoked after it was read under an epoch that had ended', async () => {
+    const cache = new CallerCache();
+    cache.open();
+    const isAdmitted = open(cache);
+    const [first, second] = [
+      await createKey(database.db, { developerId, planId: 'free' }),
+      await createKey(database.db, { developerId, planId: 'free' }),
+    ];
+    await renewEpoch(link);
+    assert.equal(await isAdmitted(first.key), true);
+    const ended = cache.epoch;
+    await renewEpoch(link);
+    assert.equal(await isAdmitted(second.key), true);
+    assert.deepEqual([cache.epoch, cache.size], [ended, 2]);
+    await revokeKey(database.db, second.prefix);
+    await renewEpoch(link);
+    assert.equal(await isAdmitted(second.key), false);
+    assert.equal(await isAdmitted(first.key), true);
+  });
+
   it('goes on where the reading of another request failed', async () => {
     const cache = new CallerCache();
     cache.open();
