@@ -1,7 +1,7 @@
 import type { LimitDecision, Limiter } from '../limits/quotas.js';
 import type { RedisLimiter } from '../limits/redis-limiter.js';
 import { ifAvailable, type RedisLink } from '../platform/redis.js';
-import { hashApiKey, isWellFormedApiKey } from './api-key.js';
+import { hashApiKeyToText, isWellFormedApiKey } from './api-key.js';
 import type { CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
 import { EPOCH_KEY, readEpoch } from './epoch.js';
@@ -83,7 +83,7 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
 
   return async (key, isSuspect) => {
     if (!isWellFormedApiKey(key)) return undefined;
-    const hash = hashApiKey(key).toString('base64');
+    const hash = hashApiKeyToText(key);
     const until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       // After each new epoch all keys in use are read again: once each, however many requests carry them. Where nothing is

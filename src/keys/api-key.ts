@@ -44,7 +44,12 @@ export function isWellFormedApiKey(text: string): boolean {
 
 /** SHA-256 of the whole key, 32 bytes. */
 export function hashApiKey(key: string): Buffer {
-  return Buffer.from(hash('sha256', key, 'base64'), 'base64');
+  return Buffer.from(hashApiKeyToText(key), 'base64');
+}
+
+/** SHA-256 of the whole key, in base64. */
+export function hashApiKeyToText(key: string): string {
+  return hash('sha256', key, 'base64');
 }
 
 /** Replaces whatever in a text looks like a key by its public prefix. */
