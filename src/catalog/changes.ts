@@ -84,9 +84,9 @@ function acceptable(position: Micros, now: Micros): Micros {
 }
 
 async function freshPage(db: Knex, since: Micros): Promise<ChangesPage & Pick<FeedPage, 'followsEntry'>> {
-  const page = await readFeed(db, since);
-  const last = page.entries.at(-1);
-  return { ...page, nextSince: last ? fromRfc3339(last.updated_at) : since };
+  const { entries, hasMore, followsEntry } = await readFeed(db, since);
+  const last = entries.at(-1);
+  return { entries, hasMore, followsEntry, nextSince: last ? fromRfc3339(last.updated_at) : since };
 }
 
 /**

@@ -15,6 +15,7 @@ export function hasParameters({ parameters = [] }: Operation): boolean {
  */
 export function prepareValidation(validator: OpenAPIValidator, router: OpenAPIRouter): void {
   validator.validateRequest = (request: Request, operation?: Operation | string) => {
+    const { method, path, headers } = request;
     const { params, query } = router.parseRequest(request, operation as Operation) as Parsed;
     const parameters = { path: params, query, header: {}, cookie: {} };
     const errors = [];
@@ -25,7 +26,9 @@ export function prepareValidation(validator: OpenAPIValidator, router: OpenAPIRo
     const result = {
       valid: errors.length === 0,
       errors: errors.length === 0 ? null : errors,
-      coerced: { ...request, query: parameters.query, params: parameters.path },
+      // What the router reads of a request. Not `{ ...request, query }`: V8 as of Node.js 20 makes a hidden class for each
+      // object that is spread and then given more, which only a full collection of garbage frees.
+      coerced: { method, path, query: parameters.query, headers },
     };
     return result as ValidationResult<Request>;
   };
