@@ -66,7 +66,8 @@ export class CallerCache {
 
   /** Keeps a record, unless something has made it void since the permit. */
   keep(permit: Permit, hash: string, caller: Caller): void {
-    if (this.#isOpen && permit.generation === this.#generation) this.#records.set(hash, caller);
+    // A copy: texts that were cut out of the database's answer would keep all of it in memory.
+    if (this.#isOpen && permit.generation === this.#generation) this.#records.set(hash, structuredClone(caller));
   }
 
   /** Forgets what was read under an epoch that has ended. */
