@@ -7,11 +7,14 @@ type OnMessage = Parameters<Parser['parse']>[1];
 
 const EMPTY = Buffer.alloc(0);
 
+/** How much is decoded at once, in bytes: as much as arrives at once. */
+const WINDOW = 64 * 1024;
+
 const NOT_ASCII = /[^\0-\x7f]/g;
 
 /**
  * Makes a connection read what the server sends through an {@link AnswerParser} instead of the driver's own parser. To be
- * called before it connects.
+ * called before it connects. Its event `message`, which the driver itself does not listen to, is left out.
  */
 export function readFast(connection: pg.Connection): void {
   const attachListeners = (stream: Readable): void => {
@@ -50,23 +53,25 @@ export class AnswerParser extends Parser {
 }
 
 /**
- * Reads the fields of messages, in place of the driver's BufferReader. All that has arrived together is decoded at once, and
- * a field is cut out of that text where it is ASCII; where it is not, it is decoded on its own.
+ * Reads the fields of messages, in place of the driver's BufferReader. What has arrived together is decoded at once, and a
+ * field is cut out of that text where it is ASCII; where it is not, it is decoded on its own.
  *
- * A text that was cut out keeps the whole in memory for as long as it is kept itself: some 64 KiB at most.
+ * A text that was cut out keeps the whole in memory for as long as it is kept itself: 64 KiB at most.
  */
 class FieldReader {
   #buffer: Buffer = EMPTY;
   #offset = 0;
-  /** What has arrived, a character for each byte, and where in the buffer it begins. */
-  #text: string | undefined;
+  /** Part of the buffer, a character for each byte, and where it begins and ends. */
+  #text = '';
   #textStart = 0;
+  #textEnd = 0;
   /** Where the next byte that is not ASCII is in the text, as seen from the last field. */
-  #nextWide = -1;
+  #nextWide = Infinity;
 
   /** Forgets what was decoded. To be called whenever the buffer may have changed. */
   forget(): void {
-    this.#text = undefined;
+    this.#text = '';
+    this.#textEnd = 0;
   }
 
   setBuffer(offset: number, buffer: Buffer): void {
@@ -75,7 +80,9 @@ class FieldReader {
   }
 
   byte(): number {
-    return this.#buffer[this.#offset++] ?? 0;
+    const byte = this.#buffer[this.#offset++];
+    if (byte === undefined) throw endsTooEarly();
+    return byte;
   }
 
   int16(): number {
@@ -103,24 +110,33 @@ class FieldReader {
   cstring(): string {
     const start = this.#offset;
     const end = this.#buffer.indexOf(0, start);
+    if (end < 0) throw endsTooEarly();
     this.#offset = end + 1;
     return this.#slice(start, end);
   }
 
   #slice(start: number, end: number): string {
-    const text = (this.#text ??= this.#decode(start));
+    if (end > this.#textEnd) {
+      if (end - start > WINDOW) return this.#buffer.toString('utf8', start, end);
+      this.#decodeFrom(start);
+    }
     const from = start - this.#textStart;
     const to = end - this.#textStart;
-    if (this.#nextWide < from) this.#nextWide = nextWideAfter(text, from);
-    return to <= this.#nextWide ? text.slice(from, to) : this.#buffer.toString('utf8', start, end);
+    if (this.#nextWide < from) this.#nextWide = nextWideAfter(this.#text, from);
+    return to <= this.#nextWide ? this.#text.slice(from, to) : this.#buffer.toString('utf8', start, end);
   }
 
-  #decode(start: number): string {
-    const rest = this.#buffer.subarray(start);
+  #decodeFrom(start: number): void {
+    const window = this.#buffer.subarray(start, start + WINDOW);
+    this.#text = window.toString('latin1');
     this.#textStart = start;
-    this.#nextWide = isAscii(rest) ? Infinity : -1;
-    return rest.toString('latin1');
+    this.#textEnd = start + window.length;
+    this.#nextWide = isAscii(window) ? Infinity : nextWideAfter(this.#text, 0);
   }
+}
+
+function endsTooEarly(): Error {
+  return new RangeError('a message of the database ends too early');
 }
 
 /** @returns the place of the first character from here on that is not ASCII; Infinity where there is none */

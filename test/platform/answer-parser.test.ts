@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
 import type { Readable } from 'node:stream';
+import { mock } from 'node:test';
 import pg from 'pg';
+import { BufferReader } from 'pg-protocol/dist/buffer-reader.js';
 import { Parser } from 'pg-protocol/dist/parser.js';
 import { AnswerParser } from '../../src/platform/answer-parser.js';
 import { poolOf } from '../../src/platform/database.js';
@@ -24,10 +27,15 @@ describe('the parser of answers', () => {
     await client.connect();
     (client.connection.stream as Readable).on('data', (chunk: Buffer) => chunks.push(chunk));
     await client.query({ name: 'rows', text: ROWS, values: [TEXTS] });
+    await client.query('do $$ begin raise notice $n$Größe$n$; end $$');
     await client.query('listen "Kanal_ü"; notify "Kanal_ü", \'Grüße\'');
     await assert.rejects(client.query('select "Größe"'));
     await client.end();
     return Buffer.concat(chunks);
+  }
+
+  function inChunks(bytes: Buffer, size: number): Buffer[] {
+    return Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size));
   }
 
   function parse(parser: Pick<Parser, 'parse'>, chunks: readonly Buffer[]): unknown[] {
@@ -43,14 +51,20 @@ describe('the parser of answers', () => {
     const answers = await recordAnswers();
     const expected = parse(new Parser(), [answers]);
     const names = new Set(expected.map((message) => (message as { name: string }).name));
-    for (const name of ['rowDescription', 'dataRow', 'notification', 'error', 'commandComplete', 'readyForQuery']) {
+    for (const name of [
+      'rowDescription',
+      'dataRow',
+      'notice',
+      'notification',
+      'error',
+      'commandComplete',
+      'readyForQuery',
+    ]) {
       assert.ok(names.has(name), name);
     }
     assert.ok(JSON.stringify(expected).includes('七人の侍'));
     for (let size = 1; size <= 200; size += 1) {
-      const chunks = [];
-      for (let at = 0; at < answers.length; at += size) chunks.push(answers.subarray(at, at + size));
-      assert.deepEqual(parse(new AnswerParser(), chunks), expected, `in chunks of ${size}`);
+      assert.deepEqual(parse(new AnswerParser(), inChunks(answers, size)), expected, `in chunks of ${size}`);
     }
     assert.deepEqual(parse(new AnswerParser(), [answers]), expected);
   });
@@ -65,12 +79,53 @@ describe('the parser of answers', () => {
     }
   });
 
+  it('goes on where much has arrived, and the driver has moved it from one buffer to another', async () => {
+    const texts = [
+      'x'.repeat(300_000),
+      ...Array.from({ length: 3_000 }, (_, i) => `${i} ${i % 7 === 0 ? 'ß' : 's'} a title`),
+    ];
+    const client = new pg.Client(database.url);
+    const chunks: Buffer[] = [];
+    await client.connect();
+    (client.connection.stream as Readable).on('data', (chunk: Buffer) => chunks.push(chunk));
+    await client.query({ text: ROWS, values: [texts] });
+    await client.end();
+    const answers = Buffer.concat(chunks);
+    const expected = parse(new Parser(), [answers]);
+    for (const size of [1_000, 65_536, 70_001]) {
+      assert.deepEqual(parse(new AnswerParser(), inChunks(answers, size)), expected, `in chunks of ${size}`);
+    }
+    assert.deepEqual(parse(new AnswerParser(), [answers]), expected);
+  });
+
+  it('fails where a message of the server is broken', () => {
+    // A row of one field that has no length any more, and an error that does not end.
+    for (const broken of [Buffer.from([68, 0, 0, 0, 6, 0, 1]), Buffer.from([69, 0, 0, 0, 6, 77, 88])]) {
+      assert.throws(() => parse(new AnswerParser(), [broken]), RangeError);
+    }
+  });
+
+  it('comes from the package that the driver uses', () => {
+    const here = createRequire(import.meta.url);
+    const drivers = createRequire(here.resolve('pg'));
+    assert.equal(drivers.resolve('pg-protocol'), here.resolve('pg-protocol'));
+  });
+
+  it('reads in its own way, in the place where the driver has its reader', () => {
+    const readerOf = (parser: object): unknown => (parser as { reader?: unknown }).reader;
+    assert.ok(readerOf(new Parser()) instanceof BufferReader);
+    assert.ok(!(readerOf(new AnswerParser()) instanceof BufferReader));
+  });
+
   it('serves the connections of a pool', async () => {
+    const spy = mock.method(AnswerParser.prototype, 'parse');
     const { rows } = await poolOf(database.db).query<{ Títel: string }>({ text: ROWS, values: [TEXTS] });
     assert.deepEqual(
       rows.map((row) => row['Títel']),
       TEXTS,
     );
     await assert.rejects(poolOf(database.db).query({ text: 'select "Größe"' }), /column "Größe" does not exist/);
+    assert.ok(spy.mock.callCount() > 0);
+    spy.mock.restore();
   });
 });
