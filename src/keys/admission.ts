@@ -44,6 +44,12 @@ export interface CachedAdmissionParts {
   readonly cache: CallerCache;
 }
 
+/** A caller as the database has it, and the epoch that was known before it was asked. */
+interface Read {
+  readonly caller: Caller;
+  readonly epoch: string | undefined;
+}
+
 /**
  * Asks the database only for what is not cached. A cached record is used if the epoch it was read under is still the one
  * in Redis, which is found out in the same step that charges the request: a key fails from the moment that its revocation
@@ -55,23 +61,18 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
   /** Records that are being read, by the hash of their key. */
   const underway = new Map<string, Promise<unknown>>();
 
-  async function readAndKeep(
-    key: string,
-    hash: string,
-    isSuspect: boolean,
-    until: number,
-  ): Promise<Caller | undefined> {
+  async function readAndKeep(key: string, hash: string, isSuspect: boolean, until: number): Promise<Read | undefined> {
     // The epoch comes before the database: one that is read later could be newer than the record. One that was read long
-    // ago will do, so that a key that does not exist costs no reading of it: if it has ended, that is found out before the
-    // record is used.
+    // ago will do, so that a key that does not exist costs no reading of it: whether it has ended is found out with the
+    // charge, and before the record is used again.
     const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readEpoch(redis, until)) : undefined);
     const permit = epoch === undefined ? undefined : cache.permit(epoch);
     const caller = await lookups.find(key, isSuspect);
     if (caller !== undefined && permit !== undefined) cache.keep(permit, hash, caller);
-    return caller;
+    return caller && { caller, epoch };
   }
 
-  function read(key: string, hash: string, isSuspect: boolean, until: number): Promise<Caller | undefined> {
+  function read(key: string, hash: string, isSuspect: boolean, until: number): Promise<Read | undefined> {
     const reading = readAndKeep(key, hash, isSuspect, until);
     // A suspect one may have to wait for its turn: it must not hold up those that need not.
     if (redis.isUp && !isSuspect && !underway.has(hash)) {
@@ -86,13 +87,14 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     const hash = hashApiKeyToText(key);
     const until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {
-      // After each new epoch all keys in use are read again: once each, however many requests carry them. Where nothing is
-      // under way, nothing is awaited: what follows must come before the next request looks.
+      // After each new epoch all keys in use are read again: once or twice each, however many requests carry them. Where
+      // nothing is under way, nothing is awaited: what follows must come before the next request looks.
       const reading = underway.get(hash);
       if (reading !== undefined) await reading;
       const cached = cache.get(hash);
       if (cached === undefined) {
-        cache.lookupCounts.miss += 1;
+        // Keys that are tried say nothing about the cache.
+        if (!isSuspect) cache.lookupCounts.miss += 1;
         break;
       }
       const { caller, epoch } = cached;
@@ -104,9 +106,18 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
       if (decision === undefined) break;
       cache.end(epoch);
     }
-    const caller = await read(key, hash, isSuspect, until);
-    // What took so long so far does not excuse this request from the plan of all servers: it may take its own time.
-    return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
+    const found = await read(key, hash, isSuspect, until);
+    if (found === undefined) return undefined;
+    const { caller, epoch } = found;
+    // What took so long so far does not excuse this request from the plan of all servers: it may take its own time. It was
+    // read after the request had come, and is served whatever the epoch; but records of one that has ended must go.
+    if (epoch !== undefined) {
+      const condition = { key: EPOCH_KEY, value: epoch };
+      const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan);
+      if (decision) return { caller, decision };
+      if (decision === null) cache.end(epoch);
+    }
+    return { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
   };
 }
 

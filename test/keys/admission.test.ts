@@ -105,6 +105,21 @@ describe('admission from a cache', () => {
     assert.equal(await status(key), 401);
   });
 
+  it('does not come back to them either where a key came in between that was not known', async () => {
+    const [known, unknown] = [await service.newKey(), await service.newKey()];
+    await direct.set(EPOCH, 'first');
+    await cached(known.key);
+    await direct.set(EPOCH, 'second');
+    assert.equal(await queriesFor(async () => assert.equal(await status(unknown.key), 200)), 1);
+    await service.db.transaction(async (transaction) => {
+      await transaction.raw('set local session_replication_role = replica');
+      await revokeKey(transaction, known.prefix);
+      await revokeKey(transaction, unknown.prefix);
+    });
+    await direct.set(EPOCH, 'first');
+    assert.deepEqual([await status(known.key), await status(unknown.key)], [401, 401]);
+  });
+
   it('does not trust a Redis that comes back with what it had before', async () => {
     const { key, prefix } = await service.newKey();
     await direct.set(EPOCH, 'first');

@@ -4,6 +4,7 @@ import { admitFromCache } from '../../src/keys/admission.js';
 import { CallerCache } from '../../src/keys/caller-cache.js';
 import type { Caller } from '../../src/keys/callers.js';
 import { EPOCH_KEY, readEpoch, renewEpoch } from '../../src/keys/epoch.js';
+import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { DatabaseLookups, type Lookups } from '../../src/keys/lookups.js';
 import { RedisLimiter } from '../../src/limits/redis-limiter.js';
@@ -36,6 +37,12 @@ describe('the cache of callers', () => {
     keep('a', 'first');
     assert.deepEqual(cache.get('a'), { caller: CALLER, epoch: 'first' });
     assert.equal(cache.get('b'), undefined);
+  });
+
+  it('keeps a copy, whose texts hold nothing else in memory', () => {
+    keep('a', 'first');
+    assert.deepEqual(cache.get('a')?.caller, CALLER);
+    assert.notEqual(cache.get('a')?.caller, CALLER);
   });
 
   it('drops what was read under another epoch', () => {
@@ -174,14 +181,34 @@ describe('admission while things change', () => {
     ];
     await renewEpoch(link);
     assert.equal(await isAdmitted(first.key), true);
-    const ended = cache.epoch;
     await renewEpoch(link);
     assert.equal(await isAdmitted(second.key), true);
-    assert.deepEqual([cache.epoch, cache.size], [ended, 2]);
+    // That the epoch had ended was found out at once.
+    assert.deepEqual([cache.epoch, cache.size], [undefined, 0]);
+    assert.equal(await isAdmitted(second.key), true);
     await revokeKey(database.db, second.prefix);
     await renewEpoch(link);
     assert.equal(await isAdmitted(second.key), false);
     assert.equal(await isAdmitted(first.key), true);
+  });
+
+  it('does not read the epoch for a key that does not exist, nor while nothing can be kept', async () => {
+    const cache = new CallerCache();
+    const isAdmitted = open(cache);
+    const gets = async () => Number(/cmdstat_get:calls=(\d+)/.exec(await link.client.info('commandstats'))?.[1] ?? 0);
+    await renewEpoch(link);
+    const before = await gets();
+    // Whose counters are not there yet: those are not read either.
+    const { id } = await createDeveloper(database.db, { projectName: 'New', attributionRequired: false });
+    const { key } = await createKey(database.db, { developerId: id, planId: 'free' });
+    assert.equal(await isAdmitted(key), true);
+    assert.equal(await gets(), before);
+    cache.open();
+    assert.equal(await isAdmitted(key), true);
+    const opened = await gets();
+    assert.ok(opened > before);
+    assert.equal(await isAdmitted(generateApiKey().key), false);
+    assert.equal(await gets(), opened);
   });
 
   it('goes on where the reading of another request failed', async () => {
