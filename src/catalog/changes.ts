@@ -84,6 +84,7 @@ function acceptable(position: Micros, now: Micros): Micros {
 }
 
 async function freshPage(db: Knex, since: Micros): Promise<ChangesPage & Pick<FeedPage, 'followsEntry'>> {
+  // Not spread: V8 as of Node.js 20 would make a hidden class each time, which only a full collection of garbage frees.
   const { entries, hasMore, followsEntry } = await readFeed(db, since);
   const last = entries.at(-1);
   return { entries, hasMore, followsEntry, nextSince: last ? fromRfc3339(last.updated_at) : since };

@@ -18,10 +18,12 @@ function policyList(limits: readonly Standing[]): string {
 
 /**
  * `toFixed`, since V8 keeps the text of every number that is written otherwise in a cache, and what is left of a quota is
- * another number each time: nothing would cause more collections of garbage.
+ * another number each time: most of what only a full collection of garbage frees would come from here.
  */
 function standingList(limits: readonly Standing[]): string {
-  return limits.map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining.toFixed()};t=${resetSeconds}`).join(', ');
+  return limits
+    .map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining.toFixed()};t=${resetSeconds}`)
+    .join(', ');
 }
 
 /** The refusal of a request over its quota. A client that waits `Retry-After` is served. */

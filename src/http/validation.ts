@@ -26,8 +26,8 @@ export function prepareValidation(validator: OpenAPIValidator, router: OpenAPIRo
     const result = {
       valid: errors.length === 0,
       errors: errors.length === 0 ? null : errors,
-      // What the router reads of a request. Not `{ ...request, query }`: V8 as of Node.js 20 makes a hidden class for each
-      // object that is spread and then given more, which only a full collection of garbage frees.
+      // Not `{ ...request, query }`: V8 as of Node.js 20 makes a hidden class for each object that is spread and then given
+      // more, which only a full collection of garbage frees.
       coerced: { method, path, query: parameters.query, headers },
     };
     return result as ValidationResult<Request>;

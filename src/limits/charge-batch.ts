@@ -18,7 +18,8 @@ export interface Counter {
 export interface Account {
   /** Two of the same id are the same. */
   readonly id: string;
-  readonly counters: readonly Counter[];
+  /** Asked for once, however many requests are charged together. */
+  counters(): readonly Counter[];
 }
 
 /** What became of a request. */
@@ -35,16 +36,10 @@ export type ChargeReply = readonly number[] | null;
 /** Told what became of one request: null where its condition does not hold, undefined where Redis cannot tell. */
 type OnCharge = (charge: Charge | null | undefined) => void;
 
-/** Requests to one account. */
-interface Charged {
-  readonly counters: readonly Counter[];
-  /** One for each request, in the order of their arrival. */
-  readonly waiting: OnCharge[];
-}
-
 /** Requests that came at the same time, to be charged together: one command, in which each account is read once. */
 export class ChargeBatch {
-  readonly #accounts = new Map<string, Charged>();
+  /** Who waits is in the order of arrival. */
+  readonly #accounts = new Map<string, { readonly counters: readonly Counter[]; readonly waiting: OnCharge[] }>();
 
   /** @param until - bound on the wait for Redis, on the clock of `performance.now()` */
   constructor(
@@ -60,7 +55,7 @@ export class ChargeBatch {
   /** Adds a request. */
   add(account: Account, onCharge: OnCharge): void {
     const known = this.#accounts.get(account.id);
-    if (known === undefined) this.#accounts.set(account.id, { counters: account.counters, waiting: [onCharge] });
+    if (known === undefined) this.#accounts.set(account.id, { counters: account.counters(), waiting: [onCharge] });
     else known.waiting.push(onCharge);
   }
 
@@ -81,12 +76,12 @@ export class ChargeBatch {
 
   /** Tells each request what became of it. @param reply - undefined where Redis failed, null where the condition did not hold */
   settle(reply: ChargeReply | undefined): void {
+    if (!reply) {
+      for (const { waiting } of this.#accounts.values()) for (const onCharge of waiting) onCharge(reply);
+      return;
+    }
     let at = 0;
     for (const { counters, waiting } of this.#accounts.values()) {
-      if (!reply) {
-        for (const onCharge of waiting) onCharge(reply);
-        continue;
-      }
       const charged = reply[at] ?? 0;
       const first = at + 1;
       waiting.forEach((onCharge, index) => {

@@ -32,6 +32,7 @@ export class FailedAttempts {
   constructor(redis?: RedisLink, policy = FAILURE_POLICY) {
     this.#policy = policy;
     this.#memory = new RateLimiterMemory({ points: policy.limit, duration: policy.windowSeconds });
+    // Its own, so that failures and charges to plans do not end one another's batches.
     this.#shared = redis && new RedisCounters(redis);
   }
 
@@ -54,7 +55,7 @@ export class FailedAttempts {
     this.counts.failed += 1;
     let ms = this.#msOver(address);
     if (ms <= 0) {
-      ms = (await this.#chargeShared(address)) ?? (await this.#chargeHere(address));
+      ms = (this.#shared && (await this.#chargeIn(this.#shared, address))) ?? (await this.#chargeHere(address));
       if (ms <= 0) return undefined;
       this.#overUntil.set(address, performance.now() + ms);
     }
@@ -69,10 +70,9 @@ export class FailedAttempts {
   }
 
   /** @returns milliseconds to wait where the address has no more attempts; otherwise 0. Undefined where Redis cannot tell. */
-  async #chargeShared(address: string): Promise<number | undefined> {
-    const account = { id: address, counters: [{ key: redisKey('failures', address), ...this.#policy }] };
-    const charged = this.#shared?.charge(account, ({ isServed, counts }) => (isServed ? 0 : (counts[0]?.msLeft ?? 0)));
-    return (await charged) ?? undefined;
+  #chargeIn(counters: RedisCounters, address: string): Promise<number | undefined> {
+    const account = { id: address, counters: () => [{ key: redisKey('failures', address), ...this.#policy }] };
+    return counters.charge(account, ({ isServed, counts }) => (isServed ? 0 : Math.max(1, counts[0]?.msLeft ?? 0)));
   }
 
   /** @returns milliseconds to wait where the address has no more attempts; otherwise 0 */

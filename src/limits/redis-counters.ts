@@ -29,13 +29,32 @@ export class RedisCounters {
    * Charges one request.
    *
    * @param read - makes of what became of it what the caller wants
-   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
-   * @returns null, with nothing charged, where the condition does not hold; undefined where Redis cannot tell, or not in time
+   * @returns undefined where Redis cannot tell
    */
-  charge<T>(
+  async charge<T>(account: Account, read: (charge: Charge) => T): Promise<T | undefined> {
+    // Without a condition there is none that does not hold.
+    return (await this.#charge(account, read, Infinity)) ?? undefined;
+  }
+
+  /**
+   * Charges one request like {@link charge}, but only if a condition holds.
+   *
+   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
+   * @returns null, with nothing charged, where it does not; undefined where Redis cannot tell, or not in time
+   */
+  chargeIf<T>(
+    condition: Condition,
     account: Account,
     read: (charge: Charge) => T,
     until = Infinity,
+  ): Promise<T | null | undefined> {
+    return this.#charge(account, read, until, condition);
+  }
+
+  #charge<T>(
+    account: Account,
+    read: (charge: Charge) => T,
+    until: number,
     condition?: Condition,
   ): Promise<T | null | undefined> {
     return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import { redisKey, type RedisLink } from '../platform/redis.js';
-import type { Account, Charge, Condition, Counter } from './charge-batch.js';
+import type { Account, Charge, Condition } from './charge-batch.js';
 import { PlanLimiter } from './plan-limiter.js';
 import type { Plan } from './plans.js';
 import {
@@ -35,7 +35,8 @@ export class RedisLimiter implements Limiter {
   }
 
   async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
-    return (await this.#charge(developerId, plan)) ?? this.#whileLost.consume(developerId, plan);
+    const decision = await this.#counters.charge(accountOf(developerId, plan), this.#decide(plan));
+    return decision ?? this.#whileLost.consume(developerId, plan);
   }
 
   /**
@@ -50,40 +51,26 @@ export class RedisLimiter implements Limiter {
     plan: Plan,
     until?: number,
   ): Promise<LimitDecision | null | undefined> {
-    return this.#charge(developerId, plan, until, condition);
+    return this.#counters.chargeIf(condition, accountOf(developerId, plan), this.#decide(plan), until);
   }
 
-  #charge(
-    developerId: number,
-    plan: Plan,
-    until?: number,
-    condition?: Condition,
-  ): Promise<LimitDecision | null | undefined> {
-    const decide = (charge: Charge): LimitDecision => this.#decisions.count(decisionOf(plan, charge));
-    return this.#counters.charge(new PlanAccount(developerId, plan), decide, until, condition);
+  #decide(plan: Plan): (charge: Charge) => LimitDecision {
+    return (charge) => this.#decisions.count(decisionOf(plan, charge));
   }
 }
 
 /** The requests of a developer on a plan, charged to all quotas or to none. */
-class PlanAccount implements Account {
-  readonly id: string;
-
-  constructor(
-    private readonly developerId: number,
-    private readonly plan: Plan,
-  ) {
+function accountOf(developerId: number, plan: Plan): Account {
+  return {
     // Numbers too: a plan that has just changed counts anew with each request that knows it.
-    this.id = `${developerId} ${plan.id} ${plan.requestsPerMinute} ${plan.requestsPerDay}`;
-  }
-
-  get counters(): readonly Counter[] {
-    const { developerId, plan } = this;
-    return QUOTA_NAMES.map((name) => ({
-      key: counterKey(name, developerId, plan),
-      limit: limitOf(plan, name),
-      windowSeconds: WINDOW_SECONDS[name],
-    }));
-  }
+    id: `${developerId} ${plan.id} ${plan.requestsPerMinute} ${plan.requestsPerDay}`,
+    counters: () =>
+      QUOTA_NAMES.map((name) => ({
+        key: counterKey(name, developerId, plan),
+        limit: limitOf(plan, name),
+        windowSeconds: WINDOW_SECONDS[name],
+      })),
+  };
 }
 
 function decisionOf(plan: Plan, { isServed, counts }: Charge): LimitDecision {

@@ -136,7 +136,7 @@ export class RedisLink {
     this.#connect();
   }
 
-  /** For scripts to be defined on and for packages that take a client. Commands go through {@link run}. */
+  /** For scripts to be defined on. Commands go through {@link run}. */
   get client(): Redis {
     return this.#client;
   }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { revokeKey } from '../../src/keys/keys.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
+import { FailedAttempts } from '../../src/limits/failed-attempts.js';
+import { RedisLink } from '../../src/platform/redis.js';
 import { assertProblem } from '../support/problem.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import type { Reply } from '../support/request.js';
@@ -116,6 +118,30 @@ for (const store of ['in this process', 'in Redis'] as const) {
         const statuses = (await Promise.all(services.map((service) => fail(60, address, service)))).flat();
         assert.equal(statuses.filter((status) => status === 401).length, LIMIT);
         assert.equal(statuses.filter((status) => status === 429).length, 120 - LIMIT);
+      });
+
+      it('are counted together where they come together', async () => {
+        const link = new RedisLink(redis?.url ?? '', () => undefined);
+        try {
+          await link.settled();
+          const attempts = new FailedAttempts(link);
+          const commands = async () =>
+            Number(/cmdstat_evalsha:calls=(\d+)/.exec(await link.client.info('commandstats'))?.[1]);
+          const [first, second] = [newAddress(), newAddress()];
+          await attempts.count(first);
+          const before = await commands();
+          const counted = await Promise.all(
+            Array.from({ length: 2 * LIMIT }, (_, i) => attempts.count(i % 2 === 0 ? first : second)),
+          );
+          assert.equal(await commands(), before + 1);
+          // One more than the first may have fail.
+          assert.deepEqual(
+            counted.map((standing) => standing?.remaining),
+            counted.map((_, i) => (i === 2 * LIMIT - 2 ? 0 : undefined)),
+          );
+        } finally {
+          link.close();
+        }
       });
 
       it('are limited without Redis as well', async () => {
