@@ -1,7 +1,15 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
 import { inTime } from './in-time.js';
-import { ListeningClient, releaseOnceReady, sendInTime, setQueryTimeout } from './pooled-connection.js';
+import {
+  ListeningClient,
+  releaseOnceReady,
+  send,
+  sendInTime,
+  setQueryTimeout,
+  type Answer,
+  type Query,
+} from './pooled-connection.js';
 
 /** How long a server may take to close its side of a connection that we close, in milliseconds: a frozen one never does. */
 const CLOSE_TIMEOUT_MS = 500;
@@ -68,16 +76,16 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
    *
    * @throws the driver's error
    */
-  query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+  query<Row extends pg.QueryResultRow>(query: Query<Row>): Promise<Answer<Row>> {
     return new Promise((resolve, reject) => {
       this.#connect((connection) => {
-        const done = (failure: Error | null, result: pg.QueryResult<Row>): void => {
+        const done = (failure: Error | null, result: Answer<Row>): void => {
           this.release(connection);
           if (failure instanceof Error) reject(failure);
           else resolve(result);
         };
         if (this.#queryTimeoutMs === 0) {
-          connection.query<Row>(query, done);
+          send(connection, query, done);
           return;
         }
         sendInTime(connection, query, this.#queryTimeoutMs, done, (failure) => {

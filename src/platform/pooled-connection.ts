@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { readFast } from './answer-parser.js';
+import type { PreparedQuery } from './prepared-query.js';
 
 /** How long a server may take after an error until it is ready for the next query, in milliseconds. */
 const READY_TIMEOUT_MS = 100;
@@ -38,8 +39,26 @@ export function releaseOnceReady(given: pg.PoolClient): void {
   connection.once('drain', release);
 }
 
+/** A query in either form that the driver takes. */
+export type Query<Row extends pg.QueryResultRow> = pg.QueryConfig | PreparedQuery<Row>;
+
+/** What both are answered with. */
+export interface Answer<Row> {
+  readonly rows: readonly Row[];
+}
+
 /** What waits for the answer to a query. */
-type OnAnswer<Row extends pg.QueryResultRow> = (failure: Error | null, result: pg.QueryResult<Row>) => void;
+type OnAnswer<Row> = (failure: Error | null, answer: Answer<Row>) => void;
+
+/** Sends a query. */
+export function send<Row extends pg.QueryResultRow>(
+  connection: pg.PoolClient,
+  query: Query<Row>,
+  onAnswer: OnAnswer<Row>,
+): void {
+  // The driver calls back in the same way for both, which its types do not know.
+  connection.query<Row>(query as pg.QueryConfig, onAnswer);
+}
 
 /**
  * Sends a query, and gives it up when its answer takes too long. The driver has such a bound of its own; but its way of
@@ -47,7 +66,7 @@ type OnAnswer<Row extends pg.QueryResultRow> = (failure: Error | null, result: p
  */
 export function sendInTime<Row extends pg.QueryResultRow>(
   connection: pg.PoolClient,
-  query: pg.QueryConfig,
+  query: Query<Row>,
   timeoutMs: number,
   onAnswer: OnAnswer<Row>,
   onTimeUp: (failure: Error) => void,
@@ -58,11 +77,11 @@ export function sendInTime<Row extends pg.QueryResultRow>(
     isOver = true;
     onTimeUp(new Error('Query read timeout'));
   }, timeoutMs);
-  connection.query<Row>(query, (failure: Error | null, result: pg.QueryResult<Row>) => {
+  send<Row>(connection, query, (failure, answer) => {
     clearTimeout(timer);
     if (isOver) return;
     isOver = true;
-    onAnswer(failure, result);
+    onAnswer(failure, answer);
   });
 }
 

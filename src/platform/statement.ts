@@ -1,6 +1,7 @@
 import knex, { type Knex } from 'knex';
 import type pg from 'pg';
 import { poolOf } from './database.js';
+import { PreparedQuery, type KnownColumns, type StatementValue } from './prepared-query.js';
 
 /** Builds queries and compiles them; connected to nothing. */
 const BUILDER = knex({ client: 'pg' });
@@ -20,10 +21,11 @@ interface Compiled {
  * A query of which only the values change from one time to the next. Knex builds and compiles it once; from then on it goes
  * to PostgreSQL as a named prepared statement, which every connection parses and plans once.
  */
-export class Statement<Row extends pg.QueryResultRow, Values extends readonly unknown[] = []> {
+export class Statement<Row extends pg.QueryResultRow, Values extends readonly StatementValue[] = []> {
   readonly #name: string;
   readonly #build: (db: Knex, ...values: Values) => Knex.QueryBuilder;
   #compiled: Compiled | undefined;
+  readonly #known: KnownColumns = new WeakMap();
 
   /**
    * @param name - names it on the connections; no two statements may share one
@@ -35,13 +37,13 @@ export class Statement<Row extends pg.QueryResultRow, Values extends readonly un
   }
 
   /** Runs it, in a transaction where it is given one. @throws the database's error */
-  async rows(db: Knex, ...values: Values): Promise<Row[]> {
+  async rows(db: Knex, ...values: Values): Promise<readonly Row[]> {
     if (db.isTransaction) return (await this.#build(db, ...values)) as Row[];
     const { text, order } = (this.#compiled ??= this.#compile(values.length));
-    const bindings = order.map((index) => values[index]);
+    const bindings = order.map((index) => values[index] ?? null);
     // Whoever listens to Knex's queries hears of these as well.
     db.emit('query', { sql: text, bindings });
-    const { rows } = await poolOf(db).query<Row>({ name: this.#name, text, values: bindings });
+    const { rows } = await poolOf(db).query(new PreparedQuery<Row>(this.#name, text, bindings, this.#known));
     return rows;
   }
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import pg from 'pg';
 import { poolOf } from '../../src/platform/database.js';
 import { Statement } from '../../src/platform/statement.js';
 import { eventually } from '../support/eventually.js';
@@ -65,5 +67,66 @@ describe('a statement', () => {
     await eventually('it is given back by Knex', () => poolOf(db).state.used === 0);
     assert.deepEqual(await whoAmI.rows(db), before);
     assert.equal(poolOf(db).state.idle, idle);
+  });
+
+  it('takes texts, numbers, bytes and nothing, and gives back what Knex does', async () => {
+    type Given = [text: string | null, n: number, bytes: Buffer];
+    const TYPES = new Statement<Record<string, unknown>, Given>('test-types', (db, text, n, bytes) =>
+      db.select(
+        db.raw(
+          `?::text as text, ?::integer as n, ?::bytea as bytes, null::text as nothing, true as yes, 12345678901 as large,
+           timestamptz '2026-11-20 23:40:05.12+00' as at, '{"a":[1]}'::jsonb as json, '{x,ü}'::text[] as list, 1.50 as "Größe"`,
+          [text, n, bytes],
+        ),
+      ),
+    );
+    const all: readonly Given[] = [
+      ['naïve 七', -7, Buffer.from([0, 255, 128])],
+      [null, 2 ** 30, Buffer.alloc(0)],
+    ];
+    for (const given of all) {
+      const byKnex = await database.db.transaction((transaction) => TYPES.rows(transaction, ...given));
+      assert.equal(byKnex.length, 1);
+      // Twice, since the columns are known the second time.
+      for (let i = 0; i < 2; i += 1) assert.deepEqual(await TYPES.rows(database.db, ...given), byKnex);
+      assert.equal(byKnex[0]?.at, '2026-11-20T23:40:05.120000Z');
+    }
+  });
+
+  it('has its columns described once on each connection, however many rows there are', async () => {
+    const series = new Statement<{ n: number; pid: number }, [count: number]>('test-series', (db, count) =>
+      db.select(db.raw('n, pg_backend_pid() as pid from generate_series(1, ?::integer) as n, pg_sleep(0.05)', [count])),
+    );
+    const describes = mock.method(pg.Connection.prototype, 'describe');
+    try {
+      // At the same time, so on different connections; and none of them for the first time in the second round.
+      for (const rounds of [1, 2]) {
+        const answers = await Promise.all([0, 1, 300].map((count) => series.rows(database.db, count)));
+        assert.deepEqual(
+          answers.map((rows) => rows.map(({ n }) => n)),
+          [0, 1, 300].map((count) => Array.from({ length: count }, (_, i) => i + 1)),
+        );
+        assert.ok(describes.mock.callCount() <= 3, `in round ${rounds}`);
+      }
+    } finally {
+      describes.mock.restore();
+    }
+  });
+
+  it('fails where a text of the answer cannot be read, and where it does not compile, and its connection goes on', async () => {
+    const { db } = database;
+    const broken = new Statement('test-broken', (builder) => builder.select('no_such_column').from('titles'));
+    const used = poolOf(db).state.idle;
+    for (let i = 0; i < 2; i += 1) await assert.rejects(broken.rows(db), { code: '42703' });
+    pg.types.setTypeParser(pg.types.builtins.MACADDR8, () => {
+      throw new Error('unreadable');
+    });
+    const unreadable = new Statement('test-unreadable', (builder) =>
+      builder.select(builder.raw(`'08:00:2b:01:02:03:04:05'::macaddr8 from generate_series(1, 3)`)),
+    );
+    for (let i = 0; i < 2; i += 1) await assert.rejects(unreadable.rows(db), { message: 'unreadable' });
+    assert.deepEqual(await SUM.rows(db, 1, 2), [{ sum: 1 }]);
+    await eventually('all are given back', () => poolOf(db).state.used === 0);
+    assert.equal(poolOf(db).state.idle, used);
   });
 });
