@@ -43,19 +43,20 @@ export async function authenticate(
       throw invalidApiKey('The request carries several API keys, or one place for it twice. Send one key, once.');
     case 'key': {
       const { key } = credentials;
+      // What is not even a key is no attempt at one, and has cost nothing.
+      if (!isWellFormedApiKey(key)) throw unknownApiKey();
       const isSuspect = failedAttempts.isAnyOver && failedAttempts.isOver(clientAddress(request, trustedProxies));
       const admission = await admit(key, isSuspect);
       if (admission !== undefined) return admission;
-      // What is not even a key is no attempt at one, and has cost nothing.
-      const over = isWellFormedApiKey(key)
-        ? await failedAttempts.count(clientAddress(request, trustedProxies))
-        : undefined;
+      const over = await failedAttempts.count(clientAddress(request, trustedProxies));
       if (over !== undefined) throw tooManyFailures(over);
-      throw invalidApiKey(
-        'The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.',
-      );
+      throw unknownApiKey();
     }
   }
+}
+
+function unknownApiKey(): Problem {
+  return invalidApiKey('The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.');
 }
 
 /** RFC 6750, section 3.1. */

@@ -32,6 +32,7 @@ export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
 /** Answers with a problem. The fields that every answer to the request has stay. */
 export function respondWithProblem(problem: Problem, requestId: string): Outgoing {
-  const headers = { 'Cache-Control': 'no-store', ...problem.headers, 'Content-Type': PROBLEM_MEDIA_TYPE };
-  return { status: problem.status, fields: Object.entries(headers).flat(), body: problemDocument(problem, requestId) };
+  const fields = ['Cache-Control', 'no-store', 'Content-Type', PROBLEM_MEDIA_TYPE];
+  for (const [name, value] of Object.entries(problem.headers)) fields.push(name, value);
+  return { status: problem.status, fields, body: problemDocument(problem, requestId) };
 }

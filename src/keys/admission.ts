@@ -1,7 +1,7 @@
 import type { LimitDecision, Limiter } from '../limits/quotas.js';
 import type { RedisLimiter } from '../limits/redis-limiter.js';
 import { ifAvailable, type RedisLink } from '../platform/redis.js';
-import { hashApiKeyToText, isWellFormedApiKey } from './api-key.js';
+import { hashApiKeyToText } from './api-key.js';
 import type { CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
 import { EPOCH_KEY, readEpoch } from './epoch.js';
@@ -16,7 +16,7 @@ export interface Admission {
 /**
  * Finds who a key belongs to, and charges one request to the caller's plan.
  *
- * @param key - the whole key as the client sent it
+ * @param key - the whole key as the client sent it, known to be well-formed
  * @param isSuspect - whether it comes from where many keys have failed
  * @returns undefined for a key that does not work; nothing is charged then
  */
@@ -83,7 +83,6 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
   }
 
   return async (key, isSuspect) => {
-    if (!isWellFormedApiKey(key)) return undefined;
     const hash = hashApiKeyToText(key);
     const until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {
