@@ -35,7 +35,7 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 interface ProblemExtras {
   /** Extra members of the problem document (RFC 9457, section 3.2), such as `oldest_since`. */
   readonly members?: Readonly<Record<string, unknown>>;
-  /** Response headers that belong to this problem, such as `Retry-After`. */
+  /** Response headers that belong to this problem, such as `Retry-After`; not those that every problem has. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The problem type, a URI; `about:blank` where the code says it all. */
   readonly type?: string;

@@ -92,8 +92,7 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
       if (reading !== undefined) await reading;
       const cached = cache.get(hash);
       if (cached === undefined) {
-        // Keys that are tried say nothing about the cache.
-        if (!isSuspect) cache.lookupCounts.miss += 1;
+        cache.lookupCounts.miss += 1;
         break;
       }
       const { caller, epoch } = cached;
@@ -108,15 +107,16 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     const found = await read(key, hash, isSuspect, until);
     if (found === undefined) return undefined;
     const { caller, epoch } = found;
-    // What took so long so far does not excuse this request from the plan of all servers: it may take its own time. It was
-    // read after the request had come, and is served whatever the epoch; but records of one that has ended must go.
+    // What took so long so far does not excuse this request from the plan of all servers: it may take its own time.
+    const chargedUntil = performance.now() + redis.timeoutMs;
     if (epoch !== undefined) {
       const condition = { key: EPOCH_KEY, value: epoch };
-      const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan);
+      const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan, chargedUntil);
       if (decision) return { caller, decision };
+      // It was read after the request had come, and is served whatever the epoch; but records of one that has ended must go.
       if (decision === null) cache.end(epoch);
     }
-    return { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
+    return { caller, decision: await limiter.consume(caller.developerId, caller.plan, chargedUntil) };
   };
 }
 

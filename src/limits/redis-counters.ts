@@ -29,17 +29,17 @@ export class RedisCounters {
    * Charges one request.
    *
    * @param read - makes of what became of it what the caller wants
-   * @returns undefined where Redis cannot tell
+   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
+   * @returns undefined where Redis cannot tell, or not in time
    */
-  async charge<T>(account: Account, read: (charge: Charge) => T): Promise<T | undefined> {
+  async charge<T>(account: Account, read: (charge: Charge) => T, until = Infinity): Promise<T | undefined> {
     // Without a condition there is none that does not hold.
-    return (await this.#charge(account, read, Infinity)) ?? undefined;
+    return (await this.#charge(account, read, until)) ?? undefined;
   }
 
   /**
    * Charges one request like {@link charge}, but only if a condition holds.
    *
-   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
    * @returns null, with nothing charged, where it does not; undefined where Redis cannot tell, or not in time
    */
   chargeIf<T>(

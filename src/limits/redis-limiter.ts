@@ -34,8 +34,9 @@ export class RedisLimiter implements Limiter {
     return { redis: this.#decisions, process: this.#whileLost.decisions };
   }
 
-  async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
-    const decision = await this.#counters.charge(accountOf(developerId, plan), this.#decide(plan));
+  /** @param until - bound on the wait for Redis, on the clock of `performance.now()` */
+  async consume(developerId: number, plan: Plan, until?: number): Promise<LimitDecision> {
+    const decision = await this.#counters.charge(accountOf(developerId, plan), this.#decide(plan), until);
     return decision ?? this.#whileLost.consume(developerId, plan);
   }
 

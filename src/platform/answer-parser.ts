@@ -20,9 +20,15 @@ export function readFast(connection: pg.Connection): void {
   const attachListeners = (stream: Readable): void => {
     const parser = new AnswerParser();
     stream.on('data', (chunk: Buffer) => {
-      parser.parse(chunk, (message) => {
-        connection.emit(message.name === 'error' ? 'errorMessage' : message.name, message);
-      });
+      try {
+        parser.parse(chunk, (message) => {
+          connection.emit(message.name === 'error' ? 'errorMessage' : message.name, message);
+        });
+      } catch (error) {
+        if (!(error instanceof BrokenMessage)) throw error;
+        // Nothing that follows can be understood either.
+        stream.destroy(error);
+      }
     });
   };
   Object.assign(connection, { attachListeners });
@@ -81,7 +87,7 @@ class FieldReader {
 
   byte(): number {
     const byte = this.#buffer[this.#offset++];
-    if (byte === undefined) throw endsTooEarly();
+    if (byte === undefined) throw new BrokenMessage();
     return byte;
   }
 
@@ -98,21 +104,31 @@ class FieldReader {
   }
 
   bytes(length: number): Buffer {
-    return this.#buffer.subarray(this.#offset, (this.#offset += length));
+    const start = this.#skip(length);
+    return this.#buffer.subarray(start, this.#offset);
   }
 
   /** A text of so many bytes. */
   string(length: number): string {
-    return this.#slice(this.#offset, (this.#offset += length));
+    const start = this.#skip(length);
+    return this.#slice(start, this.#offset);
   }
 
   /** A text up to the next zero. */
   cstring(): string {
     const start = this.#offset;
     const end = this.#buffer.indexOf(0, start);
-    if (end < 0) throw endsTooEarly();
+    if (end < 0) throw new BrokenMessage();
     this.#offset = end + 1;
     return this.#slice(start, end);
+  }
+
+  /** @returns where what is skipped begins */
+  #skip(length: number): number {
+    const start = this.#offset;
+    if (length < 0 || start + length > this.#buffer.length) throw new BrokenMessage();
+    this.#offset = start + length;
+    return start;
   }
 
   #slice(start: number, end: number): string {
@@ -135,8 +151,10 @@ class FieldReader {
   }
 }
 
-function endsTooEarly(): Error {
-  return new RangeError('a message of the database ends too early');
+/** What the server sends cannot be read. */
+class BrokenMessage extends Error {
+  override readonly name = 'BrokenMessage';
+  override readonly message = 'Connection terminated: a message of the database ends too early';
 }
 
 /** @returns the place of the first character from here on that is not ASCII; Infinity where there is none */

@@ -10,7 +10,7 @@ const PARSERS = new Map<number, (value: string) => unknown>([
 /**
  * Finds what reads a column of a type, by its number in PostgreSQL. A `timestamptz` becomes RFC 3339 in UTC with its
  * microseconds, which a JavaScript Date would drop; `int8` a number, since no count here comes near 2^53. All are in the
- * text format, which the driver asks for.
+ * text format, which the driver and our own queries ask for.
  */
 export function getTypeParser(oid: number, format?: string): (value: string) => unknown {
   let parser = PARSERS.get(oid);

@@ -10,6 +10,7 @@ import {
   type Answer,
   type Query,
 } from './pooled-connection.js';
+import { isOutdated } from './prepared-query.js';
 
 /** How long a server may take to close its side of a connection that we close, in milliseconds: a frozen one never does. */
 const CLOSE_TIMEOUT_MS = 500;
@@ -80,7 +81,8 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
     return new Promise((resolve, reject) => {
       this.#connect((connection) => {
         const done = (failure: Error | null, result: Answer<Row>): void => {
-          this.release(connection);
+          if (failure !== null && isOutdated(failure)) connection.release(true);
+          else this.release(connection);
           if (failure instanceof Error) reject(failure);
           else resolve(result);
         };

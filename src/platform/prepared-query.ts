@@ -2,6 +2,9 @@ import type { Duplex } from 'node:stream';
 import type pg from 'pg';
 import { getTypeParser } from './column-types.js';
 
+/** The SQLSTATE of "cached plan must not change result type" (PostgreSQL, appendix A). */
+const FEATURE_NOT_SUPPORTED = '0A000';
+
 /** What a statement can be given. */
 export type StatementValue = string | number | Buffer | null;
 
@@ -31,9 +34,11 @@ interface Connection {
 /**
  * One run of a named prepared statement, in the form in which the driver takes queries of one's own (as of pg-cursor). The
  * driver's own query has PostgreSQL describe the answer's columns each time, which costs more than a short answer itself;
- * this one has it do so once a connection.
+ * this one does so until a connection has described them once.
  *
- * PostgreSQL refuses to run a statement whose columns have changed meanwhile.
+ * PostgreSQL refuses to run a statement whose columns have changed meanwhile, on a connection that is ours alone: see
+ * {@link isOutdated}. Neither COPY nor portals that are read in parts are for this, and what the driver would tell of them is
+ * not listened to.
  */
 export class PreparedQuery<Row extends pg.QueryResultRow> implements pg.Submittable {
   /** Set by the driver, and called once. */
@@ -59,26 +64,27 @@ export class PreparedQuery<Row extends pg.QueryResultRow> implements pg.Submitta
     this.#known = known;
   }
 
-  submit(given: pg.Connection): void {
+  /** @returns what is wrong with it, for the driver to report */
+  submit(given: pg.Connection): Error | undefined {
     const connection = given as unknown as Connection;
     const { name, text } = this;
+    const prepared = connection.parsedStatements[name] ?? connection.submittedNamedStatements[name];
+    if (prepared !== undefined && prepared !== text) return new Error(`two statements have the name ${name}`);
+    const values = this.#values.map((value) => (typeof value === 'number' ? String(value) : value));
     this.#connection = connection;
     this.#columns = this.#known.get(connection);
-    // All in one packet.
+    // One write instead of five.
     connection.stream.cork();
-    try {
-      if ((connection.parsedStatements[name] ?? connection.submittedNamedStatements[name]) === undefined) {
-        connection.parse({ name, text });
-        connection.submittedNamedStatements[name] = text;
-      }
-      const values = this.#values.map((value) => (typeof value === 'number' ? String(value) : value));
-      connection.bind({ statement: name, values });
-      if (this.#columns === undefined) connection.describe({ type: 'P' });
-      connection.execute({});
-      connection.sync();
-    } finally {
-      connection.stream.uncork();
+    if (prepared === undefined) {
+      connection.parse({ name, text });
+      connection.submittedNamedStatements[name] = text;
     }
+    connection.bind({ statement: name, values });
+    if (this.#columns === undefined) connection.describe({ type: 'P' });
+    connection.execute({});
+    connection.sync();
+    connection.stream.uncork();
+    return undefined;
   }
 
   handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
@@ -92,7 +98,11 @@ export class PreparedQuery<Row extends pg.QueryResultRow> implements pg.Submitta
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
-    if (this.#columns === undefined || this.#failure) return;
+    if (this.#failure) return;
+    if (this.#columns === undefined) {
+      this.#failure = new Error(`the columns of ${this.name} are not known`);
+      return;
+    }
     const { names, parsers, empty } = this.#columns;
     const row: Record<string, unknown> = { ...empty };
     try {
@@ -115,11 +125,20 @@ export class PreparedQuery<Row extends pg.QueryResultRow> implements pg.Submitta
   }
 
   handleReadyForQuery(): void {
-    if (this.#failure) this.handleError(this.#failure);
+    if (this.#failure) this.callback?.(this.#failure);
     else this.callback?.(null, { rows: this.#rows });
   }
 
   handleError(failure: Error): void {
-    this.callback?.(failure);
+    // What went wrong first.
+    this.callback?.(this.#failure ?? failure);
   }
+}
+
+/**
+ * Whether a connection refuses a statement that it has prepared because its columns are others now, as after a migration. It
+ * will as long as it is open.
+ */
+export function isOutdated(failure: Error): boolean {
+  return 'code' in failure && failure.code === FEATURE_NOT_SUPPORTED && failure.message.startsWith('cached plan');
 }

@@ -134,7 +134,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
             Array.from({ length: 2 * LIMIT }, (_, i) => attempts.count(i % 2 === 0 ? first : second)),
           );
           assert.equal(await commands(), before + 1);
-          // One more than the first may have fail.
+          // The first had failed once before, so its last one is over the limit.
           assert.deepEqual(
             counted.map((standing) => standing?.remaining),
             counted.map((_, i) => (i === 2 * LIMIT - 2 ? 0 : undefined)),

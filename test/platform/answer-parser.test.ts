@@ -6,7 +6,8 @@ import pg from 'pg';
 import { BufferReader } from 'pg-protocol/dist/buffer-reader.js';
 import { Parser } from 'pg-protocol/dist/parser.js';
 import { AnswerParser } from '../../src/platform/answer-parser.js';
-import { poolOf } from '../../src/platform/database.js';
+import { isDatabaseUnavailable, poolOf } from '../../src/platform/database.js';
+import { ListeningClient } from '../../src/platform/pooled-connection.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 
 /** ASCII and not, short and long, and what is none or nothing. */
@@ -98,10 +99,21 @@ describe('the parser of answers', () => {
     assert.deepEqual(parse(new AnswerParser(), [answers]), expected);
   });
 
-  it('fails where a message of the server is broken', () => {
-    // A row of one field that has no length any more, and an error that does not end.
-    for (const broken of [Buffer.from([68, 0, 0, 0, 6, 0, 1]), Buffer.from([69, 0, 0, 0, 6, 77, 88])]) {
-      assert.throws(() => parse(new AnswerParser(), [broken]), RangeError);
+  it('gives a connection up where a message of the server is broken, and nothing else', async () => {
+    for (const broken of [
+      // A row of one field that has no length, one whose field is longer than what has come, an error that does not end.
+      [68, 0, 0, 0, 6, 0, 1],
+      [68, 0, 0, 0, 12, 0, 1, 0, 0, 9, 9, 88, 88],
+      [69, 0, 0, 0, 6, 77, 88],
+    ]) {
+      assert.throws(() => parse(new AnswerParser(), [Buffer.from(broken)]), /Connection terminated: .* too early/);
+      const client = new ListeningClient(database.url);
+      await client.connect();
+      const ended = new Promise((resolve) => client.once('end', resolve));
+      const query = client.query('select pg_sleep(10)');
+      client.connection.stream.emit('data', Buffer.from(broken));
+      await assert.rejects(query, (error) => isDatabaseUnavailable(error));
+      await ended;
     }
   });
 
@@ -119,6 +131,9 @@ describe('the parser of answers', () => {
 
   it('serves the connections of a pool', async () => {
     const spy = mock.method(AnswerParser.prototype, 'parse');
+    after(() => {
+      spy.mock.restore();
+    });
     const { rows } = await poolOf(database.db).query<{ Títel: string }>({ text: ROWS, values: [TEXTS] });
     assert.deepEqual(
       rows.map((row) => row['Títel']),
@@ -126,6 +141,5 @@ describe('the parser of answers', () => {
     );
     await assert.rejects(poolOf(database.db).query({ text: 'select "Größe"' }), /column "Größe" does not exist/);
     assert.ok(spy.mock.callCount() > 0);
-    spy.mock.restore();
   });
 });
