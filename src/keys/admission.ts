@@ -114,7 +114,11 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
       const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan, chargedUntil);
       if (decision) return { caller, decision };
       // It was read after the request had come, and is served whatever the epoch; but records of one that has ended must go.
-      if (decision === null) cache.end(epoch);
+      if (decision === null) {
+        cache.end(epoch);
+        // With a time of its own, since Redis works: the plan is that of all servers.
+        return { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
+      }
     }
     return { caller, decision: await limiter.consume(caller.developerId, caller.plan, chargedUntil) };
   };
