@@ -30,10 +30,12 @@ interface Pace {
 /** Short, because nobody waits for this machine to become less busy. */
 const PATIENCE = { firstMs: 10, longestMs: 200 };
 
+/** Bound on following once more in the end, in milliseconds: without a server there is nothing to come. */
+const FINISH_MS = 20_000;
+
 /** The follower's own code, in this process. */
 export function startFollower(address: FeedAddress, mirror: Mirror, since: number, pace: Pace): ModelFollower {
   const stop = new AbortController();
-  const never = new AbortController();
   const options: Omit<FollowOptions, 'since' | 'once' | 'signal'> = {
     readPage: createClient({ baseUrl: address.url, key: address.key, timeoutMs: 10_000 }),
     intervalMs: pace.intervalMs,
@@ -52,7 +54,7 @@ export function startFollower(address: FeedAddress, mirror: Mirror, since: numbe
     async finish() {
       try {
         stop.abort();
-        await follow({ ...options, since: await following, once: true, signal: never.signal });
+        await follow({ ...options, since: await following, once: true, signal: AbortSignal.timeout(FINISH_MS) });
       } catch (error) {
         mirror.report('failed', ` ${String(error)}`);
       }
@@ -94,7 +96,12 @@ export async function startProgramFollower(
     },
     async finish() {
       program.child.kill('SIGTERM');
-      for (const { code, stdout, stderr } of [await program.ended, await start('--once').ended]) {
+      const stopped = await program.ended;
+      const last = start('--once');
+      const timer = setTimeout(() => last.child.kill('SIGTERM'), FINISH_MS);
+      const finished = await last.ended;
+      clearTimeout(timer);
+      for (const { code, stdout, stderr } of [stopped, finished]) {
         apply(stdout);
         if (code !== 0) mirror.report('failed', `exit code ${String(code)}: ${stderr}`);
       }

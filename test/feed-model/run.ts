@@ -76,6 +76,14 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
   const part = (fraction: number): Promise<unknown> =>
     eventually(`${fraction} of all transactions are over`, () => done() >= fraction * total, LONGEST_RUN_MS);
 
+  // One after the other: a server that is started while PostgreSQL restarts gives up, as it should.
+  const disturb = async (): Promise<void> => {
+    for (const { at, happens } of options.disturbances ?? []) {
+      await part(at);
+      await happens({ program });
+    }
+  };
+
   const outcomes = await Promise.allSettled([
     ...plans.map((transactions, index) =>
       runWriter({
@@ -86,10 +94,7 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
         ...(options.before && { before: options.before }),
       }),
     ),
-    ...(options.disturbances ?? []).map(async ({ at, happens }) => {
-      await part(at);
-      await happens({ program });
-    }),
+    disturb(),
     part(0.3).then(async () => followers.push(await startLate(catalogue, 'from the newest entry, then a copy', 0))),
     part(0.6).then(async () => followers.push(await startLate(catalogue, 'from before its copy', COPY_MARGIN))),
   ]);

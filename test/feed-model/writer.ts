@@ -179,6 +179,8 @@ class Session {
       return;
     }
     const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+    // It may have been lost before, while the writer held its transaction.
+    if (stream.closed) return;
     const closed = once(stream, 'close');
     stream.destroy();
     await closed;
