@@ -107,20 +107,13 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     const found = await read(key, hash, isSuspect, until);
     if (found === undefined) return undefined;
     const { caller, epoch } = found;
-    // What took so long so far does not excuse this request from the plan of all servers: it may take its own time.
-    const chargedUntil = performance.now() + redis.timeoutMs;
-    if (epoch !== undefined) {
-      const condition = { key: EPOCH_KEY, value: epoch };
-      const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan, chargedUntil);
-      if (decision) return { caller, decision };
-      // It was read after the request had come, and is served whatever the epoch; but records of one that has ended must go.
-      if (decision === null) {
-        cache.end(epoch);
-        // With a time of its own, since Redis works: the plan is that of all servers.
-        return { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
-      }
-    }
-    return { caller, decision: await limiter.consume(caller.developerId, caller.plan, chargedUntil) };
+    // What took so long so far does not excuse this request from the plan of all servers: the charge takes its own time.
+    if (epoch === undefined) return { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
+    const condition = { key: EPOCH_KEY, value: epoch };
+    const { decision, holds } = await limiter.consumeAndCheck(condition, caller.developerId, caller.plan);
+    // It was read after the request had come, and is served whatever the epoch; but records of one that has ended must go.
+    if (holds === false) cache.end(epoch);
+    return { caller, decision };
   };
 }
 

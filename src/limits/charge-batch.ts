@@ -1,9 +1,16 @@
 import { redisKey } from '../platform/redis.js';
 
-/** A token in Redis that must have this value for a request to be charged. */
+/** That a token in Redis has a value when a request is charged. */
 export interface Condition {
   readonly key: string;
   readonly value: string;
+}
+
+/** What a condition means for those that are charged under it. */
+export interface Terms {
+  readonly condition: Condition;
+  /** Whether nothing is charged where it does not hold; otherwise that is only told. */
+  readonly isBinding: boolean;
 }
 
 /** A counter in Redis, and how far it may count in a window. */
@@ -26,6 +33,8 @@ export interface Account {
 export interface Charge {
   /** Whether it was charged. */
   readonly isServed: boolean;
+  /** Whether its condition held; true where it had none. */
+  readonly holds: boolean;
   /** Of each counter of its account: where it stands with this request. */
   readonly counts: readonly { readonly requests: number; readonly msLeft: number }[];
 }
@@ -33,7 +42,7 @@ export interface Charge {
 /** What the script answers; see charge-script.ts. */
 export type ChargeReply = readonly number[] | null;
 
-/** Told what became of one request: null where its condition does not hold, undefined where Redis cannot tell. */
+/** Told what became of one request: null where a binding condition does not hold, undefined where Redis cannot tell. */
 type OnCharge = (charge: Charge | null | undefined) => void;
 
 /** Requests that came at the same time, to be charged together: one command, in which each account is read once. */
@@ -43,9 +52,14 @@ export class ChargeBatch {
 
   /** @param until - bound on the wait for Redis, on the clock of `performance.now()` */
   constructor(
-    readonly condition: Condition | undefined,
+    readonly terms: Terms | undefined,
     readonly until: number,
   ) {}
+
+  /** Whether requests of these terms may join. */
+  isUnder(terms: Terms | undefined): boolean {
+    return this.terms?.condition.value === terms?.condition.value && this.terms?.isBinding === terms?.isBinding;
+  }
 
   /** How many accounts it has. */
   get size(): number {
@@ -62,8 +76,8 @@ export class ChargeBatch {
   /** The number of keys, the keys and the arguments of the script. */
   get command(): (string | number)[] {
     // Without a condition it is not looked at, but it must be in the slot of the others.
-    const keys = [this.condition?.key ?? redisKey('none')];
-    const values: (string | number)[] = [this.condition?.value ?? ''];
+    const keys = [this.terms?.condition.key ?? redisKey('none')];
+    const values: (string | number)[] = [this.terms?.condition.value ?? '', this.terms?.isBinding ? 1 : 0];
     for (const { counters, waiting } of this.#accounts.values()) {
       values.push(waiting.length, counters.length);
       for (const { key, limit, windowSeconds } of counters) {
@@ -74,13 +88,14 @@ export class ChargeBatch {
     return [keys.length, ...keys, ...values];
   }
 
-  /** Tells each request what became of it. @param reply - undefined where Redis failed, null where the condition did not hold */
+  /** Tells each request what became of it. @param reply - undefined where Redis failed, null where a binding condition did not hold */
   settle(reply: ChargeReply | undefined): void {
     if (!reply) {
       for (const { waiting } of this.#accounts.values()) for (const onCharge of waiting) onCharge(reply);
       return;
     }
-    let at = 0;
+    const holds = reply[0] === 1;
+    let at = 1;
     for (const { counters, waiting } of this.#accounts.values()) {
       const charged = reply[at] ?? 0;
       const first = at + 1;
@@ -91,7 +106,7 @@ export class ChargeBatch {
           requests: (reply[first + 2 * i] ?? 0) + (isServed ? index + 1 : charged),
           msLeft: reply[first + 2 * i + 1] ?? 0,
         }));
-        onCharge({ isServed, counts });
+        onCharge({ isServed, holds, counts });
       });
       at = first + 2 * counters.length;
     }

@@ -1,19 +1,21 @@
 /**
- * Charges requests to several accounts, and only while a token is what the caller expects, in one step and one round trip. To
- * each account as many as all its counters have room for, or none.
+ * Charges requests to several accounts, in one step and one round trip with the look at a token, which the charge may depend
+ * on. To each account as many as all its counters have room for, or none.
  *
  * rate-limiter-flexible changes one counter a command: requests that arrive together would see one another's charges
  * before they are given back, and be refused by a quota that nobody has used up. Hence a script.
  *
- * KEYS: the token; then the counters of each account. ARGV: the token that is expected, or nothing; then for each account how
- * many requests it makes and how many counters it has, and for each of those the limit and the window in milliseconds.
- * Answers nothing where the token is another one. Otherwise for each account how many requests were charged, and for each of
- * its counters the count before that and the milliseconds left.
+ * KEYS: the token; then the counters of each account. ARGV: the token that is expected, or nothing; 1 where nothing is to be
+ * charged with another one, else 0; then for each account how many requests it makes and how many counters it has, and for
+ * each of those the limit and the window in milliseconds. Answers nothing where it must not charge. Otherwise 1 where the token
+ * is the expected one, else 0; then for each account how many requests were charged, and for each of its counters the count
+ * before that and the milliseconds left.
  */
 export const CHARGE = `
-if ARGV[1] ~= '' and redis.call('get', KEYS[1]) ~= ARGV[1] then return false end
-local answer = {}
-local key, arg = 1, 2
+local holds = ARGV[1] == '' or redis.call('get', KEYS[1]) == ARGV[1]
+if not holds and ARGV[2] == '1' then return false end
+local answer = { holds and 1 or 0 }
+local key, arg = 1, 3
 while key < #KEYS do
   local room, counters = tonumber(ARGV[arg]), tonumber(ARGV[arg + 1])
   local counts, left = {}, {}

@@ -1,5 +1,12 @@
 import { ifAvailable, type RedisLink } from '../platform/redis.js';
-import { ChargeBatch, type Account, type Charge, type ChargeReply, type Condition } from './charge-batch.js';
+import {
+  ChargeBatch,
+  type Account,
+  type Charge,
+  type ChargeReply,
+  type Condition,
+  type Terms,
+} from './charge-batch.js';
 import { CHARGE } from './charge-script.js';
 
 /** The most accounts that one command charges, so that Redis is not held up by one. */
@@ -29,17 +36,19 @@ export class RedisCounters {
    * Charges one request.
    *
    * @param read - makes of what became of it what the caller wants
-   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
+   * @param condition - whether it held then is told to `read`
    * @returns undefined where Redis cannot tell, or not in time
    */
-  async charge<T>(account: Account, read: (charge: Charge) => T, until = Infinity): Promise<T | undefined> {
-    // Without a condition there is none that does not hold.
-    return (await this.#charge(account, read, until)) ?? undefined;
+  async charge<T>(account: Account, read: (charge: Charge) => T, condition?: Condition): Promise<T | undefined> {
+    const terms = condition && { condition, isBinding: false };
+    // Without a binding condition there is none that prevents it.
+    return (await this.#charge(account, read, Infinity, terms)) ?? undefined;
   }
 
   /**
    * Charges one request like {@link charge}, but only if a condition holds.
    *
+   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
    * @returns null, with nothing charged, where it does not; undefined where Redis cannot tell, or not in time
    */
   chargeIf<T>(
@@ -48,31 +57,29 @@ export class RedisCounters {
     read: (charge: Charge) => T,
     until = Infinity,
   ): Promise<T | null | undefined> {
-    return this.#charge(account, read, until, condition);
+    return this.#charge(account, read, until, { condition, isBinding: true });
   }
 
   #charge<T>(
     account: Account,
     read: (charge: Charge) => T,
     until: number,
-    condition?: Condition,
+    terms?: Terms,
   ): Promise<T | null | undefined> {
     return new Promise((resolve) => {
-      this.#batchFor(until, condition).add(account, (charge) => {
+      this.#batchFor(until, terms).add(account, (charge) => {
         resolve(charge && read(charge));
       });
     });
   }
 
   /** @returns the batch that requests join until everything that has arrived by now is dealt with */
-  #batchFor(until: number, condition?: Condition): ChargeBatch {
+  #batchFor(until: number, terms?: Terms): ChargeBatch {
     // One that has less time left than a command may take must not cost the others theirs.
     const isHurried = until < performance.now() + this.#redis.timeoutMs;
     const current = this.#batch;
-    if (!isHurried && current && current.condition?.value === condition?.value && current.size < MAX_ACCOUNTS) {
-      return current;
-    }
-    const batch = new ChargeBatch(condition, until);
+    if (!isHurried && current?.isUnder(terms) && current.size < MAX_ACCOUNTS) return current;
+    const batch = new ChargeBatch(terms, until);
     if (!isHurried) this.#batch = batch;
     setImmediate(() => void this.#send(batch));
     return batch;

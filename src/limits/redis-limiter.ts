@@ -34,10 +34,25 @@ export class RedisLimiter implements Limiter {
     return { redis: this.#decisions, process: this.#whileLost.decisions };
   }
 
-  /** @param until - bound on the wait for Redis, on the clock of `performance.now()` */
-  async consume(developerId: number, plan: Plan, until?: number): Promise<LimitDecision> {
-    const decision = await this.#counters.charge(accountOf(developerId, plan), this.#decide(plan), until);
+  async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
+    const decision = await this.#counters.charge(accountOf(developerId, plan), this.#decide(plan));
     return decision ?? this.#whileLost.consume(developerId, plan);
+  }
+
+  /**
+   * Charges one request like {@link consume}, and tells in the same step whether a condition held.
+   *
+   * @returns `holds` is undefined where Redis could not tell
+   */
+  async consumeAndCheck(
+    condition: Condition,
+    developerId: number,
+    plan: Plan,
+  ): Promise<{ readonly decision: LimitDecision; readonly holds: boolean | undefined }> {
+    const decide = this.#decide(plan);
+    const read = (charge: Charge) => ({ decision: decide(charge), holds: charge.holds });
+    const checked = await this.#counters.charge(accountOf(developerId, plan), read, condition);
+    return checked ?? { decision: await this.#whileLost.consume(developerId, plan), holds: undefined };
   }
 
   /**

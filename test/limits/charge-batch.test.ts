@@ -78,13 +78,15 @@ describe('requests that are charged together', () => {
   it('are charged under the condition of each: the others go on', async () => {
     await link.run((client) => client.set(TOKEN, 'now'));
     const plan = planOf(10, 10);
-    const [met, unmet, free] = await Promise.all([
+    const [met, unmet, told, free] = await Promise.all([
       limiter.consumeIf({ key: TOKEN, value: 'now' }, 5, plan),
       limiter.consumeIf({ key: TOKEN, value: 'then' }, 5, plan),
+      limiter.consumeAndCheck({ key: TOKEN, value: 'then' }, 5, plan),
       limiter.consume(5, plan),
     ]);
     assert.equal(met && inShort(met), '9 9');
     assert.equal(unmet, null);
-    assert.equal(inShort(free), '8 8');
+    assert.deepEqual([inShort(told.decision), told.holds], ['8 8', false]);
+    assert.equal(inShort(free), '7 7');
   });
 });

@@ -134,6 +134,20 @@ describe('the limiter in Redis', () => {
     assert.equal(await ask('a'), null);
   });
 
+  it('charges in any case where it is only to tell whether a condition holds', async () => {
+    const limiter = new RedisLimiter(link);
+    const developer = newDeveloper();
+    const ask = async (value: string) => {
+      const { decision, holds } = await limiter.consumeAndCheck({ key: TOKEN, value }, developer, plan(10, 10));
+      return { holds, ...(summary(decision) as object) };
+    };
+    await direct.del(TOKEN);
+    assert.deepEqual(await ask('a'), { holds: false, remaining: [9, 9], violated: [] });
+    await direct.set(TOKEN, 'a');
+    assert.deepEqual(await ask('a'), { holds: true, remaining: [8, 8], violated: [] });
+    assert.deepEqual(await ask('b'), { holds: false, remaining: [7, 7], violated: [] });
+  });
+
   it('reads counts without charging', async () => {
     const developer = newDeveloper();
     assert.deepEqual(await readCounts(link, developer, plan(5, 5)), { minute: undefined, day: undefined });
@@ -199,7 +213,9 @@ describe('the limiter in Redis', () => {
           Array.from({ length: 30 }, () => limiter.consume(developer, plan(10, 100))),
         );
         assert.equal(decisions.filter(({ violated }) => violated.length === 0).length, 10);
-        assert.equal(await limiter.consumeIf({ key: TOKEN, value: 'a' }, developer, plan(10, 100)), undefined);
+        const condition = { key: TOKEN, value: 'a' };
+        assert.equal(await limiter.consumeIf(condition, developer, plan(10, 100)), undefined);
+        assert.equal((await limiter.consumeAndCheck(condition, developer, plan(10, 100))).holds, undefined);
         assert.equal(link.isUp, false);
         assert.deepEqual(events, ['lost']);
         await mend();
