@@ -19,6 +19,7 @@ import { DatabaseCheck } from './platform/database-check.js';
 import { isDatabaseUnavailable, openDatabase } from './platform/database.js';
 import { connectionsWithin } from './platform/file-descriptors.js';
 import { Health } from './platform/health.js';
+import type { WriteLine } from './platform/log.js';
 import type { Metrics } from './platform/metrics.js';
 import { readFrom, ReplicaReader } from './platform/replica.js';
 
@@ -45,7 +46,7 @@ export interface ServeOptions {
   readonly config: Config;
   readonly log: Logger;
   /** For the lines of requests. */
-  readonly requestLog: Logger;
+  readonly requestLog: WriteLine;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
   readonly pid: number;
@@ -140,7 +141,7 @@ async function start(
     cache: shared?.cache,
   });
   let stopping: Promise<void> | undefined;
-  const app = await createApp({
+  const listener = await createApp({
     contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
     read: replica?.reader.read ?? readFrom(db),
@@ -158,7 +159,7 @@ async function start(
     now: systemClock,
     isStopping: () => stopping !== undefined,
   });
-  const server = createHttpServer(app.callback(), DEFAULT_SERVER_LIMITS, ({ requestId, problem }) => {
+  const server = createHttpServer(listener, DEFAULT_SERVER_LIMITS, ({ requestId, problem }) => {
     requestMetrics.reject(problem.status);
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });

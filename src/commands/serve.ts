@@ -28,7 +28,7 @@ export const registerServe: RegisterCommand = (program, context) => {
       // Loaded here alone: what only a server needs took every other command a third of its time.
       const [{ serve }, { serveWithWorkers }] = await Promise.all([import('../service.js'), import('../workers.js')]);
       const config = context.config();
-      const logs = createLog(config.logLevel, stdout, link ? { worker: link.id, pid } : null);
+      const logs = createLog(config.logLevel, stdout, link ? { worker: link.id, pid } : {});
       const { log } = logs;
       context.atExit(logs.flush);
       if (link) {

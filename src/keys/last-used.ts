@@ -6,10 +6,15 @@ import type { Knex } from 'knex';
  * The map holds at most one entry a key that exists, since only callers that were found get here.
  */
 export class LastUsed {
-  #times = new Map<number, Date>();
+  /** In milliseconds since 1970. */
+  #times = new Map<number, number>();
 
-  /** Notes that a key was used at this time. The latest counts, also when the clock is set back. */
-  touch(keyId: number, at: Date): void {
+  /**
+   * Notes that a key was used. The latest time counts, also when the clock is set back.
+   *
+   * @param at - in milliseconds since 1970
+   */
+  touch(keyId: number, at: number): void {
     const known = this.#times.get(keyId);
     if (known === undefined || known < at) this.#times.set(keyId, at);
   }
@@ -34,7 +39,7 @@ export class LastUsed {
             order by id for no key update of api_keys
          )
          update api_keys set last_used_at = greatest(last_used_at, locked.at) from locked where api_keys.id = locked.id`,
-        [[...batch.keys()], [...batch.values()]],
+        [[...batch.keys()], Array.from(batch.values(), (at) => new Date(at))],
       );
       return batch.size;
     } catch (error) {

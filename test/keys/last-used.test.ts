@@ -6,9 +6,9 @@ import { LastUsed } from '../../src/keys/last-used.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { startService } from '../support/service.js';
 
-const EARLY = new Date('2026-11-20T10:00:00.123Z');
-const MIDDLE = new Date('2026-11-20T11:00:00.456Z');
-const LATE = new Date('2026-11-20T12:00:00.789Z');
+const EARLY = Date.parse('2026-11-20T10:00:00.123Z');
+const MIDDLE = Date.parse('2026-11-20T11:00:00.456Z');
+const LATE = Date.parse('2026-11-20T12:00:00.789Z');
 
 describe('the times at which keys were last used', () => {
   let database: OpenTestDatabase;
@@ -96,7 +96,7 @@ describe('the times at which keys were last used', () => {
       const counts = await Promise.all(
         [ids, ids.toReversed(), ids, ids.toReversed()].map((order, process) => {
           const times = new LastUsed();
-          for (const id of order) times.touch(id, new Date(LATE.getTime() + round * 10 + process));
+          for (const id of order) times.touch(id, LATE + round * 10 + process);
           return times.flush(database.db);
         }),
       );
@@ -138,7 +138,7 @@ describe('the times at which keys were last used', () => {
   });
 
   it('are noted by requests whose key is valid, and by no write', async () => {
-    const service = await startService({ now: () => BigInt(LATE.getTime()) * 1000n });
+    const service = await startService({ now: () => BigInt(LATE) * 1000n });
     try {
       await service.get('/api/v1/me');
       await service.get('/api/v1/nope');

@@ -175,7 +175,7 @@ async function serveApp(
   options: TestServiceOptions,
 ): Promise<Server> {
   const health = new Health(log, ['database']);
-  const app = await createApp({
+  const listener = await createApp({
     contract: await readFile(new URL('../../openapi.yaml', import.meta.url), 'utf8'),
     db,
     read: readFrom(db),
@@ -189,7 +189,7 @@ async function serveApp(
     now: options.now ?? systemClock,
     isStopping: options.isStopping ?? (() => false),
   });
-  return createHttpServer(app.callback(), { ...DEFAULT_SERVER_LIMITS, ...options.serverLimits }, ({ requestId }) => {
+  return createHttpServer(listener, { ...DEFAULT_SERVER_LIMITS, ...options.serverLimits }, ({ requestId }) => {
     log.info({ request_id: requestId }, 'request rejected');
   });
 }
