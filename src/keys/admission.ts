@@ -6,6 +6,7 @@ import type { CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
 import { EPOCH_KEY, readEpoch } from './epoch.js';
 import type { Lookups } from './lookups.js';
+import { Underway } from './underway.js';
 
 /** A request whose key is valid: who it is from, and whether the plan still allows it. */
 export interface Admission {
@@ -58,8 +59,8 @@ interface Read {
  * A record that a request has read itself needs no such proof: the database was asked after the request had come.
  */
 export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissionParts): Admit {
-  /** Records that are being read, by the hash of their key. */
-  const underway = new Map<string, Promise<unknown>>();
+  /** Records that are being read. */
+  const underway = new Underway();
 
   async function readAndKeep(key: string, hash: string, isSuspect: boolean, until: number): Promise<Read | undefined> {
     // The epoch comes before the database: one that is read later could be newer than the record. One that was read long
@@ -75,10 +76,7 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
   function read(key: string, hash: string, isSuspect: boolean, until: number): Promise<Read | undefined> {
     const reading = readAndKeep(key, hash, isSuspect, until);
     // A suspect one may have to wait for its turn: it must not hold up those that need not.
-    if (redis.isUp && !isSuspect && !underway.has(hash)) {
-      const settled = reading.catch(ignore).finally(() => underway.delete(hash));
-      underway.set(hash, settled);
-    }
+    if (redis.isUp && !isSuspect && underway.get(hash) === undefined) underway.add(hash, reading);
     return reading;
   }
 
@@ -115,8 +113,4 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     if (holds === false) cache.end(epoch);
     return { caller, decision };
   };
-}
-
-function ignore(): void {
-  // Whoever waited for it reads the record anew.
 }
