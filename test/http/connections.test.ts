@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
 
 /** What a client got on one connection, until the server closed it. */
@@ -85,6 +87,60 @@ describe('connections', () => {
 
   it('closes a connection on which nothing ever arrives', async () => {
     assertProblem(await converse(''), 408, 'request_timeout');
+  });
+
+  it('writes the line of a request whose connection ends before its turn, however many they are', async () => {
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => warnings.push(warning);
+    process.on('warning', warn);
+    try {
+      const ids = Array.from({ length: 20 }, (_, i) => `in-line-${i}`);
+      // The first one names no host, and its answer is the last on the connection.
+      const { statuses } = await converse(
+        ['GET /livez HTTP/1.1\r\n\r\n', ...ids.map((id) => head([`X-Request-Id: ${id}`]))].join(''),
+      );
+      assert.deepEqual(statuses, [400]);
+      await eventually('all are written', () =>
+        ids.every((id) => service.logged.some((line) => line.includes(`"request_id":"${id}"`))),
+      );
+      const line = service.logged.find((text) => text.includes('"request_id":"in-line-7"')) ?? '';
+      const { aborted, status } = JSON.parse(line) as { aborted?: boolean; status?: number };
+      assert.deepEqual([aborted, status], [true, undefined]);
+      assert.deepEqual(warnings, []);
+    } finally {
+      process.off('warning', warn);
+    }
+  });
+
+  it('writes one line of each of several requests that are sent at once', async () => {
+    const ids = ['at-once-1', 'at-once-2', 'at-once-3'];
+    const { statuses } = await converse(
+      ids.map((id, i) => head([`X-Request-Id: ${id}`, ...(i === 2 ? ['Connection: close'] : [])])).join(''),
+    );
+    assert.deepEqual(statuses, [200, 200, 200]);
+    await eventually('the last line is written', () => service.logged.some((line) => line.includes('at-once-3')));
+    const lines = service.logged.filter((line) => line.includes('at-once-')).map((line) => JSON.parse(line) as object);
+    assert.deepEqual(
+      lines.map((line) => 'aborted' in line),
+      [false, false, false],
+    );
+  });
+
+  it('writes one line of a request that its client leaves, after another one on its connection', async () => {
+    const lines = () => service.logged.filter((line) => line.includes('"request_id":"left"'));
+    const lock = await service.db.transaction();
+    try {
+      await lock.raw('lock table catalog_counts in access exclusive mode');
+      const socket = open();
+      socket.write(`GET /livez HTTP/1.1\r\nHost: x\r\n\r\n${head(['X-Request-Id: left'])}`);
+      await once(socket, 'data');
+      socket.destroy();
+      await eventually('its line is written', () => lines().length > 0);
+    } finally {
+      await lock.rollback();
+    }
+    assert.equal((await service.get('/api/v1/stats')).status, 200);
+    assert.equal(lines().length, 1);
   });
 
   it('ignores a little content and keeps the connection', async () => {

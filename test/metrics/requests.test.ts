@@ -185,7 +185,8 @@ describe('metrics of requests', () => {
     server = await startMeasuredServer({ DATABASE_URL: postgres.url, DATABASE_POOL_SIZE: '2' });
     await holdCounts();
     const patient = ask('/api/v1/stats');
-    const leaving = get(`${server.url}/api/v1/stats`, { headers: { 'x-api-key': key } }).on('error', () => undefined);
+    const headers = { 'x-api-key': key, 'x-request-id': 'leaving' };
+    const leaving = get(`${server.url}/api/v1/stats`, { headers }).on('error', () => undefined);
     await eventually('both wait in the database', async () => (await waiting()) === 2);
     const queued = ask('/api/v1/me');
     const during = await eventually('the third waits for a connection', async () => {
@@ -205,6 +206,11 @@ describe('metrics of requests', () => {
     assert.ok(pending === 1 || pending === 2, String(pending));
     leaving.destroy();
     await eventually('its end is seen', async () => (await server.scrape()).text.includes('status="none"} 1'));
+    const line = await eventually('its line is written', () =>
+      server.output.stdout.split('\n').find((text) => text.includes('"request_id":"leaving"')),
+    );
+    const { operation, status, aborted } = JSON.parse(line) as Record<string, unknown>;
+    assert.deepEqual({ operation, status, aborted }, { operation: 'getStats', status: undefined, aborted: true });
     await release();
     // 503 where this machine was so slow that a bound passed.
     const [[stats = 0], [me = 0]] = await Promise.all([patient, queued]);
