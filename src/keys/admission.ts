@@ -75,19 +75,24 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
 
   function read(key: string, hash: string, isSuspect: boolean, until: number): Promise<Read | undefined> {
     const reading = readAndKeep(key, hash, isSuspect, until);
-    // A suspect one may have to wait for its turn: it must not hold up those that need not.
-    if (redis.isUp && !isSuspect && underway.get(hash) === undefined) underway.add(hash, reading);
+    // Only for what will be kept. A suspect one may have to wait for its turn: it must not hold up those that need not.
+    if (redis.isUp && cache.isOpen && !isSuspect && underway.get(hash) === undefined) underway.add(hash, reading);
     return reading;
   }
 
   return async (key, isSuspect) => {
     const hash = hashApiKeyToText(key);
-    const until = performance.now() + REDIS_BUDGET_MS;
+    let until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       // After each new epoch all keys in use are read again: once or twice each, however many requests carry them. Where
       // nothing is under way, nothing is awaited: what follows must come before the next request looks.
       const reading = underway.get(hash);
-      if (reading !== undefined) await reading;
+      if (reading !== undefined) {
+        const since = performance.now();
+        await reading;
+        // That was the time of the database and of another request: this one still has its own.
+        until += performance.now() - since;
+      }
       const cached = cache.get(hash);
       if (cached === undefined) {
         cache.lookupCounts.miss += 1;
@@ -106,11 +111,10 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     if (found === undefined) return undefined;
     const { caller, epoch } = found;
     // What took so long so far does not excuse this request from the plan of all servers: the charge takes its own time.
-    if (epoch === undefined) return { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
-    const condition = { key: EPOCH_KEY, value: epoch };
+    const condition = epoch === undefined ? undefined : { key: EPOCH_KEY, value: epoch };
     const { decision, holds } = await limiter.consumeAndCheck(condition, caller.developerId, caller.plan);
     // It was read after the request had come, and is served whatever the epoch; but records of one that has ended must go.
-    if (holds === false) cache.end(epoch);
+    if (epoch !== undefined && holds === false) cache.end(epoch);
     return { caller, decision };
   };
 }

@@ -1,4 +1,4 @@
-/** The first character of a digest chooses where its reading is kept: one of 64. */
+/** One for each first character that a digest may have: the code of an ASCII character. Base64 uses 64 of them. */
 const PLACES = 128;
 
 interface Reading {
@@ -7,7 +7,7 @@ interface Reading {
 }
 
 /**
- * What is being read of the database now, by the digest of its key.
+ * What is being read of the database now, by the digest of its key in Base64.
  *
  * No Map: V8 has each table that a Map has outgrown point to the next one. Where entries come and go with each request, a
  * single table that has reached the old generation keeps all later ones alive, and with them what every request has made,
@@ -35,6 +35,8 @@ export class Underway {
   }
 
   #placeOf(digest: string): Reading[] {
-    return this.#places[digest.charCodeAt(0) % PLACES] ?? [];
+    const place = this.#places[digest.charCodeAt(0) % PLACES];
+    if (place === undefined) throw new RangeError('a digest is not empty');
+    return place;
   }
 }

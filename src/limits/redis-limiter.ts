@@ -35,17 +35,17 @@ export class RedisLimiter implements Limiter {
   }
 
   async consume(developerId: number, plan: Plan): Promise<LimitDecision> {
-    const decision = await this.#counters.charge(accountOf(developerId, plan), this.#decide(plan));
-    return decision ?? this.#whileLost.consume(developerId, plan);
+    return (await this.consumeAndCheck(undefined, developerId, plan)).decision;
   }
 
   /**
    * Charges one request like {@link consume}, and tells in the same step whether a condition held.
    *
+   * @param condition - undefined for none, which holds
    * @returns `holds` is undefined where Redis could not tell
    */
   async consumeAndCheck(
-    condition: Condition,
+    condition: Condition | undefined,
     developerId: number,
     plan: Plan,
   ): Promise<{ readonly decision: LimitDecision; readonly holds: boolean | undefined }> {

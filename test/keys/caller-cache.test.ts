@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { admitFromCache } from '../../src/keys/admission.js';
 import { CallerCache } from '../../src/keys/caller-cache.js';
@@ -11,6 +12,7 @@ import { DatabaseLookups, type Lookups } from '../../src/keys/lookups.js';
 import { RedisLimiter } from '../../src/limits/redis-limiter.js';
 import { RedisLink } from '../../src/platform/redis.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 
 const CALLER: Caller = {
@@ -40,10 +42,11 @@ describe('the cache of callers', () => {
     assert.equal(cache.get('b'), undefined);
   });
 
-  it('keeps a copy, whose texts hold nothing else in memory', () => {
+  it('keeps a copy, through and through', () => {
     keep('a', 'first');
     assert.deepEqual(cache.get('a')?.caller, CALLER);
     assert.notEqual(cache.get('a')?.caller, CALLER);
+    assert.notEqual(cache.get('a')?.caller.plan, CALLER.plan);
   });
 
   it('drops what was read under another epoch', () => {
@@ -211,6 +214,26 @@ describe('admission while things change', () => {
     } finally {
       gets.mock.restore();
     }
+  });
+
+  it('shares a reading that takes longer than a request may wait for Redis', async () => {
+    const cache = new CallerCache();
+    cache.open();
+    const isAdmitted = open(cache);
+    await renewEpoch(link);
+    const { key } = await createKey(database.db, { developerId, planId: 'free' });
+    afterRead = () => delay(500);
+    assert.deepEqual(await Promise.all(Array.from({ length: 5 }, () => isAdmitted(key))), Array(5).fill(true));
+    assert.equal(reads, 1);
+    assert.deepEqual(cache.lookupCounts, { hit: 4, miss: 1, stale: 0 });
+  });
+
+  it('waits for no reading of which nothing will be kept', async () => {
+    const isAdmitted = open(new CallerCache());
+    const { key } = await createKey(database.db, { developerId, planId: 'free' });
+    // Each ends when all have begun.
+    afterRead = () => eventually('all read at once', () => reads === 3);
+    assert.deepEqual(await Promise.all([1, 2, 3].map(() => isAdmitted(key))), [true, true, true]);
   });
 
   it('goes on where the reading of another request failed', async () => {
