@@ -81,7 +81,7 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
     return new Promise((resolve, reject) => {
       this.#connect((connection) => {
         const done = (failure: Error | null, result: Answer<Row>): void => {
-          if (failure !== null && isOutdated(failure)) connection.release(true);
+          if (isOutdated(failure)) connection.release(true);
           else this.release(connection);
           if (failure instanceof Error) reject(failure);
           else resolve(result);

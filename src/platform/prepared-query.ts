@@ -2,8 +2,8 @@ import type { Duplex } from 'node:stream';
 import type pg from 'pg';
 import { getTypeParser } from './column-types.js';
 
-/** The SQLSTATE of "cached plan must not change result type" (PostgreSQL, appendix A). */
-const FEATURE_NOT_SUPPORTED = '0A000';
+/** Where PostgreSQL finds that the columns of a prepared statement are others now. Messages are translated, this is not. */
+const REVALIDATION = 'RevalidateCachedQuery';
 
 /** What a statement can be given. */
 export type StatementValue = string | number | Buffer | null;
@@ -139,6 +139,6 @@ export class PreparedQuery<Row extends pg.QueryResultRow> implements pg.Submitta
  * Whether a connection refuses a statement that it has prepared because its columns are others now, as after a migration. It
  * will as long as it is open.
  */
-export function isOutdated(failure: Error): boolean {
-  return 'code' in failure && failure.code === FEATURE_NOT_SUPPORTED && failure.message.startsWith('cached plan');
+export function isOutdated(failure: unknown): boolean {
+  return failure instanceof Error && 'routine' in failure && failure.routine === REVALIDATION;
 }

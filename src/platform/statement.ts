@@ -1,7 +1,7 @@
 import knex, { type Knex } from 'knex';
 import type pg from 'pg';
 import { poolOf } from './database.js';
-import { PreparedQuery, type KnownColumns, type StatementValue } from './prepared-query.js';
+import { isOutdated, PreparedQuery, type KnownColumns, type StatementValue } from './prepared-query.js';
 
 /** Builds queries and compiles them; connected to nothing. */
 const BUILDER = knex({ client: 'pg' });
@@ -43,8 +43,15 @@ export class Statement<Row extends pg.QueryResultRow, Values extends readonly St
     const bindings = order.map((index) => values[index] ?? null);
     // Whoever listens to Knex's queries hears of these as well.
     db.emit('query', { sql: text, bindings });
-    const { rows } = await poolOf(db).query(new PreparedQuery<Row>(this.#name, text, bindings, this.#known));
-    return rows;
+    const pool = poolOf(db);
+    for (let connections = 1; ; connections += 1) {
+      try {
+        return (await pool.query(new PreparedQuery<Row>(this.#name, text, bindings, this.#known))).rows;
+      } catch (error) {
+        // Nothing was run, and the connection is closed; all others may have prepared it for the columns of before.
+        if (!isOutdated(error) || connections > pool.state.max) throw error;
+      }
+    }
   }
 
   /** Runs it for its first row. @throws the database's error */

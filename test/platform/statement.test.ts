@@ -137,14 +137,19 @@ describe('a statement', () => {
     assert.deepEqual(await SUM.rows(database.db, 1, 2), [{ sum: 1 }]);
   });
 
-  it('works again after one failure where the columns have become others', async () => {
+  it('goes on where its columns have become others, on however many connections', async () => {
     const { db } = database;
     const all = new Statement('test-outdated', (builder) => builder.select('a').from('outdated'));
     await db.raw('create table outdated as select 1 as a');
-    assert.deepEqual(await all.rows(db), [{ a: 1 }]);
+    const { max } = poolOf(db).state;
+    const askAll = () => Promise.all(Array.from({ length: max }, () => all.rows(db)));
+    assert.deepEqual(await askAll(), Array(max).fill([{ a: 1 }]));
+    const prepared = poolOf(db).state.idle;
+    assert.ok(prepared > 1, String(prepared));
+    // Found out by what is not translated.
     await db.raw("alter table outdated alter column a type text using 'one'");
-    await assert.rejects(all.rows(db), { code: '0A000' });
     assert.deepEqual(await all.rows(db), [{ a: 'one' }]);
+    assert.deepEqual(await askAll(), Array(max).fill([{ a: 'one' }]));
   });
 
   it('fails once where its connection is lost', async () => {
