@@ -74,8 +74,12 @@ export function sendInTime<Row extends pg.QueryResultRow>(
   setQueryTimeout(connection, 0);
   let isOver = false;
   const timer = setTimeout(() => {
-    isOver = true;
-    onTimeUp(new Error('Query read timeout'));
+    // After a hold-up timers come first: an answer that has arrived meanwhile counts, as in inTime().
+    setImmediate(() => {
+      if (isOver) return;
+      isOver = true;
+      onTimeUp(new Error('Query read timeout'));
+    });
   }, timeoutMs);
   send<Row>(connection, query, (failure, answer) => {
     clearTimeout(timer);

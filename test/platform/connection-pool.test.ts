@@ -45,6 +45,21 @@ describe('a pool of connections', () => {
     );
   });
 
+  it('takes an answer that had come while this process was held up', async () => {
+    const db = open();
+    const pool = poolOf(db);
+    try {
+      await pool.query({ text: 'select 1' });
+      const answer = pool.query({ text: 'select pg_sleep(0.05), 2 as two' });
+      await new Promise((sent) => setImmediate(sent));
+      const busyUntil = performance.now() + 2 * BOUND_MS;
+      while (performance.now() < busyUntil);
+      assert.equal((await answer).rows[0]?.two, 2);
+    } finally {
+      await db.destroy();
+    }
+  });
+
   it('bounds the queries of Knex too, on a connection that statements have used', async () => {
     const db = open();
     try {
