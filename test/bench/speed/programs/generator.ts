@@ -24,6 +24,8 @@ let distrustedUntil = 0;
 const idle: Connection[] = [];
 /** When each request was due that no connection was free for. */
 const waiting: number[] = [];
+/** Not always the same ones first: an address may fail only so often a minute. */
+const first = Math.floor(Math.random() * requests.length);
 let sent = 0;
 let answered = 0;
 let refused = 0;
@@ -52,7 +54,7 @@ class Connection {
 
   send(dueAt: number): void {
     this.#dueAt = dueAt;
-    this.#socket.write(requests[sent++ % requests.length] ?? '');
+    this.#socket.write(requests[(first + sent++) % requests.length] ?? '');
   }
 
   #next(): void {
