@@ -68,9 +68,9 @@ export async function createApp(parts: AppParts): Promise<Listener> {
   });
   const app = new Koa();
 
-  // A connection that broke off during the answer. Koa would write it to the console.
+  // A connection that broke off during the answer, or an answer that could not be sent. Koa would write it to the console.
   app.on('error', (error: unknown, ctx: RequestContext) => {
-    log.warn({ request_id: ctx.state.requestId, err: error }, 'connection failed');
+    log.warn({ request_id: ctx.state.requestId, err: error }, 'answer failed');
   });
 
   // Every request gets an id, a line in the log, a count, and an answer that is in the contract.
@@ -138,17 +138,18 @@ export async function createApp(parts: AppParts): Promise<Listener> {
   });
 
   // What Koa goes on to do for a request is done for those of the API by now: the answer is sent, and its end recorded. To
-  // have Koa look for both again is a fifteenth of a short request.
+  // have Koa look for both again is a fifteenth of a short request. Other spellings of such a target may go Koa's whole way,
+  // to the same end.
   const handleOthers = app.callback();
   return (req, res) => {
     if (!API_ROOT.test(req.url ?? '')) return handleOthers(req, res);
     const ctx = app.createContext(req, res) as RequestContext;
-    return respond(ctx, nothingMore).catch((error: unknown) => {
+    return respond(ctx, noOthers).catch((error: unknown) => {
       ctx.onerror(error as Error);
     });
   };
 }
 
-function nothingMore(): Promise<void> {
-  return Promise.resolve();
+function noOthers(): Promise<never> {
+  return Promise.reject(new Error('a request of the API was taken for another one'));
 }

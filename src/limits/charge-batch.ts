@@ -58,7 +58,13 @@ export class ChargeBatch {
 
   /** Whether requests of these terms may join. */
   isUnder(terms: Terms | undefined): boolean {
-    return this.terms?.condition.value === terms?.condition.value && this.terms?.isBinding === terms?.isBinding;
+    if (this.terms === undefined || terms === undefined) return this.terms === terms;
+    const { condition, isBinding } = this.terms;
+    return (
+      isBinding === terms.isBinding &&
+      condition.value === terms.condition.value &&
+      condition.key === terms.condition.key
+    );
   }
 
   /** How many accounts it has. */

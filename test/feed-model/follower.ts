@@ -54,7 +54,9 @@ export function startFollower(address: FeedAddress, mirror: Mirror, since: numbe
     async finish() {
       try {
         stop.abort();
-        await follow({ ...options, since: await following, once: true, signal: AbortSignal.timeout(FINISH_MS) });
+        const timeUp = AbortSignal.timeout(FINISH_MS);
+        await follow({ ...options, since: await following, once: true, signal: timeUp });
+        if (timeUp.aborted) mirror.report('failed', ` not done within ${FINISH_MS / 1000} s`);
       } catch (error) {
         mirror.report('failed', ` ${String(error)}`);
       }
@@ -98,12 +100,15 @@ export async function startProgramFollower(
       program.child.kill('SIGTERM');
       const stopped = await program.ended;
       const last = start('--once');
-      const timer = setTimeout(() => last.child.kill('SIGTERM'), FINISH_MS);
+      const timer = setTimeout(() => last.child.kill('SIGKILL'), FINISH_MS);
       const finished = await last.ended;
       clearTimeout(timer);
-      for (const { code, stdout, stderr } of [stopped, finished]) {
+      for (const outcome of [stopped, finished]) {
+        const { code, stdout, stderr } = outcome;
         apply(stdout);
-        if (code !== 0) mirror.report('failed', `exit code ${String(code)}: ${stderr}`);
+        // One that was started just now does not listen to signals yet.
+        const isUnheard = outcome === stopped && code === null && stdout === '' && stderr === '';
+        if (code !== 0 && !isUnheard) mirror.report('failed', `exit code ${String(code)}: ${stderr}`);
       }
     },
   };

@@ -56,6 +56,7 @@ const LONGEST_RUN_MS = 50_000;
 export async function runModel(catalogue: ModelCatalogue, options: ModelOptions): Promise<ModelRun> {
   const { db, databaseUrl } = catalogue;
   const begin = Math.floor(Date.now() / 1000) - 10;
+  const deadline = Date.now() + LONGEST_RUN_MS;
   await db('titles').insert(SHARED_IDS.map((id) => ({ svc_id: id, media_type: 'movie', title: 'At first' })));
 
   const follower = (name: string, since: number, pace: Parameters<typeof startFollower>[3]): ModelFollower =>
@@ -74,7 +75,7 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
   const plans = planWriters(options.seed, options.size);
   const total = plans.reduce((sum, { length }) => sum + length, 0);
   const part = (fraction: number): Promise<unknown> =>
-    eventually(`${fraction} of all transactions are over`, () => done() >= fraction * total, LONGEST_RUN_MS);
+    eventually(`${fraction} of all transactions are over`, () => done() >= fraction * total, deadline - Date.now());
 
   // One after the other: a server that is started while PostgreSQL restarts gives up, as it should.
   const disturb = async (): Promise<void> => {
