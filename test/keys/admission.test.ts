@@ -10,17 +10,32 @@ import { startService, type TestService } from '../support/service.js';
 
 const EPOCH = '{catalog}:epoch';
 
-/** What tests ask a service. */
-function questionsTo(service: () => TestService) {
+/** A service on a Redis of its own, for the tests of a suite, and what they ask it. */
+function suite() {
+  const parts = {} as { redis: TestRedis; direct: Redis; service: TestService };
+
+  before(async () => {
+    parts.redis = await startRedis();
+    parts.direct = new Redis(parts.redis.url);
+    parts.direct.on('error', () => undefined);
+    parts.service = await startService({ redisUrl: parts.redis.url });
+  });
+
+  after(async () => {
+    await parts.service.stop();
+    parts.direct.disconnect();
+    await parts.redis.stop();
+  });
+
   async function status(key: string): Promise<number> {
-    return (await service().get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
+    return (await parts.service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
   }
 
   /** How many queries some requests cost. */
   async function queriesFor(act: () => Promise<unknown>): Promise<number> {
-    const before = service().queries.length;
+    const before = parts.service.queries.length;
     await act();
-    return service().queries.length - before;
+    return parts.service.queries.length - before;
   }
 
   /** Uses a key until it is served without a query. */
@@ -28,28 +43,15 @@ function questionsTo(service: () => TestService) {
     await eventually('the key is cached', async () => (await queriesFor(() => status(key))) === 0);
   }
 
-  return { status, queriesFor, cached };
+  return { parts, status, queriesFor, cached };
 }
 
 describe('admission from a cache', () => {
+  const { parts, status, queriesFor, cached } = suite();
   let redis: TestRedis;
   let direct: Redis;
   let service: TestService;
-
-  before(async () => {
-    redis = await startRedis();
-    direct = new Redis(redis.url);
-    direct.on('error', () => undefined);
-    service = await startService({ redisUrl: redis.url });
-  });
-
-  after(async () => {
-    await service.stop();
-    direct.disconnect();
-    await redis.stop();
-  });
-
-  const { status, queriesFor, cached } = questionsTo(() => service);
+  before(() => ({ redis, direct, service } = parts));
 
   it('answers /me without a query in the steady state', async () => {
     await cached(service.key);
@@ -251,23 +253,10 @@ describe('admission from a cache', () => {
 });
 
 describe('admission from a cache, where many keys fail', () => {
-  let redis: TestRedis;
+  const { parts, status, queriesFor, cached } = suite();
   let direct: Redis;
   let service: TestService;
-
-  before(async () => {
-    redis = await startRedis();
-    direct = new Redis(redis.url);
-    service = await startService({ redisUrl: redis.url });
-  });
-
-  after(async () => {
-    await service.stop();
-    direct.disconnect();
-    await redis.stop();
-  });
-
-  const { status, queriesFor, cached } = questionsTo(() => service);
+  before(() => ({ direct, service } = parts));
 
   it('costs a known key no query where other keys fail, and an unknown one nothing but the query', async () => {
     await cached(service.key);
