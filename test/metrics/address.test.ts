@@ -21,13 +21,14 @@ describe('the address of metrics', () => {
   /** Takes a port, as another program would, while something is done. */
   async function whileTaken<T>(port: number, act: (port: number) => Promise<T>): Promise<T> {
     const other = createServer((_request, response) => response.end('other'));
-    const listening = once(other, 'listening');
-    // One that somebody else has taken is taken all the same.
-    other.listen(port, '127.0.0.1').on('error', (error: NodeJS.ErrnoException) => {
-      assert.equal(error.code, 'EADDRINUSE');
-      other.emit('listening');
+    await new Promise<void>((resolve, reject) => {
+      other.on('error', (error: NodeJS.ErrnoException) => {
+        // One that somebody else has taken is taken all the same.
+        if (error.code === 'EADDRINUSE') resolve();
+        else reject(error);
+      });
+      other.listen(port, '127.0.0.1', resolve);
     });
-    await listening;
     try {
       return await act(port === 0 ? (other.address() as AddressInfo).port : port);
     } finally {

@@ -30,13 +30,15 @@ describe('a server with workers', () => {
   it('says once, and as one process does, why it cannot start', async () => {
     const server = await startServer(environment);
     const { port } = new URL(server.url);
-    const taken = await runProgram(['serve'], { ...environment, PORT: port });
+    // Metrics may find their address taken as well, which is another matter.
+    const again = { ...environment, PORT: port, METRICS_ADDRESS: 'off' };
+    const taken = await runProgram(['serve'], again);
     assert.deepEqual(taken, {
       code: 1,
       stdout: '',
       stderr: `catalog: Cannot listen on HOST 127.0.0.1, PORT ${port}: the port is in use. Stop what uses it, or set PORT to another one.\n`,
     });
-    assert.deepEqual(await runProgram(['serve'], { ...environment, PORT: port, WORKERS: '1' }), taken);
+    assert.deepEqual(await runProgram(['serve'], { ...again, WORKERS: '1' }), taken);
     assert.equal((await server.stop()).code, 0);
   });
 
