@@ -2,6 +2,7 @@ import { createServer, STATUS_CODES, type IncomingMessage, type Server, type Ser
 import type { Duplex } from 'node:stream';
 import { OperatorError, Problem } from '../errors.js';
 import { problemDocument, PROBLEM_MEDIA_TYPE } from './problem-response.js';
+import { holdBack } from './pipelining.js';
 import { chooseRequestId } from './request-id.js';
 
 /** Bounds on what one connection may cost. */
@@ -55,7 +56,10 @@ export function createHttpServer(
       // The application asks for it, and answers in the form of all other errors.
       requireHostHeader: false,
     },
-    listener,
+    (request, response) => {
+      listener(request, response);
+      holdBack(request, response);
+    },
   );
   server.setTimeout(limits.stalledTimeoutMs);
   // Content is never wanted, so no client is told to go on and send it.
@@ -133,11 +137,17 @@ function explain(error: NodeJS.ErrnoException, setting?: string): string {
 /** Answers what never became a request, in the form of all other errors, and closes the connection. */
 function rejectConnection(
   error: NodeJS.ErrnoException,
-  socket: Duplex & { _httpMessage?: { headersSent: boolean } },
+  socket: Duplex & { _httpMessage?: ServerResponse | null },
 ): Rejection | undefined {
+  const current = socket._httpMessage;
   // Node's own guard: once a response is under way on this connection, a second one would only garble it.
-  if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent === true) {
+  if (error.code === 'ECONNRESET' || !socket.writable || current?.headersSent === true) {
     socket.destroy();
+    return undefined;
+  }
+  // It came behind a request that is being answered, whose answer this one would be taken for.
+  if (current) {
+    current.once('close', () => socket.end(() => socket.destroy()));
     return undefined;
   }
   const problem = connectionProblem(error.code);

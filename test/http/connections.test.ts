@@ -89,6 +89,13 @@ describe('connections', () => {
     assertProblem(await converse(''), 408, 'request_timeout');
   });
 
+  it('answers what came before malformed HTTP, and it not in its place', async () => {
+    assert.deepEqual((await converse(`${head()}BOGUS\r\n\r\n`)).statuses, [200]);
+    assert.deepEqual((await converse(`${head(['Content-Length: 2'])}{}BOGUS\r\n\r\n`)).statuses, [200]);
+    const { statuses } = await converse(`${head().repeat(3)}BOGUS\r\n\r\n`);
+    assert.ok(statuses.length > 0 && statuses.every((status) => status === 200), statuses.join());
+  });
+
   it('writes the line of a request whose connection ends before its turn, however many they are', async () => {
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
