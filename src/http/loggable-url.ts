@@ -15,11 +15,11 @@ const TOO_DEEP = '(encoded too often)';
 const PLAIN_NUMBER = /^[0-9.]+$/;
 
 /** In a path that has none of these nothing is to be decoded, and no key to be found. */
-const SUSPECT = /%|svc_/;
+const SUSPECT = /%|svc_/i;
 
 /**
  * A request's target as it may be logged: the path and the parameters that cannot hold a secret. `api_key` is left out
- * in any spelling, and whatever looks like a key elsewhere is cut to its prefix.
+ * in any spelling, and whatever looks like a key elsewhere is cut to its prefix, with all that follows.
  */
 export function loggableUrl(path: string, search: URLSearchParams): string {
   if (!SUSPECT.test(path)) {

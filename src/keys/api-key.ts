@@ -10,10 +10,10 @@ const CHECKSUM_LENGTH = 6;
 const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 
 /**
- * The same format anywhere in a text, checksum or not: for keeping keys out of what is written down. All that hangs
- * together goes, so that a key cannot hide behind the beginning of another one.
+ * The beginning of a key anywhere in a text, in whatever letters, and all that follows: it may be the rest of a key that
+ * something was put into, or a second one.
  */
-const KEY_ANYWHERE = /(svc_[0-9A-Za-z]{8})_\w+/g;
+const KEY_AND_REST = /(svc_[0-9a-z]{8})_.*/is;
 
 /** A key as it is made: the only moment at which it exists in full on our side. */
 export interface NewApiKey {
@@ -51,9 +51,9 @@ export function hashApiKeyToText(key: string): string {
   return hash('sha256', key, 'base64');
 }
 
-/** Replaces whatever in a text looks like a key by its public prefix. */
+/** Cuts a text where the secret part of what looks like a key begins. For keeping keys out of what is written down. */
 export function redactApiKeys(text: string): string {
-  return text.replace(KEY_ANYWHERE, '$1_[redacted]');
+  return text.replace(KEY_AND_REST, '$1_[redacted]');
 }
 
 /** randomInt draws without modulo bias. */

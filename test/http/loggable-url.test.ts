@@ -33,6 +33,22 @@ describe('the URL of a request in the log', () => {
     assert.ok(logged(`/${encoded(key, 3)}`).includes(prefix));
   });
 
+  it('shows no part of a key that something was put into', () => {
+    const secret = key.slice(prefix.length + 1);
+    for (const broken of [
+      key.toUpperCase(),
+      key.replace('svc', 'SVC'),
+      `${prefix}_%c0%af${secret}`,
+      `${prefix}_-${secret}`,
+      `${prefix}_${secret.slice(0, 10)}%09${secret.slice(10)}`,
+      `${prefix}_${secret.slice(0, 10)}/${secret.slice(10)}`,
+      `${prefix}_${secret.slice(0, 10)}%0a${secret.slice(10)}`,
+    ]) {
+      const url = logged(`/api/v1/titles/${broken}`).toLowerCase();
+      assert.equal(url, `/api/v1/titles/${prefix.toLowerCase()}_[redacted]`, broken);
+    }
+  });
+
   it('is not looked for any further where it was encoded thousands of times', () => {
     assert.equal(logged(`/api/v1/%${'25'.repeat(8_000)}41`), '(encoded too often)');
     assert.equal(logged(`/api/v1/changes?since=%${'25'.repeat(8_000)}41`), '(encoded too often)');

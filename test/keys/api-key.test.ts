@@ -144,7 +144,7 @@ describe('API keys', () => {
       { numRuns: 2_000 },
     );
     const { key, prefix } = generateApiKey();
-    assert.equal(redactApiKeys(`a ${key}, b`), `a ${prefix}_[redacted], b`);
+    assert.equal(redactApiKeys(`a ${key}, b`), `a ${prefix}_[redacted]`);
     assert.equal(redactApiKeys(`${prefix} and svc_1234`), `${prefix} and svc_1234`);
   });
 });
