@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { generateApiKey } from '../../src/keys/api-key.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -177,6 +178,15 @@ describe('requests', () => {
         });
       });
     }
+
+    it('replaces an API key, also one without its first letters', async () => {
+      const { key } = generateApiKey();
+      for (const id of [key, key.slice(4), `a.${key.slice(4)}`]) {
+        const headers = { 'x-api-key': service.key, 'x-request-id': id };
+        const { headers: received } = await service.get('/api/v1/stats', { headers });
+        assert.match(String(received['x-request-id']), /^[0-9a-f-]{36}$/);
+      }
+    });
 
     for (const id of ['', 'x'.repeat(65), 'a b', 'a"b', 'a,b', 'é', '<script>', ['a', 'b']]) {
       it(`replaces ${JSON.stringify(id).slice(0, 12)}`, async () => {
