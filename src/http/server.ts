@@ -1,8 +1,8 @@
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { OperatorError, Problem } from '../errors.js';
-import { problemDocument, PROBLEM_MEDIA_TYPE } from './problem-response.js';
 import { holdBack } from './pipelining.js';
+import { problemDocument, PROBLEM_MEDIA_TYPE } from './problem-response.js';
 import { chooseRequestId } from './request-id.js';
 
 /** Bounds on what one connection may cost. */
@@ -46,6 +46,10 @@ export function createHttpServer(
   limits: ServerLimits = DEFAULT_SERVER_LIMITS,
   onRejected: (rejection: Rejection) => void = () => undefined,
 ): Server {
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    listener(request, response);
+    holdBack(request, response);
+  };
   const server = createServer(
     {
       headersTimeout: limits.headersTimeoutMs,
@@ -56,16 +60,13 @@ export function createHttpServer(
       // The application asks for it, and answers in the form of all other errors.
       requireHostHeader: false,
     },
-    (request, response) => {
-      listener(request, response);
-      holdBack(request, response);
-    },
+    handle,
   );
   server.setTimeout(limits.stalledTimeoutMs);
   // Content is never wanted, so no client is told to go on and send it.
-  server.on('checkContinue', listener);
+  server.on('checkContinue', handle);
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
-  server.on('checkExpectation', listener);
+  server.on('checkExpectation', handle);
   server.on('clientError', (error, socket) => {
     const rejection = rejectConnection(error, socket);
     if (rejection) onRejected(rejection);

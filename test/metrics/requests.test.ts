@@ -228,24 +228,30 @@ describe('metrics of requests', () => {
     assert.equal(idle.series.get('catalog_database_connections_pending_requests{pool="primary"}'), 0);
   });
 
-  it('stay few in flight, however many requests a client sends at once', async () => {
-    const COUNT = 5_000;
-    await holdCounts();
-    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    const answers = readText(socket);
-    const request = `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n`;
-    socket.write(`${`${request}\r\n`.repeat(COUNT - 1)}${request}Connection: close\r\n\r\n`);
-    const inFlight: number[] = [];
-    await eventually('many wait, and no more come', async () => {
-      inFlight.push((await server.scrape()).series.get('catalog_http_requests_in_flight') ?? NaN);
-      return Math.max(...inFlight) > 1 && inFlight.length > 10;
+  for (const [what, field, answered] of [
+    ['requests', '', 5_000],
+    // The first answer is the last: the content that it does not ask for might come all the same.
+    ['requests that offer content', 'Expect: 100-continue\r\n', 1],
+  ] as const) {
+    it(`stay few in flight, however many ${what} a client sends at once`, async () => {
+      const COUNT = 5_000;
+      await holdCounts();
+      const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+      const answers = readText(socket);
+      const request = `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${field}`;
+      socket.write(`${`${request}\r\n`.repeat(COUNT - 1)}${request}Connection: close\r\n\r\n`);
+      const inFlight: number[] = [];
+      await eventually('many wait, and no more come', async () => {
+        inFlight.push((await server.scrape()).series.get('catalog_http_requests_in_flight') ?? NaN);
+        return Math.max(...inFlight) > 1 && inFlight.length > 10;
+      });
+      await release();
+      // 503 where one has waited too long.
+      const statuses = (await answers).match(/HTTP\/1\.1 (?:200|503) /g) ?? [];
+      assert.equal(statuses.length, answered);
+      assert.ok(Math.max(...inFlight) < 1_000, inFlight.join());
     });
-    await release();
-    // 503 where one has waited too long.
-    const statuses = (await answers).match(/HTTP\/1\.1 (?:200|503) /g) ?? [];
-    assert.equal(statuses.length, COUNT);
-    assert.ok(Math.max(...inFlight) < 1_000, inFlight.join());
-  });
+  }
 
   it('count what fails: 503 by a held table, 500 by a missing one, 503 without a database', async () => {
     await holdCounts();
