@@ -9,6 +9,9 @@ const CHECKSUM_LENGTH = 6;
 
 const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 
+/** All of a key that tells it from others, anywhere in a text. */
+const KEY_BODY = /[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
+
 /**
  * The beginning of a key anywhere in a text, in whatever letters, and all that follows: it may be the rest of a key that
  * something was put into, or a second one.
@@ -49,6 +52,11 @@ export function hashApiKey(key: string): Buffer {
 /** SHA-256 of the whole key, in base64. */
 export function hashApiKeyToText(key: string): string {
   return hash('sha256', key, 'base64');
+}
+
+/** Whether something in a text may be a key, also without its first letters. */
+export function holdsApiKey(text: string): boolean {
+  return KEY_BODY.test(text);
 }
 
 /** Cuts a text where the secret part of what looks like a key begins. For keeping keys out of what is written down. */
