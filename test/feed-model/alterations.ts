@@ -31,10 +31,16 @@ export async function installClock(
     alter function public.titles_follow_clock() set search_path = model, pg_catalog, pg_temp;
     alter function public.catalog_quiet_clock() set search_path = model, pg_catalog;
   `);
+  // One move after the other: two at the same time would start from the same place, and one be lost.
+  let moved: Promise<unknown> = Promise.resolve();
   return {
     setOffset: (micros) => db.raw("select setval('model.clock_offset', ?)", [String(micros)]).then(),
-    advance: (micros) =>
-      db.raw("select setval('model.clock_offset', last_value + ?) from model.clock_offset", [String(micros)]).then(),
+    async advance(micros) {
+      moved = moved.then(() =>
+        db.raw("select setval('model.clock_offset', last_value + ?) from model.clock_offset", [String(micros)]),
+      );
+      await moved;
+    },
   };
 }
 
