@@ -8,7 +8,7 @@ interface Setting {
   readonly default: string;
 }
 
-/** Every setting there is. The README documents each. */
+/** Every setting there is. The operating guide documents each. */
 export const SETTINGS = [
   { name: 'HOST', default: '127.0.0.1', description: 'address to listen on; 0.0.0.0 for every IPv4 interface' },
   { name: 'PORT', default: '8080', description: 'port to listen on; 0 for any free one' },

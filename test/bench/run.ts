@@ -9,7 +9,7 @@ import { CASE_NAMES } from './speed/cases.js';
 import { benchSpeed } from './speed/index.js';
 import { benchWrites } from './writes.js';
 
-// Measures what the README says about size and speed, on a PostgreSQL and a Redis of its own, which go away with this
+// Measures what the performance guide says about size and speed, on a PostgreSQL and a Redis of its own, which go away with this
 // process. Arguments name the parts to run; all but growth run by default. The environment may make them smaller.
 
 const IMPORT_ROWS = numberIn('IMPORT_ROWS', 1_000_000);
@@ -62,7 +62,7 @@ const PARTS: Readonly<Record<string, Part>> = {
       return true;
     },
   },
-  // It writes into the sources: the charts of the README, and what they are drawn from.
+  // It writes into the sources: the charts of the performance guide, and what they are drawn from.
   growth: {
     isDecisive: true,
     isOptional: true,

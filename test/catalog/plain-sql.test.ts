@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
@@ -7,15 +6,14 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { readCounts, verifyCounts } from '../../src/catalog/counts.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { readGuide } from '../support/guides.js';
 
-/** The SQL that the README shows under a heading. */
-async function sqlOfReadme(heading: string): Promise<string[]> {
-  const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
-  const section = readme.split(`\n### ${heading}\n`)[1]?.split(/\n##/)[0] ?? assert.fail(`no section ${heading}`);
-  return [...section.matchAll(/```sql\n([\s\S]+?)```/g)].map(([, sql = '']) => sql);
+/** The SQL that the guide shows. */
+async function sqlOfGuide(): Promise<string[]> {
+  return [...(await readGuide('writing-in-sql')).matchAll(/```sql\n([\s\S]+?)```/g)].map(([, sql = '']) => sql);
 }
 
-/** As other programs do it: their own connection, plain SQL, and the rights that the README tells to grant. */
+/** As other programs do it: their own connection, plain SQL, and the rights that the guide grants. */
 describe('a program that writes in SQL', () => {
   let database: OpenTestDatabase;
   let writer: pg.Client;
@@ -23,7 +21,7 @@ describe('a program that writes in SQL', () => {
 
   before(async () => {
     database = await openTestDatabase();
-    const [, grants = assert.fail()] = await sqlOfReadme('Writing in SQL');
+    const [, grants = assert.fail()] = await sqlOfGuide();
     // Roles outlive their database.
     await database.db.raw('drop role if exists catalog_writer');
     await database.db.raw(grants);
@@ -62,8 +60,8 @@ describe('a program that writes in SQL', () => {
     await pipeline(Readable.from([text]), client.query(copyFrom(statement)));
   }
 
-  it('does what the README shows', async () => {
-    const [statements = assert.fail()] = await sqlOfReadme('Writing in SQL');
+  it('does what the guide shows', async () => {
+    const [statements = assert.fail()] = await sqlOfGuide();
     await writer.query("insert into people (svc_id, name) values ('max-schreck', 'Max Schreck')");
     for (const statement of statements.split(';')) await writer.query(statement);
     const expected = [

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { CONSEQUENCES } from '../../src/platform/health.js';
 import { startService, type TestService } from '../support/service.js';
 import { assertReadiness } from '../outages/server-state.js';
+import { readGuide } from '../support/guides.js';
 import { assertProblem } from '../support/problem.js';
 import { send } from '../support/request.js';
 
@@ -28,11 +28,11 @@ describe('readiness', () => {
     });
   });
 
-  it('has each of its reasons in the README', async () => {
-    const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+  it('has each of its reasons in the operating guide', async () => {
+    const guide = await readGuide('operating');
     const codes = [...Object.keys(CONSEQUENCES).map((component) => `${component}_lost`), 'shutting_down'];
     assert.deepEqual(
-      codes.filter((code) => !readme.includes(`\`${code}\``)),
+      codes.filter((code) => !guide.includes(`\`${code}\``)),
       [],
     );
   });

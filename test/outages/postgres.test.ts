@@ -26,7 +26,7 @@ const OUTAGE_MS = 1_400;
 /** Load before an outage and after it, in milliseconds. */
 const QUIET_MS = 250;
 
-/** Within this, in milliseconds, the README promises every answer. */
+/** Within this, in milliseconds, the operating guide promises every answer. */
 const BOUND_MS = 1_000;
 
 /** For a machine that is busy with other tests, in milliseconds. */

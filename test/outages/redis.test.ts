@@ -29,7 +29,7 @@ const OUTAGE_MS = 1_400;
 /** Load before an outage and after it, in milliseconds. */
 const QUIET_MS = 250;
 
-/** What a request waits for Redis at most where it does not answer, as the README says, in milliseconds. */
+/** What a request waits for Redis at most where it does not answer, as the operating guide says, in milliseconds. */
 const REDIS_BOUND_MS = 650;
 
 /** For all that is not Redis, on a machine that is busy with other tests, in milliseconds. */

@@ -9,7 +9,7 @@ interface Chart {
   readonly draw: (results: GrowthResults) => Promise<string>;
 }
 
-/** The charts of the README. */
+/** The charts of the performance guide. */
 export const CHARTS: readonly Chart[] = [
   { file: new URL('times.svg', import.meta.url), draw: drawTimes },
   { file: new URL('throughput.svg', import.meta.url), draw: drawThroughput },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { DOMParser, onErrorStopParsing, type Element } from '@xmldom/xmldom';
+import { readGuide } from '../../support/guides.js';
 import { count } from '../measure.js';
 import { CASES, type CaseName } from '../speed/cases.js';
 import { CHARTS } from './charts.js';
@@ -50,9 +51,9 @@ describe('the charts of growth', () => {
       );
     });
 
-    it(`are in the README, with words for who does not see them: ${name}`, async () => {
-      const readme = await readFile(new URL('../../../README.md', import.meta.url), 'utf8');
-      assert.match(readme, new RegExp(`!\\[[^\\]]{40,}\\]\\(test/bench/growth/${name}\\)`));
+    it(`are in the performance guide, with words for a reader who cannot see them: ${name}`, async () => {
+      const guide = await readGuide('performance');
+      assert.match(guide, new RegExp(`!\\[[^\\]]{40,}\\]\\(../../../test/bench/growth/${name}\\)`));
     });
   }
 

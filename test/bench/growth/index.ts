@@ -26,7 +26,7 @@ export interface GrowthOptions {
 
 /**
  * Measures how the service keeps up with a growing catalogue and with more processes, and draws both as charts. The figures
- * and the charts are written beside this file, where the README shows them.
+ * and the charts are written beside this file, where the performance guide shows them.
  *
  * @returns whether all goals were met
  */

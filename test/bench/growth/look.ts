@@ -1,7 +1,7 @@
 import { parse, View, type Config, type Spec, type Title } from 'vega';
 import type { CaseName } from '../speed/cases.js';
 
-/** Of the whole picture, in pixels: what a README shows without shrinking it. */
+/** Of the whole picture, in pixels: what a page shows without shrinking it. */
 export const WIDTH = 800;
 
 /** Room for a title and three lines above what is drawn, and some between them. */

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import pino from 'pino';
+import { prepareDemo } from '../../src/commands/demo.js';
+import { SETTINGS } from '../../src/config.js';
+import { ERROR_CODES } from '../../src/errors.js';
+import { CallerCache } from '../../src/keys/caller-cache.js';
+import { FailedAttempts } from '../../src/limits/failed-attempts.js';
+import { combineWorkers, createMetrics } from '../../src/metrics.js';
+import { Health } from '../../src/platform/health.js';
+import { GUIDES, readGuide, readReadme, ROOT, tableOf } from '../support/guides.js';
+import { runProgram } from '../support/program.js';
+import { startService, type TestService } from '../support/service.js';
+
+describe('the guides', () => {
+  it('list every error code with its status, and no other', async () => {
+    assert.deepEqual(
+      tableOf(await readGuide('calling-the-api'), 'Errors')
+        .map(([code, status]) => `${code ?? ''} ${status ?? ''}`)
+        .sort(),
+      Object.entries(ERROR_CODES)
+        .map(([code, { status }]) => `${code} ${status}`)
+        .sort(),
+    );
+  });
+
+  it('list every setting with its default, and no other', async () => {
+    assert.deepEqual(
+      tableOf(await readGuide('operating'), 'Settings').map(([name, fallback]) => [name, fallback]),
+      SETTINGS.map(({ name, default: fallback }) => [name, fallback]),
+    );
+  });
+
+  it('list every metric of the service, and no other', async () => {
+    const { metrics } = await createMetrics({
+      packageRoot: fileURLToPath(ROOT),
+      pools: {},
+      health: new Health(pino({ enabled: false }), []),
+      decisions: {},
+      failedAttempts: new FailedAttempts(),
+      cache: new CallerCache(),
+    });
+    const text = (await metrics.text()) + (await combineWorkers().text());
+    const names = [...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name);
+    const listed = tableOf(await readGuide('operating'), 'Metrics').flatMap(
+      ([name = '']) => name.match(/catalog_\w+/g) ?? [],
+    );
+    assert.deepEqual(listed.sort(), names.sort());
+  });
+
+  it('name only commands and options that exist', async () => {
+    const text = (await Promise.all([readReadme(), ...GUIDES.map(readGuide)])).join('\n');
+    const mentioned =
+      text.match(
+        /catalog (?:serve|migrate|import|follow|demo|usage|(?:plans|developers|keys|stats) [a-z]+)\b[^`\n|]*/g,
+      ) ?? [];
+    assert.ok(mentioned.length > 10);
+    for (const text of new Set(mentioned)) {
+      const command = /^catalog (serve|migrate|import|follow|demo|usage|\w+ \w+)/.exec(text)?.[1] ?? assert.fail(text);
+      const { code, stdout } = await runProgram([...command.split(' '), '--help'], {});
+      assert.equal(code, 0, text);
+      for (const option of text.match(/--[a-z-]+/g) ?? []) assert.ok(stdout.includes(option), `${text}: ${option}`);
+    }
+  });
+
+  describe('to mirroring', () => {
+    let service: TestService;
+    let key: string;
+
+    before(async () => {
+      service = await startService();
+      await service.db('api_keys').delete();
+      await service.db('developers').delete();
+      key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))) ?? assert.fail('no demo key');
+    });
+
+    after(() => service.stop());
+
+    it('includes a loop that follows the changes', async () => {
+      const program = /```js\n([\s\S]+?)```/.exec(await readGuide('mirroring'))?.[1] ?? assert.fail('no program');
+      const child = spawn(
+        process.execPath,
+        ['--input-type=module', '--eval', program.replace('http://127.0.0.1:8080', service.url)],
+        { env: { KEY: key }, stdio: ['ignore', 'pipe', 'inherit'] },
+      );
+      let printed = '';
+      child.stdout.setEncoding('utf8').on('data', (text: string) => {
+        printed += text;
+      });
+      assert.deepEqual(await once(child, 'close'), [0, null]);
+      const ids = printed
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(' ')[1]);
+      assert.deepEqual(ids, await service.db('titles').orderBy('updated_at').pluck('svc_id'));
+      assert.equal(ids.length, 360);
+    });
+  });
+});

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+
+/** The folder of the checkout. */
+export const ROOT = new URL('../../', import.meta.url);
+
+/** The guides, each for one kind of reader. Files of `src/site/guides`, without `.md`. */
+export const GUIDES = ['calling-the-api', 'mirroring', 'operating', 'performance', 'writing-in-sql'] as const;
+
+export type Guide = (typeof GUIDES)[number];
+
+/** @returns the Markdown of the README */
+export function readReadme(): Promise<string> {
+  return readFile(new URL('README.md', ROOT), 'utf8');
+}
+
+/** @returns the Markdown of a guide */
+export function readGuide(guide: Guide): Promise<string> {
+  return readFile(new URL(`src/site/guides/${guide}.md`, ROOT), 'utf8');
+}
+
+/** @returns what stands under a heading of the second or third level, up to the next heading */
+function sectionOf(markdown: string, heading: string): string {
+  return (
+    markdown.split(new RegExp(`^#{2,3} ${heading}\\n`, 'm'))[1]?.split(/\n##/)[0] ??
+    assert.fail(`no section ${heading}`)
+  );
+}
+
+/** @returns the cells of each row of the first table under a heading, without back-quotes */
+export function tableOf(markdown: string, heading: string): string[][] {
+  return sectionOf(markdown, heading)
+    .split('\n')
+    .filter((line) => line.startsWith('| ') || line.startsWith('|-'))
+    .slice(2)
+    .map((line) =>
+      line
+        .split(/(?<!\\)\|/)
+        .slice(1, -1)
+        .map((cell) => cell.replaceAll('`', '').replaceAll('\\|', '|').trim()),
+    );
+}
