@@ -55,7 +55,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
         })
       : undefined;
   if (databaseUrl !== undefined) await requireReachable(databaseUrl);
-  const address = embedded ?? databaseUrl ?? '';
+  const address = embedded?.address ?? databaseUrl ?? '';
   const db = openDatabase({ ...options, address });
   const close = async (): Promise<void> => {
     await db.destroy();

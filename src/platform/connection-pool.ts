@@ -21,14 +21,8 @@ const IDLE_TIMEOUT_MS = 30_000;
 /** What timestamps are written in, whatever the database's own defaults. */
 const SESSION_SETTINGS = "set timezone to 'UTC'; set datestyle to 'ISO'";
 
-/** An address that may change while the pool is open: asked for again once it is not current any more. */
-export interface MovingAddress<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
-  connection(): Promise<Address>;
-  isCurrent(address: Address): boolean;
-}
-
-/** Where PostgreSQL is: a connection URL, or an address that may change. */
-export type DatabaseAddress<Address extends Knex.PgConnectionConfig> = string | MovingAddress<Address>;
+/** Where PostgreSQL is: a connection URL, or what the driver takes in its place. */
+export type DatabaseAddress = string | Knex.PgConnectionConfig;
 
 /** What a pool is doing, in connections and in those that wait for one. */
 export interface PoolState {
@@ -42,16 +36,11 @@ export interface PoolState {
  * Connections to one database: the driver's own pool, in the form that Knex takes, and for statements that Knex has compiled
  * once.
  */
-export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
-  readonly #address: DatabaseAddress<Address>;
-  readonly #settings: Knex.PgConnectionConfig;
+export class ConnectionPool {
+  readonly #pool: pg.Pool;
   readonly #max: number;
   readonly #queryTimeoutMs: number;
   readonly #open = new Set<pg.Client>();
-  #pool: pg.Pool | undefined;
-  /** Where the pool leads to, of an address that may change. */
-  #target: Address | undefined;
-  #moving: Promise<pg.Pool> | undefined;
   #closing: Promise<void> | undefined;
 
   /**
@@ -60,11 +49,10 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
    * @param settings - of each connection; `connectionTimeoutMillis` also bounds the wait for one that is in use
    * @param max - the most connections held at once
    */
-  constructor(address: DatabaseAddress<Address>, settings: Knex.PgConnectionConfig, max: number) {
-    this.#address = address;
-    this.#settings = settings;
+  constructor(address: DatabaseAddress, settings: Knex.PgConnectionConfig, max: number) {
     this.#max = max;
     this.#queryTimeoutMs = settings.query_timeout ?? 0;
+    this.#pool = this.#openPool(address, settings);
   }
 
   /** What it is doing now. */
@@ -125,17 +113,17 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
 
   /** Connections in use, by the name that Knex knows a pool by. */
   numUsed(): number {
-    return (this.#pool?.totalCount ?? 0) - this.numFree();
+    return this.#pool.totalCount - this.numFree();
   }
 
   /** Connections that nobody uses. */
   numFree(): number {
-    return this.#pool?.idleCount ?? 0;
+    return this.#pool.idleCount;
   }
 
   /** Those who wait for a connection. */
   numPendingAcquires(): number {
-    return this.#pool?.waitingCount ?? 0;
+    return this.#pool.waitingCount;
   }
 
   /** Closes the connections, those in use when they are given back. Takes no longer than a query may. */
@@ -144,10 +132,8 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
   }
 
   async #close(): Promise<void> {
-    const pool = this.#pool;
-    if (pool === undefined) return;
     const ends = [...this.#open].map((client) => new Promise((resolve) => client.once('end', resolve)));
-    const ended = pool.end();
+    const ended = this.#pool.end();
     try {
       await (this.#queryTimeoutMs > 0 ? inTime(ended, this.#queryTimeoutMs + CLOSE_TIMEOUT_MS) : ended);
       await inTime(Promise.all(ends), CLOSE_TIMEOUT_MS);
@@ -157,53 +143,27 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
     }
   }
 
-  /** @param onFailure - told why there is no connection */
+  /** @param onFailure - gets the reason why there is no connection */
   #connect(onConnection: (connection: pg.PoolClient) => void, onFailure: (error: unknown) => void): void {
-    const takeFrom = (pool: pg.Pool): void => {
-      pool.connect((error, connection) => {
-        if (connection === undefined) onFailure(error ?? closed());
-        else onConnection(connection);
-      });
-    };
-    const pool = this.#currentPool();
-    if (pool !== undefined) {
-      takeFrom(pool);
+    if (this.#closing !== undefined) {
+      onFailure(closed());
       return;
     }
-    this.#moving ??= this.#move().finally(() => (this.#moving = undefined));
-    this.#moving.then(takeFrom, onFailure);
+    this.#pool.connect((error, connection) => {
+      if (connection === undefined) onFailure(error ?? closed());
+      else onConnection(connection);
+    });
   }
 
-  /** @returns undefined where the address must be asked for first */
-  #currentPool(): pg.Pool | undefined {
-    const address = this.#address;
-    if (this.#closing !== undefined) return undefined;
-    if (typeof address === 'string') return (this.#pool ??= this.#openPool({ connectionString: address }));
-    return this.#target !== undefined && address.isCurrent(this.#target) ? this.#pool : undefined;
-  }
-
-  async #move(): Promise<pg.Pool> {
-    if (this.#closing !== undefined || typeof this.#address === 'string') throw closed();
-    const target = await this.#address.connection();
-    // It was closed meanwhile.
-    if (this.#closing as Promise<void> | undefined) throw closed();
-    const old = this.#pool;
-    this.#target = target;
-    this.#pool = this.#openPool(target);
-    // Its connections lead nowhere any more. Those in use find that out themselves.
-    old?.end().catch(ignore);
-    return this.#pool;
-  }
-
-  #openPool(target: Knex.PgConnectionConfig): pg.Pool {
+  #openPool(address: DatabaseAddress, settings: Knex.PgConnectionConfig): pg.Pool {
     const options = {
-      ...target,
-      ...this.#settings,
+      ...(typeof address === 'string' ? { connectionString: address } : address),
+      ...settings,
       max: this.#max,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
       Client: ListeningClient,
       // It is waited for, which the package's types do not know.
-      onConnect: (client: ListeningClient) => this.#prepare(client),
+      onConnect: (client: ListeningClient) => this.#prepare(client, settings.connectionTimeoutMillis),
     };
     const pool = new pg.Pool(options as object);
     // A connection that breaks while nobody uses it. The pool opens another one when it is needed.
@@ -212,10 +172,9 @@ export class ConnectionPool<Address extends Knex.PgConnectionConfig = Knex.PgCon
   }
 
   /** Sets up a connection, in what is left of the time that one may take. */
-  async #prepare(client: ListeningClient): Promise<void> {
+  async #prepare(client: ListeningClient, connectionTimeoutMillis = 0): Promise<void> {
     this.#open.add(client);
     client.once('end', () => this.#open.delete(client));
-    const { connectionTimeoutMillis = 0 } = this.#settings;
     const settingUp = client.query(SESSION_SETTINGS);
     if (connectionTimeoutMillis === 0) await settingUp;
     else await inTime(settingUp, connectionTimeoutMillis - (performance.now() - client.createdAt), connectTimeout);

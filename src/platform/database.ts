@@ -4,8 +4,8 @@ import { getTypeParser } from './column-types.js';
 import { ConnectionPool, type DatabaseAddress } from './connection-pool.js';
 
 /** How a pool of connections waits. Every wait has a bound. */
-export interface DatabaseOptions<Address extends Knex.PgConnectionConfig = Knex.PgConnectionConfig> {
-  readonly address: DatabaseAddress<Address>;
+export interface DatabaseOptions {
+  readonly address: DatabaseAddress;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
   /** The most connections held at once. */
@@ -22,7 +22,7 @@ export interface DatabaseOptions<Address extends Knex.PgConnectionConfig = Knex.
  * A `timestamptz` arrives as RFC 3339 in UTC with its microseconds, `2026-11-20T23:40:05.123456Z` (a JavaScript Date would
  * drop them); `int8` arrives as a number, since no count here comes near 2^53.
  */
-export function openDatabase<Address extends Knex.PgConnectionConfig>(options: DatabaseOptions<Address>): Knex {
+export function openDatabase(options: DatabaseOptions): Knex {
   const pool = new ConnectionPool(options.address, connectionSettings(options), options.poolSize);
   const db = knex({
     client: 'pg',
@@ -41,15 +41,13 @@ export function openDatabase<Address extends Knex.PgConnectionConfig>(options: D
 export function poolOf(db: Knex): ConnectionPool {
   const { pool } = db.client as { pool?: unknown };
   if (!(pool instanceof ConnectionPool)) throw new Error('this is no handle of openDatabase');
-  return pool as ConnectionPool;
+  return pool;
 }
 
 /** Opens one connection apart from any pool, for what keeps a connection to itself. The caller closes it. */
-export async function openConnection<Address extends Knex.PgConnectionConfig>(
-  options: Omit<DatabaseOptions<Address>, 'poolSize'>,
-): Promise<pg.Client> {
+export async function openConnection(options: Omit<DatabaseOptions, 'poolSize'>): Promise<pg.Client> {
   const { address } = options;
-  const target = typeof address === 'string' ? { connectionString: address } : await address.connection();
+  const target = typeof address === 'string' ? { connectionString: address } : address;
   const client = new pg.Client({ ...target, ...connectionSettings(options) } as pg.ClientConfig);
   // What fails before the caller can listen must not end the process. The end of the connection tells the caller.
   client.on('error', ignore);

@@ -127,12 +127,7 @@ describe('the program on its embedded PostgreSQL', () => {
   });
 
   it('keeps what it needs in DATA_DIR and nothing else', async () => {
-    assert.deepEqual((await readdir(environment.DATA_DIR)).sort(), [
-      'password',
-      'port',
-      'postgresql',
-      'postgresql.log',
-    ]);
+    assert.deepEqual((await readdir(environment.DATA_DIR)).sort(), ['pg_hba.conf', 'postgresql', 'postgresql.log']);
   });
 });
 

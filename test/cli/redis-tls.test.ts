@@ -6,7 +6,8 @@ import { eventually } from '../support/eventually.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram, type Outcome } from '../support/program.js';
 import { findRedisProgram } from '../support/redis-program.js';
-import { freePort, startRedis, type TestRedis } from '../support/redis.js';
+import { freePort } from '../support/free-port.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { newKey } from '../shared/deployment.js';
 

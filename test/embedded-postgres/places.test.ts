@@ -71,7 +71,7 @@ describe('the places of the embedded PostgreSQL', function () {
       const postgres = await acquireEmbeddedPostgres({ packageRoot: dataDir, dataDir });
       await postgres.release();
       assert.equal((await stat(dataDir)).mode & 0o777, 0o711);
-      assert.equal((await stat(join(dataDir, 'password'))).mode & 0o777, 0o600);
+      assert.equal((await stat(join(dataDir, 'postgresql'))).mode & 0o777, 0o700);
     });
 
     it('may not be a configured folder behind one of root alone', async () => {
@@ -170,16 +170,6 @@ describe('the places of the embedded PostgreSQL', function () {
         message:
           `PostgreSQL cannot be started with this path: ${path}/postgresql.log. Use folders whose names have no quotes, ` +
           'dollar signs, backticks, backslashes or line ends.',
-      });
-    });
-
-    it('say that the password does not fit, without it', async () => {
-      await writeFile(join(dataDir, 'password'), 'something else\n');
-      await assert.rejects(acquire(), {
-        name: 'OperatorError',
-        message:
-          `The PostgreSQL of ${dataDir} does not accept the password kept there. Restore the file, or set DATA_DIR to ` +
-          'another folder.',
       });
     });
   });

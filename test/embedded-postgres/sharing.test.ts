@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { access, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { readServerState } from '../../src/platform/embedded-postgres/server-state.js';
 import { eventually } from '../support/eventually.js';
@@ -22,7 +21,7 @@ describe('the embedded PostgreSQL, shared by processes', function () {
 
   const serverRuns = (folder = dataDir) => serverProcesses(folder).length > 0;
 
-  it('is started by the first and stopped by the last, and keeps data and port', async () => {
+  it('is started by the first and stopped by the last, and keeps data and address', async () => {
     const first = await User.start({ dataDir });
     const started = await first.look();
     const second = await User.start({ dataDir });
@@ -38,10 +37,10 @@ describe('the embedded PostgreSQL, shared by processes', function () {
 
     const third = await User.start({ dataDir });
     const again = await third.look();
-    assert.deepEqual([again.visits, again.port], [started.visits + 3, started.port]);
+    assert.deepEqual([again.visits, again.host], [started.visits + 3, started.host]);
     assert.notEqual(again.started, started.started);
     await third.leave();
-    assert.deepEqual((await readdir(dataDir)).sort(), ['password', 'port', 'postgresql', 'postgresql.log']);
+    assert.deepEqual((await readdir(dataDir)).sort(), ['pg_hba.conf', 'postgresql', 'postgresql.log']);
   });
 
   it('is one server for processes that start at once, and stops when they end at once', async () => {
@@ -51,8 +50,8 @@ describe('the embedded PostgreSQL, shared by processes', function () {
     const first = await users[0]?.look();
     const sights = await Promise.all(users.slice(1).map((user) => user.look()));
     assert.deepEqual(
-      sights.map(({ started, port }) => ({ started, port })),
-      Array.from({ length: 3 }, () => ({ started: first?.started, port: first?.port })),
+      sights.map(({ started, host }) => ({ started, host })),
+      Array.from({ length: 3 }, () => ({ started: first?.started, host: first?.host })),
     );
     await Promise.all(users.map((user) => user.leave()));
     assert.equal(serverRuns(fresh), false);
@@ -98,38 +97,6 @@ describe('the embedded PostgreSQL, shared by processes', function () {
     assert.equal(serverRuns(), false);
   });
 
-  it('is followed by its users to another port', async () => {
-    const user = await User.start({ dataDir });
-    const before = await user.look();
-    const otherPort = await freePort();
-    await writeFile(join(dataDir, 'port'), String(otherPort));
-    signalServers(dataDir, 'SIGKILL');
-    await eventually('the lease is back', () => user.events.includes('postgres_back'));
-    const after = await user.look();
-    assert.deepEqual(
-      [before.moved, after.moved, after.port, after.visits],
-      [false, true, otherPort, before.visits + 1],
-    );
-    await user.leave();
-  });
-
-  it('moves to another port when its own is taken', async () => {
-    const first = await User.start({ dataDir });
-    const { port, visits } = await first.look();
-    await first.leave();
-    const occupant = createServer().listen(port, '127.0.0.1');
-    try {
-      const second = await User.start({ dataDir });
-      const sight = await second.look();
-      assert.notEqual(sight.port, port);
-      assert.equal(sight.visits, visits + 1);
-      assert.equal((await readFile(join(dataDir, 'port'), 'utf8')).trim(), String(sight.port));
-      await second.leave();
-    } finally {
-      occupant.close();
-    }
-  });
-
   it('repairs a first start that was killed half-way', async () => {
     const fresh = await temporaryFolder();
     const first = new User({ dataDir: fresh });
@@ -142,7 +109,7 @@ describe('the embedded PostgreSQL, shared by processes', function () {
     const second = await User.start({ dataDir: fresh });
     assert.equal((await second.look()).visits, 1);
     await second.leave();
-    assert.deepEqual((await readdir(fresh)).sort(), ['password', 'port', 'postgresql', 'postgresql.log']);
+    assert.deepEqual((await readdir(fresh)).sort(), ['pg_hba.conf', 'postgresql', 'postgresql.log']);
   });
 
   it('is not mistaken for another process that has its number, or another server', async () => {
@@ -164,11 +131,3 @@ describe('the embedded PostgreSQL, shared by processes', function () {
     assert.deepEqual(await readServerState(join(dataDir, 'postgresql')), { phase: 'stopped', stale: false });
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}

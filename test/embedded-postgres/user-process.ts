@@ -18,11 +18,9 @@ try {
     pid: process.pid,
     onEvent: (event, detail) => report({ kind: 'event', event, detail }),
   });
-  const first = await postgres.connection();
 
   const look = async (): Promise<Sight> => {
-    const address = await postgres.connection();
-    const client = new pg.Client({ ...address, connectionTimeoutMillis: 5_000, query_timeout: 5_000 });
+    const client = new pg.Client({ ...postgres.address, connectionTimeoutMillis: 5_000, query_timeout: 5_000 });
     client.on('error', () => undefined);
     await client.connect();
     try {
@@ -32,7 +30,7 @@ try {
         'select pg_postmaster_start_time()::text as started, (select count(*)::int from visits) as visits',
       );
       const { started = '', visits = 0 } = rows[0] ?? {};
-      return { dataDir: postgres.dataDir, port: address.port, started, visits, moved: !postgres.isCurrent(first) };
+      return { dataDir: postgres.dataDir, host: postgres.address.host, started, visits };
     } finally {
       await client.end();
     }

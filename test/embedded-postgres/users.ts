@@ -13,13 +13,12 @@ export type Command = 'look' | 'leave';
 /** What a user sees in the database at a visit. */
 export interface Sight {
   readonly dataDir: string;
-  readonly port: number;
+  /** The folder of the server's socket. */
+  readonly host: string;
   /** When the server was started, which tells one server from another. */
   readonly started: string;
   /** All users' visits so far, this one included. */
   readonly visits: number;
-  /** Whether the address it got first is no longer the right one. */
-  readonly moved: boolean;
 }
 
 /** What a user says. */

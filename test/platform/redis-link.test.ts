@@ -6,7 +6,8 @@ import { RedisLink } from '../../src/platform/redis.js';
 import { eventually } from '../support/eventually.js';
 import { startRedisCluster, type TestRedisCluster } from '../support/redis-cluster.js';
 import { startRedisSentinel, type TestRedisSentinel } from '../support/redis-sentinel.js';
-import { freePort, startRedis, type TestRedis } from '../support/redis.js';
+import { freePort } from '../support/free-port.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
 
 /** A link, and what it told of itself. */
 interface Told {

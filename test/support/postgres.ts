@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { findNativePackage, prepareBinaries } from '../../src/platform/embedded-postgres/binaries.js';
-import { Cluster, type StopMode } from '../../src/platform/embedded-postgres/cluster.js';
+import { Cluster, type ServerAccess, type StopMode } from '../../src/platform/embedded-postgres/cluster.js';
 import { runningAsRoot } from '../../src/platform/embedded-postgres/command.js';
 import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/platform/embedded-postgres/data-directory.js';
 import { openDatabase } from '../../src/platform/database.js';
 import { migrate } from '../../src/platform/migrations.js';
 import { eventually } from './eventually.js';
+import { freePort } from './free-port.js';
 import { serverProcesses, signalServers } from './server-processes.js';
 import { temporaryFolder } from './temporary-folder.js';
 
@@ -36,6 +38,15 @@ export interface TestPostgres {
 /** Migrated once a run, and cloned for each database. */
 const TEMPLATE = 'template_catalog';
 
+/** Servers of tests are reached by TCP, since tests put proxies between and give out URLs. */
+const USER = 'catalog';
+const MAX_PORT_ATTEMPTS = 5;
+const PASSWORD = randomBytes(24).toString('base64url');
+const RULES = [
+  'local all all trust',
+  ...['all', 'replication'].map((name) => `host ${name} all 127.0.0.1/32 scram-sha-256`),
+];
+
 let shared: Promise<SharedServer> | undefined;
 let databases = 0;
 
@@ -64,11 +75,11 @@ async function cloneDatabase(template: string): Promise<TestDatabase> {
 
 /** Starts a server for one suite alone. */
 export async function startPostgres(): Promise<TestPostgres> {
-  const cluster = await startCluster();
+  const { cluster, urlOf } = await startCluster();
   const { directory } = cluster;
   const database = 'catalog';
-  const url = await urlOf(cluster, database);
-  await runSql(await urlOf(cluster, 'postgres'), `create database ${database}`);
+  const url = urlOf(database);
+  await runSql(urlOf('postgres'), `create database ${database}`);
   await migrateDatabase(url);
   return {
     folder: cluster.dataDirectory,
@@ -77,7 +88,6 @@ export async function startPostgres(): Promise<TestPostgres> {
     async restart() {
       await cluster.stop();
       await cluster.ensureRunning();
-      if ((await urlOf(cluster, database)) !== url) throw new Error('The port was taken meanwhile');
     },
     async kill() {
       signalServers(directory, 'SIGKILL');
@@ -93,23 +103,48 @@ export async function startPostgres(): Promise<TestPostgres> {
 }
 
 async function startShared(): Promise<SharedServer> {
-  const cluster = await startCluster();
-  const adminUrl = await urlOf(cluster, 'postgres');
-  const url = (database: string) => adminUrl.replace(/postgres$/, database);
-  const run = (sql: string) => runSql(adminUrl, sql);
+  const { urlOf: url } = await startCluster();
+  const run = (sql: string) => runSql(url('postgres'), sql);
   await run(`create database ${TEMPLATE}`);
   await migrateDatabase(url(TEMPLATE));
   return { run, url };
 }
 
-async function startCluster(): Promise<Cluster> {
-  const cluster = await clusterIn(await temporaryFolder());
-  await cluster.ensureRunning();
-  return cluster;
+/** A cluster whose server listens on a port of 127.0.0.1, the same after each start. */
+export interface TcpCluster {
+  readonly cluster: Cluster;
+  readonly urlOf: (database: string) => string;
 }
 
-/** The cluster of a folder, not yet started. */
-export async function clusterIn(folder: string): Promise<Cluster> {
+async function startCluster(): Promise<TcpCluster> {
+  const started = await startClusterIn(await temporaryFolder());
+  const { cluster } = started;
+  const client = new pg.Client({ ...(await cluster.address()), database: 'postgres', ssl: false });
+  await client.connect();
+  try {
+    await client.query(`alter role ${USER} password '${PASSWORD}'`);
+  } finally {
+    await client.end();
+    await cluster.close();
+  }
+  return started;
+}
+
+/** Starts the server of a folder, whose cluster is made where there is none. */
+export async function startClusterIn(folder: string): Promise<TcpCluster> {
+  for (let attempt = 1; ; attempt += 1) {
+    const { cluster, urlOf } = await clusterIn(folder);
+    try {
+      await cluster.ensureRunning();
+      return { cluster, urlOf };
+    } catch (error) {
+      // A port that was free a moment ago is somebody else's by now.
+      if (attempt === MAX_PORT_ATTEMPTS || !String(error).includes('Address already in use')) throw error;
+    }
+  }
+}
+
+async function clusterIn(folder: string): Promise<TcpCluster> {
   const isRoot = runningAsRoot();
   const directory = await chooseDataDirectory({
     packageRoot: folder,
@@ -117,14 +152,17 @@ export async function clusterIn(folder: string): Promise<Cluster> {
     isRoot,
     systemDirectory: SYSTEM_DIRECTORY,
   });
-  return new Cluster(directory, async () =>
-    prepareBinaries(await findNativePackage(), directory.account, isRoot ? SYSTEM_DIRECTORY : folder),
-  );
-}
-
-export async function urlOf(cluster: Cluster, database: string): Promise<string> {
-  const { host, port, user, password } = await cluster.address();
-  return `postgres://${user}:${password}@${host}:${port}/${database}`;
+  const port = await freePort();
+  const access: ServerAccess = {
+    settings: { listen_addresses: '127.0.0.1', port: String(port) },
+    rules: `${RULES.join('\n')}\n`,
+  };
+  const prepare = async () =>
+    prepareBinaries(await findNativePackage(), directory.account, isRoot ? SYSTEM_DIRECTORY : folder);
+  return {
+    cluster: new Cluster(directory, prepare, access),
+    urlOf: (database) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
+  };
 }
 
 async function runSql(url: string, sql: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { eventually } from './eventually.js';
-import { freePort, startRedis, type TestRedis } from './redis.js';
+import { freePort } from './free-port.js';
+import { startRedis, type TestRedis } from './redis.js';
 
 /** A Redis Cluster of its own for one suite. */
 export interface TestRedisCluster {

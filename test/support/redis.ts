@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from './eventually.js';
+import { freePort } from './free-port.js';
 import { findRedisProgram, installRedis } from './redis-program.js';
 import { temporaryFolder } from './temporary-folder.js';
 
@@ -107,14 +108,4 @@ async function answers(port: number): Promise<boolean> {
   } finally {
     socket.destroy();
   }
-}
-
-/** @returns a port that was free a moment ago */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -1,8 +1,8 @@
-import { appendFile, chmod, chown, copyFile, cp, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, chown, cp, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { eventually } from './eventually.js';
-import { clusterIn, urlOf, type TestPostgres } from './postgres.js';
+import { startClusterIn, type TestPostgres } from './postgres.js';
 import { serverProcesses, signalServers } from './server-processes.js';
 import { temporaryFolder } from './temporary-folder.js';
 
@@ -24,7 +24,7 @@ export interface TestReplica {
 }
 
 /** What a base backup leaves out (PostgreSQL documentation, "Making a Base Backup Using the Low Level API"). */
-const NOT_COPIED = /\/(?:postmaster\.(?:pid|opts)|pg_wal\/.+|pg_replslot\/.+|pg_stat_tmp\/.+|pgsql_tmp.*)$/;
+const NOT_COPIED = /\/(?:\.s\.PGSQL\..+|postmaster\.(?:pid|opts)|pg_wal\/.+|pg_replslot\/.+|pg_stat_tmp\/.+|pgsql_tmp.*)$/;
 
 /**
  * Makes a physical replica of a running server and starts it. pg_basebackup does not come with the embedded PostgreSQL;
@@ -39,7 +39,6 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
     await cp(original, data, { recursive: true, filter: (path) => !NOT_COPIED.test(path) });
     const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
     await writeFile(join(data, 'backup_label'), rows[0]?.labelfile ?? '');
-    await copyFile(join(primary.folder, 'password'), join(folder, 'password'));
     const { hostname, port, username, password } = new URL(primary.url);
     await appendFile(
       join(data, 'postgresql.auto.conf'),
@@ -49,9 +48,8 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
     await mkdir(join(data, 'pg_wal'), { recursive: true });
     await ownLike(original, data);
   });
-  const cluster = await clusterIn(folder);
-  await cluster.ensureRunning();
-  const url = await urlOf(cluster, 'catalog');
+  const { cluster, urlOf } = await startClusterIn(folder);
+  const url = urlOf('catalog');
 
   async function caughtUp(): Promise<void> {
     const position = await withClient(primary.url, async (client) => {
@@ -91,7 +89,6 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
     },
     async restart() {
       await cluster.ensureRunning();
-      if ((await urlOf(cluster, 'catalog')) !== url) throw new Error('The port was taken meanwhile');
     },
     freeze: () => {
       signalServers(cluster.directory, 'SIGSTOP');

@@ -1,16 +1,18 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { chmod, chown, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../../errors.js';
 import type { Binaries } from './binaries.js';
 import { type Account, runCommand } from './command.js';
 import { CLUSTER_FOLDER, type DataDirectory } from './data-directory.js';
+import { giveTo, readOwnFile } from './own-files.js';
 
 /** The cluster's only role. It owns everything: the database exists for one service alone. */
 export const SUPERUSER = 'catalog';
 
 const INITDB_TIMEOUT_MS = 120_000;
-const PASSWORD_FILE = 'password';
+const REMOVAL_TIMEOUT_MS = 30_000;
 const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
 
 /**
@@ -23,7 +25,7 @@ const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
 export async function ensureCluster(directory: DataDirectory, binaries: Binaries): Promise<boolean> {
   const major = await readMajor(directory.path);
   if (major === undefined) {
-    await removeUnfinished(directory.path);
+    await removeUnfinished(directory);
     await createCluster(directory, binaries);
     return true;
   }
@@ -34,25 +36,11 @@ export async function ensureCluster(directory: DataDirectory, binaries: Binaries
   );
 }
 
-/** @throws OperatorError when it cannot be read */
-export async function readPassword(dataDirectory: string): Promise<string> {
-  const file = join(dataDirectory, PASSWORD_FILE);
-  try {
-    return (await readFile(file, 'utf8')).trim();
-  } catch (error) {
-    throw new OperatorError(
-      `The password of the embedded PostgreSQL cannot be read: ${error instanceof Error ? error.message : String(error)}. ` +
-        `The file belongs to the data in ${dataDirectory} and to the user who first started it.`,
-      { cause: error },
-    );
-  }
-}
-
 async function readMajor(dataDirectory: string): Promise<string | undefined> {
   try {
-    return (await readFile(join(dataDirectory, CLUSTER_FOLDER, 'PG_VERSION'), 'utf8')).trim();
+    return (await readOwnFile(join(dataDirectory, CLUSTER_FOLDER, 'PG_VERSION')))?.trim();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (error instanceof OperatorError) throw error;
     throw new OperatorError(
       `The data in ${dataDirectory} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
       { cause: error },
@@ -60,25 +48,34 @@ async function readMajor(dataDirectory: string): Promise<string | undefined> {
   }
 }
 
-async function removeUnfinished(dataDirectory: string): Promise<void> {
-  for (const name of await readdir(dataDirectory)) {
-    if (name.startsWith(UNFINISHED_PREFIX)) {
-      // Retried, since an initdb that lost its parent may still be writing.
-      await rm(join(dataDirectory, name), { recursive: true, force: true, maxRetries: 5 });
-    }
+async function removeUnfinished({ path, account }: DataDirectory): Promise<void> {
+  for (const name of await readdir(path)) {
+    if (name.startsWith(UNFINISHED_PREFIX)) await remove(join(path, name), account);
+  }
+}
+
+/**
+ * Removes a folder that belongs to an account. The account itself removes what is in it: as root we would follow where it
+ * leads us.
+ */
+async function remove(folder: string, account: Account | undefined): Promise<void> {
+  if (account) {
+    await runCommand('rm', ['-rf', '--', folder], { account, timeoutMs: REMOVAL_TIMEOUT_MS });
+    await rmdir(folder).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    });
+  } else {
+    // Retried, since an initdb that lost its parent may still be writing.
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
 async function createCluster({ path, account }: DataDirectory, binaries: Binaries): Promise<void> {
-  const password = await ensurePassword(path);
   const unfinished = join(path, UNFINISHED_PREFIX + randomUUID());
   try {
     await makeOwned(unfinished, account);
-    const passwordFile = join(unfinished, PASSWORD_FILE);
-    await writeFile(passwordFile, password, { mode: 0o600 });
-    if (account) await chown(passwordFile, account.uid, account.gid);
     const made = join(unfinished, CLUSTER_FOLDER);
-    const { exitCode, output } = await runCommand(binaries.initdb, initdbArguments(made, passwordFile), {
+    const { exitCode, output } = await runCommand(binaries.initdb, initdbArguments(made), {
       account,
       timeoutMs: INITDB_TIMEOUT_MS,
     });
@@ -91,16 +88,16 @@ async function createCluster({ path, account }: DataDirectory, binaries: Binarie
       { cause: error },
     );
   } finally {
-    await rm(unfinished, { recursive: true, force: true });
+    await remove(unfinished, account);
   }
 }
 
-function initdbArguments(directory: string, passwordFile: string): string[] {
+function initdbArguments(directory: string): string[] {
   return [
     `--pgdata=${directory}`,
     `--username=${SUPERUSER}`,
-    '--auth=scram-sha-256',
-    `--pwfile=${passwordFile}`,
+    // A file of our own says who is let in. A server that is started without it lets nobody in.
+    '--auth=reject',
     '--encoding=UTF8',
     // Sorted by code point and knowing upper and lower case of all of Unicode, by tables of PostgreSQL's own: the same
     // on every machine, and indexes that survive an upgrade of the operating system's locales.
@@ -110,31 +107,15 @@ function initdbArguments(directory: string, passwordFile: string): string[] {
   ];
 }
 
-/** A password that was written before an interrupted first start is kept. */
-async function ensurePassword(dataDirectory: string): Promise<string> {
-  const file = join(dataDirectory, PASSWORD_FILE);
-  const temporary = `${file}.${randomUUID()}`;
+/** We put nothing into the folder afterwards: the account may change what is in it at any time. */
+async function makeOwned(directory: string, account: Account | undefined): Promise<void> {
+  await mkdir(directory, 0o700);
+  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
-    return (await readFile(file, 'utf8')).trim();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
-  const password = randomBytes(24).toString('base64url');
-  const handle = await open(temporary, 'wx', 0o600);
-  try {
-    await handle.writeFile(`${password}\n`);
-    await handle.sync();
+    await giveTo(handle, account);
   } finally {
     await handle.close();
   }
-  await rename(temporary, file);
-  return password;
-}
-
-async function makeOwned(directory: string, account: Account | undefined): Promise<void> {
-  await mkdir(directory);
-  await chmod(directory, 0o700);
-  if (account) await chown(directory, account.uid, account.gid);
 }
 
 /** The end of a program's output, for an error message. */

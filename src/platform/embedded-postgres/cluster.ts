@@ -1,16 +1,15 @@
-import { chmod, chown, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { constants } from 'node:fs';
+import { lstat, rename, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../../errors.js';
 import type { Binaries } from './binaries.js';
-import { ensureCluster, lastLines, readPassword, SUPERUSER } from './cluster-creation.js';
+import { ensureCluster, lastLines, SUPERUSER } from './cluster-creation.js';
 import { runCommand } from './command.js';
 import { CLUSTER_FOLDER, type DataDirectory } from './data-directory.js';
-import { lockFileOf, readServerPort, readServerState } from './server-state.js';
-
-/** The only address the server listens on: it is nobody's business beyond this machine. */
-const HOST = '127.0.0.1';
+import { giveTo, openOwnFile, replaceOwnFile } from './own-files.js';
+import { lockFileOf, readServerState, SOCKET_FOLDER, SOCKET_PORT } from './server-state.js';
+import { openSocketFolder, type SocketFolder } from './socket-folder.js';
 
 /** Recovery after a crash included, in seconds. */
 const START_TIMEOUT_S = 60;
@@ -21,7 +20,6 @@ const STOP_TIMEOUT_S = 30;
 /** What a program may take beyond its own bound before it is killed, in milliseconds. */
 const GRACE_MS = 10_000;
 
-const MAX_PORT_ATTEMPTS = 5;
 const POLL_INTERVAL_MS = 50;
 
 /** A log that has grown beyond this is put aside at the next start, in bytes. */
@@ -29,12 +27,27 @@ const MAX_LOG_SIZE = 8 * 1024 * 1024;
 
 /** Kept out of the cluster's configuration file, so that they are right whatever version made the cluster. */
 const SERVER_SETTINGS = {
-  listen_addresses: HOST,
-  unix_socket_directories: '',
+  port: String(SOCKET_PORT),
+  unix_socket_directories: SOCKET_FOLDER,
+  unix_socket_permissions: '0700',
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_checkpoints: 'off',
 };
+
+/** Who is let in, and where. */
+export interface ServerAccess {
+  /** Settings of the server, none of which needs quoting in a shell. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** The text of `pg_hba.conf`. */
+  readonly rules: string;
+}
+
+/**
+ * The server lets in every process that reaches its socket. The socket lies in the folder of the data. Only root and the
+ * account that PostgreSQL runs as may enter that, so no other process can take the server's place, and none needs a password.
+ */
+const SOCKET_ONLY: ServerAccess = { settings: { listen_addresses: '' }, rules: 'local all all trust\n' };
 
 /** How far a stop goes: `fast` writes everything down first, `immediate` leaves that to the next start. */
 export type StopMode = 'fast' | 'immediate';
@@ -44,21 +57,27 @@ export class Cluster {
   /** The server's data. */
   readonly directory: string;
   readonly dataDirectory: string;
-  /** The port that was read last; 0 before. */
-  seenPort = 0;
   readonly #target;
   readonly #files;
   readonly #location: DataDirectory;
   readonly #prepareBinaries: () => Promise<Binaries>;
+  readonly #settings: Readonly<Record<string, string>>;
+  readonly #rules: string;
+  #socketFolder: Promise<SocketFolder> | undefined;
 
-  /** @param prepareBinaries - called only when PostgreSQL must be started or stopped; joining a running one is quicker */
-  constructor(location: DataDirectory, prepareBinaries: () => Promise<Binaries>) {
+  /**
+   * @param prepareBinaries - called only when PostgreSQL must be started or stopped; joining a running one is quicker
+   * @param access - for tests, whose servers are reached by TCP
+   */
+  constructor(location: DataDirectory, prepareBinaries: () => Promise<Binaries>, access = SOCKET_ONLY) {
     this.#location = location;
     this.#prepareBinaries = prepareBinaries;
+    this.#settings = { ...SERVER_SETTINGS, ...access.settings };
+    this.#rules = access.rules;
     this.dataDirectory = location.path;
     this.directory = join(location.path, CLUSTER_FOLDER);
     this.#target = ['-D', this.directory] as const;
-    this.#files = { log: join(location.path, 'postgresql.log'), port: join(location.path, 'port') };
+    this.#files = { log: join(location.path, 'postgresql.log'), rules: join(location.path, 'pg_hba.conf') };
   }
 
   /**
@@ -71,7 +90,13 @@ export class Cluster {
     const deadline = Date.now() + START_TIMEOUT_S * 1000;
     for (;;) {
       const state = await readServerState(this.directory);
-      if (state.phase === 'ready') return false;
+      if (state.phase === 'ready') {
+        if (state.hasSocket) return false;
+        throw new OperatorError(
+          `The PostgreSQL in ${this.dataDirectory} (process ${state.pid}) was started by an earlier version of the service. ` +
+            `Stop that version; if it has ended already, stop PostgreSQL with: kill -INT ${state.pid}`,
+        );
+      }
       if (state.phase === 'stopped') break;
       if (Date.now() > deadline) {
         throw new OperatorError(
@@ -105,79 +130,75 @@ export class Cluster {
     }
   }
 
-  /** Where the server listens; while none runs, where the last one did. */
-  async address(): Promise<{ host: string; port: number; user: string; password: string }> {
-    const port = (await readServerPort(this.directory)) ?? (await this.#lastPort());
-    if (port === undefined) throw new OperatorError(`No PostgreSQL has run in ${this.dataDirectory} yet.`);
-    this.seenPort = port;
-    return { host: HOST, port, user: SUPERUSER, password: await readPassword(this.dataDirectory) };
+  /** How the server is reached, whether it runs or not. The cluster must exist. */
+  async address(): Promise<{ host: string; port: number; user: string; password: () => never }> {
+    this.#socketFolder ??= openSocketFolder(this.directory);
+    const { path } = await this.#socketFolder;
+    return { host: path, port: Number(this.#settings.port), user: SUPERUSER, password: refusePassword };
+  }
+
+  /** Lets go of the way to the socket. Close all connections first. */
+  async close(): Promise<void> {
+    const folder = this.#socketFolder;
+    this.#socketFolder = undefined;
+    await (await folder)?.close();
   }
 
   async #start(binaries: Binaries): Promise<void> {
     refuseForShell(this.#files.log);
     refuseForShell(binaries.pgCtl);
+    await replaceOwnFile(this.#files.rules, this.#rules);
     const deadline = Date.now() + START_TIMEOUT_S * 1000;
-    let port = (await this.#lastPort()) ?? (await freePort());
-    let portAttempts = 0;
     for (;;) {
-      await this.#prepareLog();
-      const logStart = (await stat(this.#files.log)).size;
-      const state = await readServerState(this.directory);
-      if (state.phase === 'stopped' && state.stale) await rm(lockFileOf(this.directory), { force: true });
-      const { exitCode, output } = await this.#run(
-        binaries.pgCtl,
-        ['start', ...this.#target, '-l', this.#files.log, '-o', serverOptions(port), ...waitFor(START_TIMEOUT_S)],
-        START_TIMEOUT_S,
-      );
-      if (exitCode === 0) break;
-      const log = (await readFile(this.#files.log)).subarray(logStart).toString();
-      if (log.includes('Address already in use') && ++portAttempts < MAX_PORT_ATTEMPTS) {
-        port = await freePort();
-      } else if (/is still in use|lock file .* already exists/.test(log) && Date.now() < deadline) {
-        // The processes of a server that was killed take a moment to notice.
-        await delay(POLL_INTERVAL_MS * 4);
-      } else {
-        throw new OperatorError(
-          `PostgreSQL does not start in ${this.dataDirectory}: ${lastLines(log) || lastLines(output)}\n` +
-            `Its log is ${this.#files.log}`,
+      const log = await this.#openLog();
+      try {
+        const logStart = (await log.stat()).size;
+        const state = await readServerState(this.directory);
+        if (state.phase === 'stopped' && state.stale) await this.#removeStaleLock();
+        const { exitCode, output } = await this.#run(
+          binaries.pgCtl,
+          ['start', ...this.#target, '-l', this.#files.log, '-o', this.#serverOptions(), ...waitFor(START_TIMEOUT_S)],
+          START_TIMEOUT_S,
         );
+        if (exitCode === 0) return;
+        const logged = (await readFrom(log, logStart)) || output;
+        // The processes of a server that was killed take a moment to notice.
+        if (!/is still in use|lock file .* already exists/.test(logged) || Date.now() > deadline) {
+          throw new OperatorError(
+            `PostgreSQL does not start in ${this.dataDirectory}: ${lastLines(logged)}\nIts log is ${this.#files.log}`,
+          );
+        }
+      } finally {
+        await log.close();
       }
+      await delay(POLL_INTERVAL_MS * 4);
     }
-    await this.#rememberPort(port);
   }
 
   /** The server's account must be able to write the log, and cannot make a file in our directory. */
-  async #prepareLog(): Promise<void> {
+  async #openLog(): Promise<FileHandle> {
     const { log } = this.#files;
-    if (((await stat(log).catch(() => undefined))?.size ?? 0) > MAX_LOG_SIZE) await rename(log, `${log}.1`);
-    const handle = await open(log, 'a', 0o600);
-    await handle.close();
-    const { account } = this.#location;
-    if (account) await chown(log, account.uid, account.gid);
+    if (((await lstat(log).catch(() => undefined))?.size ?? 0) > MAX_LOG_SIZE) await rename(log, `${log}.1`);
+    const handle = await openOwnFile(log, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT);
+    await giveTo(handle, this.#location.account);
+    return handle;
   }
 
-  async #lastPort(): Promise<number | undefined> {
-    const port = Number(await readFile(this.#files.port, 'utf8').catch(() => ''));
-    return Number.isInteger(port) && port > 0 && port < 65536 ? port : undefined;
+  /** As the server's account: the file lies in a folder of its own. */
+  async #removeStaleLock(): Promise<void> {
+    await this.#run('rm', ['-f', '--', lockFileOf(this.directory)], 0);
   }
 
-  async #rememberPort(port: number): Promise<void> {
-    const temporary = `${this.#files.port}.new`;
-    await writeFile(temporary, `${port}\n`);
-    await chmod(temporary, 0o644);
-    await rename(temporary, this.#files.port);
+  /** pg_ctl hands these to a shell: no setting needs quoting, and the path is one that {@link refuseForShell} lets pass. */
+  #serverOptions(): string {
+    const settings = Object.entries(this.#settings).map(([name, value]) => `-c ${name}=${value}`);
+    return [...settings, `-c "hba_file=${this.#files.rules}"`].join(' ');
   }
 
   #run(program: string, args: readonly string[], ownBoundInSeconds: number) {
     const timeoutMs = ownBoundInSeconds * 1000 + GRACE_MS;
     return runCommand(program, args, { account: this.#location.account, timeoutMs });
   }
-}
-
-/** pg_ctl hands these to a shell, so no value may need quoting. */
-function serverOptions(port: number): string {
-  const settings = Object.entries({ port: String(port), ...SERVER_SETTINGS });
-  return settings.map(([name, value]) => `-c ${name}=${value}`).join(' ');
 }
 
 function waitFor(seconds: number): string[] {
@@ -194,17 +215,16 @@ function refuseForShell(path: string): void {
   }
 }
 
-/** A port that nobody listens on now. Somebody may by the time it is used. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, HOST, () => {
-      const address = server.address();
-      server.close(() => {
-        if (address !== null && typeof address === 'object') resolve(address.port);
-        else reject(new Error('No address'));
-      });
-    });
-  });
+/** The log from a position on. */
+async function readFrom(log: FileHandle, position: number): Promise<string> {
+  const length = (await log.stat()).size - position;
+  const { buffer, bytesRead } = await log.read(Buffer.alloc(length), 0, length, position);
+  return buffer.toString('utf8', 0, bytesRead);
+}
+
+/** The driver calls this where a server asks for a password. Without it, it would send what PGPASSWORD or ~/.pgpass hold. */
+function refusePassword(): never {
+  throw new OperatorError(
+    'What answers in place of the embedded PostgreSQL asks for a password. There is none: find out what it is.',
+  );
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { access, chmod, constants, realpath, stat } from 'node:fs/promises';
+import { access, constants, lstat, open as openPath, realpath } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../../errors.js';
 import { makeTraversableDirectory } from './binaries.js';
@@ -64,7 +64,7 @@ export async function chooseDataDirectory(choice: DataDirectoryChoice): Promise<
 /** As root, whoever owns the cluster runs it; PostgreSQL insists on that. There may be none yet. */
 async function accountFor(dataDirectory: string, isRoot: boolean): Promise<Account | undefined> {
   if (!isRoot) return undefined;
-  const owner = await stat(join(dataDirectory, CLUSTER_FOLDER)).catch(() => undefined);
+  const owner = await lstat(join(dataDirectory, CLUSTER_FOLDER)).catch(() => undefined);
   return owner && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : postgresAccount();
 }
 
@@ -89,8 +89,9 @@ async function open(path: string, account: Account | undefined): Promise<DataDir
     await makeTraversableDirectory(path);
     const real = await realpath(path);
     await access(real, constants.W_OK | constants.X_OK);
+    if (account) await requireTrusted(real, account);
     if ((await firstUnreachable([real], account)) !== undefined) {
-      await chmod(real, ((await stat(real)).mode & 0o7777) | 0o111);
+      await letPass(real);
       const obstacle = await firstUnreachable([real], account);
       if (obstacle !== undefined) throw unreachable(real, obstacle, account);
     }
@@ -102,6 +103,36 @@ async function open(path: string, account: Account | undefined): Promise<DataDir
         'Set DATA_DIR to a directory that this user can write to, or DATABASE_URL to a PostgreSQL of your own.',
       { cause: error },
     );
+  }
+}
+
+/**
+ * Checks who may write to the data directory, where root writes files. Another account that may could replace them meanwhile,
+ * and decide what root writes and where.
+ *
+ * @throws OperatorError when an account other than root and PostgreSQL's own may write to the directory
+ */
+async function requireTrusted(directory: string, { uid }: Account): Promise<void> {
+  const { uid: owner, mode } = await lstat(directory);
+  const isOwned = owner === 0 || owner === uid >>> 0;
+  if (isOwned && (mode & 0o022) === 0) return;
+  const reason = isOwned
+    ? 'accounts other than its owner may write to it'
+    : `it belongs to the account with uid ${owner}`;
+  const mend = isOwned ? `chmod go-w ${directory}` : `chown root ${directory}`;
+  throw new OperatorError(
+    `The data directory ${directory} cannot be used by root: ${reason}, and could replace files while root writes them. ` +
+      `Set DATA_DIR to a directory of root's own, or, if you trust what is in it: ${mend}`,
+  );
+}
+
+/** Allows everybody to pass through a directory. */
+async function letPass(directory: string): Promise<void> {
+  const handle = await openPath(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    await handle.chmod(((await handle.stat()).mode & 0o7777) | 0o111);
+  } finally {
+    await handle.close();
   }
 }
 

@@ -6,9 +6,8 @@
  * with its process however that ends, and whoever gives back the last one stops the server. When the last user was killed
  * the server keeps running, until the next one takes it over and leaves.
  *
- * A data directory holds `postgresql` (the cluster), `postgresql.log`, `password` (of the one role, for its owner alone),
- * `port` (the last one used, taken again when it is free) and, for moments, `lock`. It cannot be shared by several machines
- * or containers.
+ * A data directory holds `postgresql` (the cluster and its socket, for its owner alone), `postgresql.log`, `pg_hba.conf` (who
+ * is let in) and, for moments, `lock`. It cannot be shared by several machines or containers.
  */
 import { findNativePackage, prepareBinaries, type Binaries } from './binaries.js';
 import { Cluster } from './cluster.js';
@@ -16,14 +15,17 @@ import { runningAsRoot } from './command.js';
 import { chooseDataDirectory, SYSTEM_DIRECTORY } from './data-directory.js';
 import type { EventListener } from './events.js';
 import { DATABASE } from './lease-client.js';
-import { takeLease } from './lease.js';
+import { takeLease, type Lease } from './lease.js';
 
-/** How to reach the service's database. */
+/** How to reach the service's database, by a Unix socket. */
 export interface ConnectionAddress {
+  /** The folder of the socket. */
   readonly host: string;
+  /** The number in the name of the socket; no port of the network. */
   readonly port: number;
   readonly user: string;
-  readonly password: string;
+  /** Throws: the server asks for none. */
+  readonly password: () => never;
   readonly database: string;
   readonly ssl: false;
   readonly options: string;
@@ -32,10 +34,8 @@ export interface ConnectionAddress {
 export interface EmbeddedPostgres {
   /** Absolute path of the data directory. */
   readonly dataDir: string;
-  /** The address now. It changes when the server was restarted, by whomever, and its port had been taken. */
-  connection(): Promise<ConnectionAddress>;
-  /** Whether an address is still the right one, as far as this process has seen. Cheap enough to ask all the time. */
-  isCurrent(address: ConnectionAddress): boolean;
+  /** The same until it is released, also after the server was restarted. */
+  readonly address: ConnectionAddress;
   /**
    * Leaves the server, and stops it when nobody else uses it. Close all other connections first. Never rejects, and takes
    * a bounded time; what went wrong is told as an event.
@@ -81,17 +81,20 @@ export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions):
       });
     return binaries;
   });
-  const lease = await takeLease(cluster, String(options.pid ?? ''), onEvent);
+  let lease: Lease;
+  try {
+    lease = await takeLease(cluster, String(options.pid ?? ''), onEvent);
+  } catch (error) {
+    await cluster.close();
+    throw error;
+  }
   return {
     dataDir: directory.path,
     // Said in full, or the driver would add what PGSSLMODE and PGOPTIONS say of other servers.
-    connection: async () => ({
-      ...(await cluster.address()),
-      database: DATABASE,
-      ssl: false,
-      options: '-c search_path=public',
-    }),
-    isCurrent: (address) => address.port === cluster.seenPort,
-    release: () => lease.release(),
+    address: { ...(await cluster.address()), database: DATABASE, ssl: false, options: '-c search_path=public' },
+    async release() {
+      await lease.release();
+      await cluster.close();
+    },
   };
 }

@@ -23,8 +23,7 @@ const POLL_INTERVAL_MS = 100;
 /** Connections that were just closed take a moment to disappear from the server's list, in milliseconds. */
 const DEPARTURE_MS = 2_000;
 
-/** SQLSTATEs (PostgreSQL, appendix A). */
-const INVALID_PASSWORD = '28P01';
+/** SQLSTATE (PostgreSQL, appendix A). */
 const DUPLICATE_DATABASE = '42P04';
 
 /**
@@ -37,7 +36,7 @@ export async function openClient(cluster: Cluster, holder: string, onEvent: Even
   for (let attempt = 1; ; attempt++) {
     const started = await cluster.ensureRunning();
     const address = await cluster.address();
-    if (started) onEvent('postgres_started', { dataDirectory: cluster.dataDirectory, port: address.port });
+    if (started) onEvent('postgres_started', { dataDirectory: cluster.dataDirectory });
     const client = new pg.Client({
       ...address,
       database: MAINTENANCE_DATABASE,
@@ -55,16 +54,10 @@ export async function openClient(cluster: Cluster, holder: string, onEvent: Even
       return client;
     } catch (error) {
       await close(client);
-      if ((error as { code?: string }).code === INVALID_PASSWORD) {
-        throw new OperatorError(
-          `The PostgreSQL of ${cluster.dataDirectory} does not accept the password kept there. Restore the file, or ` +
-            'set DATA_DIR to another folder.',
-          { cause: error },
-        );
-      }
+      if (error instanceof OperatorError) throw error;
       if (attempt === MAX_CONNECT_ATTEMPTS) {
         throw new OperatorError(
-          `The PostgreSQL of ${cluster.dataDirectory} runs at port ${address.port} and does not answer: ` +
+          `The PostgreSQL of ${cluster.dataDirectory} runs and does not answer: ` +
             (error instanceof Error ? error.message : String(error)),
           { cause: error },
         );

@@ -48,7 +48,7 @@ export async function takeLease(cluster: Cluster, holder: string, onEvent: Event
     for (let wait: number = BACKOFF_MS.first; !cancellation.signal.aborted;) {
       try {
         await connect();
-        onEvent('postgres_back', { dataDirectory, port: cluster.seenPort });
+        onEvent('postgres_back', { dataDirectory });
         return;
       } catch (error) {
         onEvent('postgres_recovery_failed', { dataDirectory, error: messageOf(error), retryInMs: wait });

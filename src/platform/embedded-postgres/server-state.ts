@@ -2,15 +2,30 @@ import { readFile, readlink } from 'node:fs/promises';
 import { platform } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from './command.js';
+import { readOwnFile } from './own-files.js';
 
 /** What a cluster's server is doing, as far as the file system tells. */
 export type ServerState =
-  | { readonly phase: 'starting' | 'ready' | 'stopping'; readonly pid: number; readonly port: number }
+  | {
+      readonly phase: 'starting' | 'ready' | 'stopping';
+      readonly pid: number;
+      /** Whether it listens where we connect. A server that an earlier version started does not. */
+      readonly hasSocket: boolean;
+    }
   /** `stale`: a lock file was left behind by a server that did not stop in order. */
   | { readonly phase: 'stopped'; readonly stale: boolean };
 
 /** Lines of postmaster.pid, counted from 0 (PostgreSQL, `src/include/utils/pidfile.h`). */
-const LINE = { pid: 0, port: 3, status: 7 } as const;
+const LINE = { pid: 0, socketFolder: 4, status: 7 } as const;
+
+/** The folder of the server's socket, relative to its data: the data's own folder, which only its account may enter. */
+export const SOCKET_FOLDER = '.';
+
+/** The number in the name of the server's socket. No port of the network is used. */
+export const SOCKET_PORT = 5432;
+
+/** The name of the server's socket. */
+export const SOCKET_NAME = `.s.PGSQL.${SOCKET_PORT}`;
 
 /** The lock file that a running server keeps in its cluster. */
 export function lockFileOf(clusterDirectory: string): string {
@@ -29,29 +44,14 @@ export async function readServerState(clusterDirectory: string): Promise<ServerS
   const pid = Math.abs(Number(lines[LINE.pid]));
   if (!Number.isInteger(pid) || pid === 0 || !(await isServerOf(clusterDirectory, pid)))
     return { phase: 'stopped', stale: true };
-  const port = Number(lines[LINE.port]);
+  const hasSocket = lines[LINE.socketFolder] === SOCKET_FOLDER;
   const status = lines[LINE.status]?.trim();
-  if (status === 'ready') return { phase: 'ready', pid, port };
-  return { phase: status === 'stopping' ? 'stopping' : 'starting', pid, port };
-}
-
-/**
- * The port in the lock file, which is the current address while the server runs.
- *
- * @returns undefined when there is no such file
- */
-export async function readServerPort(clusterDirectory: string): Promise<number | undefined> {
-  const port = Number((await readLockFile(clusterDirectory))?.[LINE.port]);
-  return port > 0 ? port : undefined;
+  if (status === 'ready') return { phase: 'ready', pid, hasSocket };
+  return { phase: status === 'stopping' ? 'stopping' : 'starting', pid, hasSocket };
 }
 
 async function readLockFile(clusterDirectory: string): Promise<string[] | undefined> {
-  try {
-    return (await readFile(lockFileOf(clusterDirectory), 'utf8')).split('\n');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
+  return (await readOwnFile(lockFileOf(clusterDirectory)))?.split('\n');
 }
 
 /**
