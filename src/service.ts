@@ -2,16 +2,15 @@ import { readFile } from 'node:fs/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { createApp } from './app.js';
-import { systemClock } from './catalog/timestamps.js';
+import { systemClock, type Micros } from './catalog/timestamps.js';
 import type { Config } from './config.js';
 import { limitConnections } from './http/connection-limit.js';
-import type { MetricsServer } from './http/metrics-server.js';
-import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from './http/server.js';
+import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf, type ServerLimits } from './http/server.js';
 import { admitFromDatabase } from './keys/admission.js';
 import { LastUsed } from './keys/last-used.js';
 import { DatabaseLookups } from './keys/lookups.js';
 import { openSharedAdmission, type SharedAdmission } from './keys/shared-admission.js';
-import { FailedAttempts } from './limits/failed-attempts.js';
+import { FailedAttempts, type FailurePolicy } from './limits/failed-attempts.js';
 import { PlanLimiter } from './limits/plan-limiter.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
@@ -21,6 +20,7 @@ import { connectionsWithin } from './platform/file-descriptors.js';
 import { Health } from './platform/health.js';
 import type { WriteLine } from './platform/log.js';
 import type { Metrics } from './platform/metrics.js';
+import { OpenParts } from './platform/open-parts.js';
 import { readFrom, ReplicaReader } from './platform/replica.js';
 
 /** How often the times at which keys were last used are written down, in milliseconds. */
@@ -55,7 +55,20 @@ export interface ServeOptions {
   /** Bring the schema of a database named by DATABASE_URL up to date first. */
   readonly migrate: boolean;
   /** Runs once the database is there and before anyone is served. */
-  readonly prepare?: (database: ConnectedDatabase) => Promise<void>;
+  readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
+  readonly overrides?: ServiceOverrides;
+}
+
+/** What tests put in place of parts of the service; everything else is as it is in production. A program has none. */
+export interface ServiceOverrides {
+  /** The clock of this process, in microseconds since 1970. */
+  readonly now?: () => Micros;
+  readonly failurePolicy?: FailurePolicy;
+  readonly serverLimits?: Partial<ServerLimits>;
+  /** Connects Redis, and listens to what the database announces. */
+  readonly openAdmission?: typeof openSharedAdmission;
+  /** How often the times at which keys were last used are written down, in milliseconds. */
+  readonly lastUsedFlushIntervalMs?: number;
 }
 
 /** A server that listens. */
@@ -84,12 +97,13 @@ export interface ServiceProcess extends RunningService {
  * @throws OperatorError when the database or the address cannot be had; nothing is left running then
  */
 export async function serve(options: ServeOptions): Promise<ServiceProcess> {
-  const database = await connect(options);
+  const opened = new OpenParts((error) => {
+    options.log.warn({ err: error }, 'a part of the service could not be closed');
+  });
   try {
-    await options.prepare?.(database);
-    return await start(options, database);
+    return await open(options, opened);
   } catch (error) {
-    await database.close();
+    await opened.close();
     throw error;
   }
 }
@@ -112,10 +126,10 @@ export function connect({ config, log, packageRoot, pid, migrate }: ServeOptions
   });
 }
 
-async function start(
-  { config, log, requestLog, packageRoot, openFiles }: ServeOptions,
-  database: ConnectedDatabase,
-): Promise<ServiceProcess> {
+async function open(options: ServeOptions, opened: OpenParts): Promise<ServiceProcess> {
+  const { config, log, requestLog, packageRoot, openFiles, overrides = {} } = options;
+  const database = opened.add(await connect(options), (it) => it.close());
+  await options.prepare?.(database);
   const { db } = database;
   const pools = config.databaseReadUrl === undefined ? 1 : 2;
   const maxConnections = connectionsWithin(openFiles, config.databasePoolSize * pools);
@@ -125,13 +139,15 @@ async function start(
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
   const databaseCheck = new DatabaseCheck(db, health);
+  const lastUsed = opened.add(new LastUsed(), flush);
   const replica = openReplica(config, health, db);
+  if (replica) opened.add(replica.pool, (pool) => pool.destroy());
   // Lookups of suspect keys leave half of the connections to everybody else.
   const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
-  const shared = config.redisUrl === undefined ? undefined : await share(config.redisUrl, lookups, health, database);
+  const shared = await share(options, lookups, health, database);
+  if (shared) opened.add(shared, (it) => it.close());
   const limiter = new PlanLimiter();
-  const failedAttempts = new FailedAttempts(shared?.redis);
-  const lastUsed = new LastUsed();
+  const failedAttempts = new FailedAttempts(shared?.redis, overrides.failurePolicy);
   const { metrics, requestMetrics } = await createMetrics({
     packageRoot,
     pools: { primary: db, ...(replica && { replica: replica.pool }) },
@@ -156,25 +172,19 @@ async function start(
     log,
     requestLog,
     requestMetrics,
-    now: systemClock,
+    now: overrides.now ?? systemClock,
     isStopping: () => stopping !== undefined,
   });
-  const server = createHttpServer(listener, DEFAULT_SERVER_LIMITS, ({ requestId, problem }) => {
+  const serverLimits = { ...DEFAULT_SERVER_LIMITS, ...overrides.serverLimits };
+  const server = createHttpServer(listener, serverLimits, ({ requestId, problem }) => {
     requestMetrics.reject(problem.status);
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
   limitConnections(server, maxConnections, log);
-  let metricsServer: MetricsServer | undefined;
-  let port: number;
-  try {
-    metricsServer = await openMetrics(config.metricsAddress, metrics, log);
-    port = await listen(server, config.host, config.port);
-  } catch (error) {
-    await metricsServer?.close();
-    await shared?.close();
-    throw error;
-  }
-  const url = urlOf(config.host, port);
+  const metricsServer = await openMetrics(config.metricsAddress, metrics, log);
+  if (metricsServer) opened.add(metricsServer, (it) => it.close());
+  const port = await listen(server, config.host, config.port);
+  opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS));
 
   async function flush(): Promise<void> {
     try {
@@ -185,24 +195,20 @@ async function start(
         log.warn({ err: error }, 'could not write down when keys were last used; trying again later');
     }
   }
-  const timers = [
-    setInterval(() => void flush(), LAST_USED_FLUSH_INTERVAL_MS),
+  const flushTimer = setInterval(() => void flush(), overrides.lastUsedFlushIntervalMs ?? LAST_USED_FLUSH_INTERVAL_MS);
+  opened.add(flushTimer, clearInterval);
+  opened.add(
     setInterval(() => void databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
-  ];
+    clearInterval,
+  );
 
   async function stop(): Promise<void> {
     log.info('stopping');
-    timers.forEach(clearInterval);
-    await close(server, SHUTDOWN_GRACE_MS);
-    await metricsServer?.close();
-    await flush();
-    await shared?.close();
-    await replica?.pool.destroy();
-    await database.close();
+    await opened.close();
     log.info('stopped');
   }
   return {
-    url,
+    url: urlOf(config.host, port),
     metricsUrl: metricsServer?.url,
     metrics,
     applied: database.applied,
@@ -225,13 +231,15 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
   return { pool, reader };
 }
 
-function share(
-  redisUrl: string,
+/** @returns undefined where there is no Redis to share */
+async function share(
+  { config: { redisUrl }, overrides }: ServeOptions,
   lookups: DatabaseLookups,
   health: Health,
   { connectAlone }: ConnectedDatabase,
-): Promise<SharedAdmission> {
-  return openSharedAdmission({
+): Promise<SharedAdmission | undefined> {
+  if (redisUrl === undefined) return undefined;
+  return (overrides?.openAdmission ?? openSharedAdmission)({
     redisUrl,
     lookups,
     connectAlone,

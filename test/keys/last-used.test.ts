@@ -4,11 +4,14 @@ import { findCaller } from '../../src/keys/callers.js';
 import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
-import { startService } from '../support/service.js';
+import { eventually } from '../support/eventually.js';
+import { startService, type TestService } from '../support/service.js';
 
 const EARLY = Date.parse('2026-11-20T10:00:00.123Z');
 const MIDDLE = Date.parse('2026-11-20T11:00:00.456Z');
 const LATE = Date.parse('2026-11-20T12:00:00.789Z');
+
+const HOUR_MS = 3_600_000;
 
 describe('the times at which keys were last used', () => {
   let database: OpenTestDatabase;
@@ -137,25 +140,48 @@ describe('the times at which keys were last used', () => {
     assert.equal(await findCaller(database.db, key), undefined);
   });
 
-  it('are noted by requests whose key is valid, and by no write', async () => {
-    const service = await startService({ now: () => BigInt(LATE) * 1000n });
-    try {
-      await service.get('/api/v1/me');
-      await service.get('/api/v1/nope');
-      await service.get('/api/v1/me', { headers: { 'x-api-key': 'wrong' } });
-      await service.get('/api/v1/me', { headers: {} });
-      assert.ok(
-        service.queries.every((sql) => sql.startsWith('select')),
-        service.queries.join('\n'),
-      );
-      assert.equal((await listKeys(service.db))[0]?.lastUsedAt, null);
-      assert.equal(await service.lastUsed.flush(service.db), 1);
-      assert.deepEqual(
-        (await listKeys(service.db)).map((record) => [record.prefix, record.lastUsedAt]),
-        [[service.key.slice(0, 12), '2026-11-20T12:00:00.789000Z']],
-      );
-    } finally {
-      await service.stop();
+  describe('of a service', () => {
+    /** A key of the suite's database, asked for by a service on it. */
+    async function serveOn(lastUsedFlushIntervalMs: number): Promise<TestService> {
+      return startService({ databaseUrl: database.url, now: () => BigInt(LATE) * 1000n, lastUsedFlushIntervalMs });
     }
+
+    it('are noted by requests whose key is valid, by no write, and written when it stops', async () => {
+      const service = await serveOn(HOUR_MS);
+      try {
+        const unused = await newKey();
+        for (const key of [service.key, 'wrong']) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+        await service.get('/api/v1/me', { headers: {} });
+        await service.get('/api/v1/nope');
+        assert.ok(
+          service.queries.every((sql) => sql.startsWith('select')),
+          service.queries.join('\n'),
+        );
+        const used = service.key.slice(0, unused.prefix.length);
+        assert.equal(await lastUsed(used), null);
+        await service.stop();
+        assert.equal(await lastUsed(used), '2026-11-20T12:00:00.789000Z');
+        assert.equal(await lastUsed(unused.prefix), null);
+      } finally {
+        await service.stop();
+      }
+    });
+
+    it('are written while it runs', async () => {
+      const service = await serveOn(20);
+      try {
+        assert.equal((await service.get('/api/v1/me')).status, 200);
+        await eventually(
+          'the time is written',
+          async () => (await lastUsed(service.key.slice(0, 12))) === '2026-11-20T12:00:00.789000Z',
+        );
+        // The time of a later use, too.
+        const { key, prefix } = await newKey();
+        await service.get('/api/v1/nope', { headers: { 'x-api-key': key } });
+        await eventually('a later time is written', async () => (await lastUsed(prefix)) !== null);
+      } finally {
+        await service.stop();
+      }
+    });
   });
 });

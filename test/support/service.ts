@@ -1,49 +1,30 @@
-import { readFile } from 'node:fs/promises';
-import type { Server } from 'node:http';
+import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import type pino from 'pino';
-import { createApp } from '../../src/app.js';
-import { systemClock, type Micros } from '../../src/catalog/timestamps.js';
+import { readConfig } from '../../src/config.js';
 import { createDeveloper } from '../../src/developers/developers.js';
-import type { AuthenticationParts } from '../../src/http/authenticate.js';
-import { RequestMetrics } from '../../src/http/metrics.js';
-import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, type ServerLimits } from '../../src/http/server.js';
 import { createKey, type KeyRecord } from '../../src/keys/keys.js';
-import { admitFromDatabase } from '../../src/keys/admission.js';
-import { LastUsed } from '../../src/keys/last-used.js';
-import { DatabaseLookups } from '../../src/keys/lookups.js';
-import {
-  openSharedAdmission,
-  type SharedAdmission,
-  type SharedAdmissionParts,
-} from '../../src/keys/shared-admission.js';
-import { FailedAttempts, type FailurePolicy } from '../../src/limits/failed-attempts.js';
-import { PlanLimiter } from '../../src/limits/plan-limiter.js';
-import { DatabaseCheck } from '../../src/platform/database-check.js';
-import { openConnection, openDatabase } from '../../src/platform/database.js';
-import { Health } from '../../src/platform/health.js';
-import { Metrics } from '../../src/platform/metrics.js';
-import { readFrom } from '../../src/platform/replica.js';
-import { createLog, type Logs } from '../../src/platform/log.js';
+import { openDatabase } from '../../src/platform/database.js';
+import { createLog } from '../../src/platform/log.js';
+import { serve, type ServiceOverrides } from '../../src/service.js';
 import { createTestDatabase } from './postgres.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 
-/** The real application on a free port, on a database of its own. */
+/** The service as `catalog serve` makes it, in this process: on a free port, on a database of its own. */
 export interface TestService {
   readonly url: string;
   readonly databaseUrl: string;
   /** For arranging and for looking: the tests' own connections. */
   readonly db: Knex;
-  readonly lastUsed: LastUsed;
   /** A key of a developer of its own, on a plan that no test uses up. */
   readonly key: string;
-  /** What was lost and came back of Redis and the announcements of the database, in order. */
+  /** Which components were lost and came back, in order, as the log has it: `redis lost`. */
   readonly changes: string[];
   /** Makes a key of a developer of its own, on the same plan as {@link key}. */
   newKey(): Promise<KeyRecord & { readonly key: string }>;
   /** Every line that was logged. */
   readonly logged: readonly string[];
-  /** The text of every query that the application sent. */
+  /** The text of every query that the service sent for requests. */
   readonly queries: readonly string[];
   /** The same, each with its parameters' values. */
   readonly statements: readonly Statement[];
@@ -58,58 +39,72 @@ export interface Statement {
   readonly bindings: readonly unknown[];
 }
 
-export interface TestServiceOptions {
+export interface TestServiceOptions extends ServiceOverrides {
   /** A database that is there already; it is not dropped at the end. */
   readonly databaseUrl?: string;
   /** Limits in this Redis and a cache of callers; without it limits in memory and no cache. */
   readonly redisUrl?: string;
-  /** How to connect that Redis, where it is not as usual. */
-  readonly openAdmission?: (parts: SharedAdmissionParts) => Promise<SharedAdmission>;
-  /** As in production by default. */
-  readonly failurePolicy?: FailurePolicy;
   readonly trustedProxies?: number;
-  readonly now?: () => Micros;
-  readonly serverLimits?: Partial<ServerLimits>;
-  readonly isStopping?: () => boolean;
 }
 
 /** More than any test asks for. */
 const UNLIMITED = 2_000_000_000;
 
-const DATABASE_TIMEOUT_MS = 800;
+const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Starts the application. Stop it in an `after` hook. */
+/** So seldom that no such statement comes in between what a test counts, in milliseconds. */
+const HOUR_MS = 3_600_000;
+
+/** The service's own question whether the database is there, which no request causes. */
+const DATABASE_CHECK = 'select 1';
+
+const CHANGE = /^(\w+ (?:lost|back))/;
+
+/** Starts the service. Stop it in an `after` hook. */
 export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
-  const database = options.databaseUrl === undefined ? await createTestDatabase() : undefined;
-  const databaseUrl = options.databaseUrl ?? database?.url ?? '';
-  const db = connect(databaseUrl, 0);
-  const pool = connect(databaseUrl, DATABASE_TIMEOUT_MS);
+  const { databaseUrl: givenUrl, redisUrl, trustedProxies, ...overrides } = options;
+  const database = givenUrl === undefined ? await createTestDatabase() : undefined;
+  const databaseUrl = givenUrl ?? database?.url ?? '';
   const logged: string[] = [];
-  const queries: string[] = [];
-  const statements: Statement[] = [];
-  pool.on('query', ({ sql, bindings }: Statement) => {
-    queries.push(sql);
-    statements.push({ sql, bindings });
-  });
-  const lastUsed = new LastUsed();
   const changes: string[] = [];
-  const lookups = new DatabaseLookups(pool, 4);
-  const shared =
-    options.redisUrl === undefined ? undefined : await share(options, options.redisUrl, databaseUrl, lookups, changes);
-  const authentication: AuthenticationParts = {
-    admit: shared?.admit ?? admitFromDatabase(lookups, new PlanLimiter()),
-    failedAttempts: new FailedAttempts(shared?.redis, options.failurePolicy),
-    trustedProxies: options.trustedProxies ?? 0,
-  };
-  const server = await serveApp(pool, authentication, lastUsed, logTo(logged), options);
-  const port = await listen(server, '127.0.0.1', 0);
-  const url = `http://127.0.0.1:${String(port)}`;
+  const statements: Statement[] = [];
+  const queries: string[] = [];
+  const service = await serve({
+    config: readConfig({
+      PORT: '0',
+      METRICS_ADDRESS: 'off',
+      DATABASE_URL: databaseUrl,
+      DATABASE_POOL_SIZE: '8',
+      REDIS_URL: redisUrl,
+      TRUST_PROXY: trustedProxies?.toString(),
+    }),
+    ...createLog('info', keepLines(logged, changes)),
+    packageRoot: PACKAGE_ROOT,
+    pid: process.pid,
+    openFiles: Infinity,
+    migrate: false,
+    prepare({ db }) {
+      db.on('query', ({ sql, bindings }: Statement) => {
+        if (sql === DATABASE_CHECK) return;
+        queries.push(sql);
+        statements.push({ sql, bindings });
+      });
+    },
+    overrides: { lastUsedFlushIntervalMs: HOUR_MS, ...overrides },
+  });
+  const { url } = service;
+  const db = openDatabase({
+    address: databaseUrl,
+    applicationName: 'test',
+    poolSize: 8,
+    acquireTimeoutMs: 10_000,
+    statementTimeoutMs: 0,
+  });
   const { key } = await createUnlimitedKey(db);
   return {
     url,
     databaseUrl,
     db,
-    lastUsed,
     key,
     newKey: () => createUnlimitedKey(db),
     changes,
@@ -119,79 +114,24 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     get: (path, { headers, ...rest } = {}) =>
       send(url, path, { headers: headers ?? { authorization: `Bearer ${key}` }, ...rest }),
     async stop() {
-      await close(server, 1_000);
-      await shared?.close();
-      await pool.destroy();
+      await service.stop();
       await db.destroy();
       await database?.drop();
     },
   };
 }
 
-function share(
-  { openAdmission = openSharedAdmission }: TestServiceOptions,
-  redisUrl: string,
-  databaseUrl: string,
-  lookups: DatabaseLookups,
-  changes: string[],
-): Promise<SharedAdmission> {
-  const connectAlone = () =>
-    openConnection({
-      address: databaseUrl,
-      applicationName: 'test',
-      acquireTimeoutMs: DATABASE_TIMEOUT_MS,
-      statementTimeoutMs: DATABASE_TIMEOUT_MS,
-    });
-  return openAdmission({
-    redisUrl,
-    lookups,
-    connectAlone,
-    onChange: (helper, state) => changes.push(`${helper} ${state}`),
-  });
-}
-
-function connect(url: string, timeoutMs: number): Knex {
-  return openDatabase({
-    address: url,
-    applicationName: 'test',
-    poolSize: 8,
-    acquireTimeoutMs: timeoutMs || 10_000,
-    statementTimeoutMs: timeoutMs,
-  });
-}
-
-function logTo(lines: string[]): Logs {
-  const destination: pino.DestinationStream = {
-    write: (text) => void lines.push(...text.trimEnd().split('\n')),
+function keepLines(lines: string[], changes: string[]): pino.DestinationStream {
+  return {
+    write(text) {
+      for (const line of text.trimEnd().split('\n')) {
+        lines.push(line);
+        const { msg } = JSON.parse(line) as { msg: string };
+        const [, change] = CHANGE.exec(msg) ?? [];
+        if (change !== undefined) changes.push(change);
+      }
+    },
   };
-  return createLog('info', destination);
-}
-
-async function serveApp(
-  db: Knex,
-  authentication: AuthenticationParts,
-  lastUsed: LastUsed,
-  { log, requestLog }: Logs,
-  options: TestServiceOptions,
-): Promise<Server> {
-  const health = new Health(log, ['database']);
-  const listener = await createApp({
-    contract: await readFile(new URL('../../openapi.yaml', import.meta.url), 'utf8'),
-    db,
-    read: readFrom(db),
-    authentication,
-    lastUsed,
-    health,
-    databaseCheck: new DatabaseCheck(db, health),
-    log,
-    requestLog,
-    requestMetrics: new RequestMetrics(new Metrics(), []),
-    now: options.now ?? systemClock,
-    isStopping: options.isStopping ?? (() => false),
-  });
-  return createHttpServer(listener, { ...DEFAULT_SERVER_LIMITS, ...options.serverLimits }, ({ requestId }) => {
-    log.info({ request_id: requestId }, 'request rejected');
-  });
 }
 
 async function createUnlimitedKey(db: Knex): Promise<KeyRecord & { readonly key: string }> {
