@@ -24,7 +24,8 @@ export interface TestReplica {
 }
 
 /** What a base backup leaves out (PostgreSQL documentation, "Making a Base Backup Using the Low Level API"). */
-const NOT_COPIED = /\/(?:\.s\.PGSQL\..+|postmaster\.(?:pid|opts)|pg_wal\/.+|pg_replslot\/.+|pg_stat_tmp\/.+|pgsql_tmp.*)$/;
+const NOT_COPIED =
+  /\/(?:\.s\.PGSQL\..+|postmaster\.(?:pid|opts)|pg_wal\/.+|pg_replslot\/.+|pg_stat_tmp\/.+|pgsql_tmp.*)$/;
 
 /**
  * Makes a physical replica of a running server and starts it. pg_basebackup does not come with the embedded PostgreSQL;
