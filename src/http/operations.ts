@@ -1,5 +1,5 @@
 import addFormats from 'ajv-formats';
-import { OpenAPIBackend, type Context as Exchange, type Document } from 'openapi-backend';
+import { OpenAPIBackend, type Context as Exchange, type Document, type Operation } from 'openapi-backend';
 import type { Dependencies, Handler } from '../api/handler.js';
 import { handlers } from '../api/index.js';
 import { parseSince } from '../catalog/since.js';
@@ -12,7 +12,7 @@ import { hasParameters, prepareValidation } from './validation.js';
 /** An authenticated request, before anyone knows which operation it is for. */
 export interface UnroutedRequest {
   readonly method: string;
-  /** As it came: percent-encoded, without the query. */
+  /** Percent-encoded and normalised, without the query. */
   readonly path: string;
   /** The query as it came: percent-encoded. */
   readonly querystring: string;
@@ -49,7 +49,7 @@ export async function createDispatch(contract: Document, dependencies: Dependenc
     quick: true,
     coerceTypes: true,
     ignoreTrailingSlashes: false,
-    // Unknown query parameters are left out before validation would refuse them: a tolerant reader ignores them.
+    // A parameter of another operation is left out before validation would refuse it: a tolerant reader ignores it.
     ajvOpts: { strict: false, removeAdditional: true },
     customizeAjv: (ajv) => {
       addFormats.default(ajv);
@@ -76,6 +76,7 @@ export async function createDispatch(contract: Document, dependencies: Dependenc
   await backend.init();
   prepareRouting(backend.router);
   prepareValidation(backend.validator, backend.router);
+  const names = queryNames(backend.router.getOperations());
 
   return (request) => {
     requireDecodable(request);
@@ -83,7 +84,7 @@ export async function createDispatch(contract: Document, dependencies: Dependenc
       {
         method: request.method === 'HEAD' ? 'GET' : request.method,
         path: request.path,
-        query: queryObject(request.search),
+        query: queryObject(request.search, names),
         headers: {},
       },
       request,
@@ -125,15 +126,30 @@ function requireDecodable({ path, querystring }: UnroutedRequest): void {
   }
 }
 
-/** A parameter given once becomes a string, one given more often an array, which no parameter's schema accepts. */
-function queryObject(search: URLSearchParams): Record<string, string | string[]> {
-  if (search.size === 0) return {};
-  return Object.fromEntries(
-    [...new Set(search.keys())].map((name) => {
-      const values = search.getAll(name);
-      return [name, values.length === 1 ? (values[0] ?? '') : values];
-    }),
-  );
+/** @returns the names of all query parameters that operations have */
+function queryNames(operations: readonly Operation[]): readonly string[] {
+  const parameters = operations.flatMap((operation) => operation.parameters ?? []);
+  return [
+    ...new Set(
+      parameters.flatMap((parameter) => ('in' in parameter && parameter.in === 'query' ? [parameter.name] : [])),
+    ),
+  ];
+}
+
+/**
+ * The query as an object. A parameter given once becomes a string, one given more often an array, which no parameter's
+ * schema accepts.
+ *
+ * @param names - the only ones that are looked for: a query may have thousands
+ */
+function queryObject(search: URLSearchParams, names: readonly string[]): Record<string, string | string[]> {
+  const query: Record<string, string | string[]> = {};
+  if (search.size === 0) return query;
+  for (const name of names) {
+    const values = search.getAll(name);
+    if (values.length > 0) query[name] = values.length === 1 ? (values[0] ?? '') : values;
+  }
+  return query;
 }
 
 function methodNotAllowed({ router }: OpenAPIBackend, path: string): Problem {

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey } from '../../src/keys/keys.js';
+import { setPlan } from '../../src/limits/plans.js';
+import { AnswerReader } from '../bench/speed/programs/answer-reader.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { startServer, type ServerProcess } from '../support/program.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { addTitles } from '../support/titles.js';
+import { harmlessRequest, worstCases } from './requests.js';
+
+/** So long may one request hold the process up, in milliseconds. */
+const BOUND_MS = 5;
+
+/** How many requests of a kind are sent at the same time, each on a connection of its own. */
+const AT_ONCE = 4;
+
+/** How many times a kind is sent before it may fail: a busy machine makes some of them slow. */
+const ROUNDS = 30;
+
+/** Bound on one answer, in milliseconds. */
+const TIMEOUT_MS = 20_000;
+
+const BYSTANDER = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
+
+const UNLIMITED = { name: 'Unlimited', requestsPerMinute: 2_000_000_000, requestsPerDay: 2_000_000_000 };
+
+/** How long something took in the best of several rounds, in milliseconds. */
+interface Times {
+  /** From a request, sent alone, to its answer: no shorter than it holds the process up. */
+  readonly alone: number;
+  /** The longest that somebody else waits for an answer while several are under way. */
+  readonly beside: number;
+}
+
+/** Sends requests on one connection, one after the other, and on the next one where it is closed. */
+class Client {
+  #socket: Socket | undefined;
+  #onStatus: (status: number) => void = () => undefined;
+  #onFailure: (error: Error) => void = () => undefined;
+
+  constructor(private readonly port: number) {}
+
+  /** @returns how long the answer took, in milliseconds */
+  async ask(request: string): Promise<number> {
+    const socket = (this.#socket ??= this.#connect());
+    const startedAt = performance.now();
+    const status = await new Promise<number>((resolve, reject) => {
+      this.#onStatus = resolve;
+      this.#onFailure = reject;
+      socket.write(Buffer.from(request, 'latin1'));
+    });
+    // Neither a fault of the service nor one of the table: the request is read to its end.
+    assert.ok([200, 400, 401, 404, 429, 503].includes(status), String(status));
+    return performance.now() - startedAt;
+  }
+
+  close(): void {
+    this.#socket?.destroy();
+    this.#socket = undefined;
+  }
+
+  #connect(): Socket {
+    const reader = new AnswerReader();
+    const socket = connect({ host: '127.0.0.1', port: this.port, noDelay: true });
+    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error('no answer')));
+    socket.on('data', (bytes) => {
+      const status = reader.read(bytes);
+      if (status !== undefined) this.#onStatus(status);
+    });
+    socket.on('error', (error) => this.#onFailure(error));
+    return socket;
+  }
+}
+
+describe('a request as large as the limits allow', () => {
+  let database: OpenTestDatabase;
+  let redis: TestRedis;
+  let server: ServerProcess;
+  let key: string;
+  let clients: Client[];
+  let bystander: Client;
+  let control: Times;
+
+  before(async () => {
+    database = await openTestDatabase();
+    redis = await startRedis();
+    await addTitles(database.db, 300);
+    await setPlan(database.db, 'unlimited', { ...UNLIMITED, commercialUse: false });
+    const { id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
+    ({ key } = await createKey(database.db, { developerId: id, planId: 'unlimited' }));
+    server = await startServer({ DATABASE_URL: database.url, REDIS_URL: redis.url, TRUST_PROXY: '9' });
+    const port = Number(new URL(server.url).port);
+    clients = Array.from({ length: AT_ONCE }, () => new Client(port));
+    bystander = new Client(port);
+    control = await timesOf(harmlessRequest(key), () => false);
+  });
+
+  after(async () => {
+    for (const client of [...clients, bystander]) client.close();
+    await server.stop();
+    await redis.stop();
+    await database.close();
+  });
+
+  /** @param isEnough - ends the rounds early */
+  async function timesOf(request: string, isEnough: (times: Times) => boolean): Promise<Times> {
+    let times: Times = { alone: Infinity, beside: Infinity };
+    for (let round = 0; round < ROUNDS && !isEnough(times); round += 1) {
+      const alone = (await clients[0]?.ask(request)) ?? assert.fail();
+      const state = { isOver: false };
+      const crowd = Promise.all(clients.map((client) => client.ask(request))).finally(() => (state.isOver = true));
+      let beside = 0;
+      while (!state.isOver) beside = Math.max(beside, await bystander.ask(BYSTANDER));
+      await crowd;
+      times = { alone: Math.min(times.alone, alone), beside: Math.min(times.beside, beside) };
+    }
+    return times;
+  }
+
+  it('holds nobody up, whatever it has much of', async () => {
+    const slow: string[] = [];
+    for (const { what, request } of worstCases(key)) {
+      const isShort = ({ alone, beside }: Times): boolean =>
+        alone <= control.alone + BOUND_MS && beside <= control.beside + AT_ONCE * BOUND_MS;
+      const times = await timesOf(request, isShort);
+      if (!isShort(times)) slow.push(`${what}: ${times.alone.toFixed(1)} ms, beside it ${times.beside.toFixed(1)} ms`);
+    }
+    assert.deepEqual(
+      slow,
+      [],
+      `a harmless one: ${control.alone.toFixed(1)} ms, beside it ${control.beside.toFixed(1)} ms`,
+    );
+  });
+});
