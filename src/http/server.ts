@@ -62,6 +62,9 @@ export function createHttpServer(
     },
     handle,
   );
+  // Node would leave out what comes after so many fields, and say nothing: a second key, a second host, the length of content.
+  // How many there can be follows from how many bytes there may be.
+  server.maxHeadersCount = 0;
   server.setTimeout(limits.stalledTimeoutMs);
   // Content is never wanted, so no client is told to go on and send it.
   server.on('checkContinue', handle);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { generateApiKey } from '../../src/keys/api-key.js';
 import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
 
@@ -69,6 +70,9 @@ describe('connections', () => {
   it('answers malformed HTTP with 400', async () => {
     assertProblem(await converse('NONSENSE\r\n\r\n'), 400, 'malformed_request');
     assertProblem(await converse(head(['Bad Header: x'])), 400, 'malformed_request');
+    for (const method of ['BREW', 'get', 'Get', 'GETS']) {
+      assertProblem(await converse(head().replace('GET', method)), 400, 'malformed_request');
+    }
     assertProblem(await converse(head(['Content-Length: 1', 'Transfer-Encoding: chunked'])), 400, 'malformed_request');
   });
 
@@ -180,6 +184,48 @@ describe('connections', () => {
     } finally {
       for (const socket of sockets) socket.destroy();
     }
+  });
+
+  describe('behind 1,500 header fields', () => {
+    const padding = Array.from({ length: 1_500 }, () => 'a:');
+
+    it('reads a second key', async () => {
+      const { statuses } = await converse(head([...padding, 'X-API-Key: another', 'Connection: close']));
+      assert.deepEqual(statuses, [401]);
+    });
+
+    it('reads a second host', async () => {
+      assertProblem(await converse(head([...padding, 'Host: y'])), 400, 'malformed_request');
+    });
+
+    it('reads what is said of content', async () => {
+      const large = head([...padding, 'Content-Length: 10000000']);
+      assertProblem(await converse(`${large}${'x'.repeat(1_000)}`), 413, 'content_too_large');
+      const chunked = head([...padding, 'Transfer-Encoding: chunked']);
+      assertProblem(await converse(`${chunked}5\r\nhello\r\n`), 413, 'content_too_large');
+    });
+
+    it('reads what the last proxy has added', async () => {
+      const behindProxy = await startService({
+        databaseUrl: service.databaseUrl,
+        trustedProxies: 1,
+        failurePolicy: { limit: 1, windowSeconds: 60 },
+      });
+      try {
+        const ask = async (address: string): Promise<number> => {
+          const headers = {
+            host: 'x',
+            'x-api-key': generateApiKey().key,
+            a: padding.map(() => ''),
+            'x-forwarded-for': address,
+          };
+          return (await behindProxy.get('/api/v1/me', { headers })).status;
+        };
+        assert.deepEqual([await ask('192.0.2.1'), await ask('192.0.2.1'), await ask('192.0.2.2')], [401, 429, 401]);
+      } finally {
+        await behindProxy.stop();
+      }
+    });
   });
 
   it('requires the Host field of HTTP/1.1', async () => {
