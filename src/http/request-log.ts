@@ -12,7 +12,6 @@ export function recordWhenDone(writeLine: WriteLine, metrics: RequestMetrics, ct
   const startedAt = performance.now();
   metrics.begin();
   ctx.res.once('close', record);
-  if (ctx.res.socket === null) alsoWhenConnectionCloses(ctx, record);
 
   function record(): void {
     const { requestId, operationId, caller, path, search, error } = ctx.state;
@@ -33,19 +32,6 @@ export function recordWhenDone(writeLine: WriteLine, metrics: RequestMetrics, ct
       err: error === undefined ? undefined : describeError(error),
     };
     writeLine(levelOf(status), line, 'request');
-  }
-}
-
-/** For an answer that others come before on its connection (RFC 9112, section 9.3.2): Node tells it nothing when that ends. */
-function alsoWhenConnectionCloses({ req: { socket }, res }: RequestContext, record: () => void): void {
-  // As many as a client has sent at once.
-  socket.setMaxListeners(0);
-  socket.once('close', end);
-  res.once('close', () => socket.off('close', end));
-
-  function end(): void {
-    res.off('close', record);
-    record();
   }
 }
 

@@ -1,7 +1,7 @@
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { OperatorError, Problem } from '../errors.js';
-import { holdBack } from './pipelining.js';
+import { inTurn } from './pipelining.js';
 import { problemDocument, PROBLEM_MEDIA_TYPE } from './problem-response.js';
 import { chooseRequestId } from './request-id.js';
 
@@ -46,10 +46,7 @@ export function createHttpServer(
   limits: ServerLimits = DEFAULT_SERVER_LIMITS,
   onRejected: (rejection: Rejection) => void = () => undefined,
 ): Server {
-  const handle = (request: IncomingMessage, response: ServerResponse): void => {
-    listener(request, response);
-    holdBack(request, response);
-  };
+  const handle = inTurn(listener);
   const server = createServer(
     {
       headersTimeout: limits.headersTimeoutMs,

@@ -100,27 +100,43 @@ describe('connections', () => {
     assert.ok(statuses.length > 0 && statuses.every((status) => status === 200), statuses.join());
   });
 
-  it('writes the line of a request whose connection ends before its turn, however many they are', async () => {
-    const warnings: Error[] = [];
-    const warn = (warning: Error) => warnings.push(warning);
-    process.on('warning', warn);
+  it('begins no request behind the last answer of its connection', async () => {
+    const ids = Array.from({ length: 20 }, (_, i) => `in-line-${i}`);
+    // The first one names no host, and its answer is the last on the connection.
+    const { statuses } = await converse(
+      ['GET /livez HTTP/1.1\r\nX-Request-Id: in-line\r\n\r\n', ...ids.map((id) => head([`X-Request-Id: ${id}`]))].join(
+        '',
+      ),
+    );
+    assert.deepEqual(statuses, [400]);
+    assert.equal((await converse(head(['X-Request-Id: in-line-at-last', 'Connection: close']))).statuses[0], 200);
+    await eventually('the last line is written', () => service.logged.some((line) => line.includes('in-line-at-last')));
+    const lines = service.logged.filter((line) => line.includes('"request_id":"in-line'));
+    assert.equal(lines.length, 2);
+  });
+
+  it('begins one request of a connection at a time, and none once its client has gone', async () => {
+    const lines = () => service.logged.filter((line) => line.includes('"request_id":"in-turn-'));
+    const lock = await service.db.transaction();
     try {
-      const ids = Array.from({ length: 20 }, (_, i) => `in-line-${i}`);
-      // The first one names no host, and its answer is the last on the connection.
-      const { statuses } = await converse(
-        ['GET /livez HTTP/1.1\r\n\r\n', ...ids.map((id) => head([`X-Request-Id: ${id}`]))].join(''),
-      );
-      assert.deepEqual(statuses, [400]);
-      await eventually('all are written', () =>
-        ids.every((id) => service.logged.some((line) => line.includes(`"request_id":"${id}"`))),
-      );
-      const line = service.logged.find((text) => text.includes('"request_id":"in-line-7"')) ?? '';
-      const { aborted, status } = JSON.parse(line) as { aborted?: boolean; status?: number };
-      assert.deepEqual([aborted, status], [true, undefined]);
-      assert.deepEqual(warnings, []);
+      await lock.raw('lock table catalog_counts in access exclusive mode');
+      const before = service.queries.length;
+      const socket = open();
+      socket.write(Array.from({ length: 500 }, (_, i) => head([`X-Request-Id: in-turn-${i}`])).join(''));
+      await eventually('the first waits in the database', () => service.queries.length === before + 2);
+      // What has come with it would have begun by now.
+      assert.equal((await service.get('/api/v1/me')).status, 200);
+      assert.equal(service.queries.length, before + 3);
+      socket.destroy();
+      await eventually('its line is written', () => lines().length > 0);
     } finally {
-      process.off('warning', warn);
+      await lock.rollback();
     }
+    assert.equal((await service.get('/api/v1/stats')).status, 200);
+    assert.deepEqual(
+      lines().map((line) => (JSON.parse(line) as { request_id: string; aborted?: boolean }).request_id),
+      ['in-turn-0'],
+    );
   });
 
   it('writes one line of each of several requests that are sent at once', async () => {
