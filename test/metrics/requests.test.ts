@@ -183,6 +183,8 @@ describe('metrics of requests', () => {
   it('show what is in flight, what waits for a connection, and who went away', async () => {
     await server.stop();
     server = await startMeasuredServer({ DATABASE_URL: postgres.url, DATABASE_POOL_SIZE: '2' });
+    const pendingIn = ({ series }: Scrape): number =>
+      series.get('catalog_database_connections_pending_requests{pool="primary"}') ?? NaN;
     await holdCounts();
     const patient = ask('/api/v1/stats');
     const headers = { 'x-api-key': key, 'x-request-id': 'leaving' };
@@ -191,7 +193,7 @@ describe('metrics of requests', () => {
     const queued = ask('/api/v1/me');
     const during = await eventually('the third waits for a connection', async () => {
       const scrape = await server.scrape();
-      return scrape.series.get('catalog_http_requests_in_flight') === 3 ? scrape : undefined;
+      return scrape.series.get('catalog_http_requests_in_flight') === 3 && pendingIn(scrape) > 0 ? scrape : undefined;
     });
     assert.deepEqual(
       [...during.series].filter(([series]) => /^catalog_database_connections(?:_max)?\{/.test(series)),
@@ -202,8 +204,7 @@ describe('metrics of requests', () => {
       ],
     );
     // The service's own check of the database may wait as well.
-    const pending = during.series.get('catalog_database_connections_pending_requests{pool="primary"}');
-    assert.ok(pending === 1 || pending === 2, String(pending));
+    assert.ok(pendingIn(during) <= 2);
     leaving.destroy();
     await eventually('its end is seen', async () => (await server.scrape()).text.includes('status="none"} 1'));
     const line = await eventually('its line is written', () =>
@@ -229,27 +230,27 @@ describe('metrics of requests', () => {
   });
 
   for (const [what, field, answered] of [
-    ['requests', '', 5_000],
+    ['requests', '', 1_000],
     // The first answer is the last: the content that it does not ask for might come all the same.
     ['requests that offer content', 'Expect: 100-continue\r\n', 1],
   ] as const) {
-    it(`stay few in flight, however many ${what} a client sends at once`, async () => {
-      const COUNT = 5_000;
+    it(`have one in flight, however many ${what} a client sends at once`, async () => {
+      const COUNT = 1_000;
       await holdCounts();
       const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
       const answers = readText(socket);
       const request = `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${field}`;
       socket.write(`${`${request}\r\n`.repeat(COUNT - 1)}${request}Connection: close\r\n\r\n`);
       const inFlight: number[] = [];
-      await eventually('many wait, and no more come', async () => {
+      await eventually('one waits, and no more come', async () => {
         inFlight.push((await server.scrape()).series.get('catalog_http_requests_in_flight') ?? NaN);
-        return Math.max(...inFlight) > 1 && inFlight.length > 10;
+        return Math.max(...inFlight) > 0 && inFlight.length > 10;
       });
       await release();
       // 503 where one has waited too long.
       const statuses = (await answers).match(/HTTP\/1\.1 (?:200|503) /g) ?? [];
       assert.equal(statuses.length, answered);
-      assert.ok(Math.max(...inFlight) < 1_000, inFlight.join());
+      assert.equal(Math.max(...inFlight), 1, inFlight.join());
     });
   }
 
