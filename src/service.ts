@@ -142,7 +142,7 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
   const lastUsed = opened.add(new LastUsed(), flush);
   const replica = openReplica(config, health, db);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
-  // Lookups of suspect keys leave half of the connections to everybody else.
+  // Lookups leave half of the connections to the requests whose key has been found.
   const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
   const shared = await share(options, lookups, health, database);
   if (shared) opened.add(shared, (it) => it.close());

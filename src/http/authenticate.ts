@@ -45,8 +45,7 @@ export async function authenticate(
       const { key } = credentials;
       // What is not even a key is no attempt at one, and has cost nothing.
       if (!isWellFormedApiKey(key)) throw unknownApiKey();
-      const isSuspect = failedAttempts.isAnyOver && failedAttempts.isOver(clientAddress(request, trustedProxies));
-      const admission = await admit(key, isSuspect);
+      const admission = await admit(key);
       if (admission !== undefined) return admission;
       const over = await failedAttempts.count(clientAddress(request, trustedProxies));
       if (over !== undefined) throw tooManyFailures(over);

@@ -18,15 +18,14 @@ export interface Admission {
  * Finds who a key belongs to, and charges one request to the caller's plan.
  *
  * @param key - the whole key as the client sent it, known to be well-formed
- * @param isSuspect - whether it comes from where many keys have failed
  * @returns undefined for a key that does not work; nothing is charged then
  */
-export type Admit = (key: string, isSuspect: boolean) => Promise<Admission | undefined>;
+export type Admit = (key: string) => Promise<Admission | undefined>;
 
 /** Asks the database each time. */
 export function admitFromDatabase(lookups: Lookups, limiter: Limiter): Admit {
-  return async (key, isSuspect) => {
-    const caller = await lookups.find(key, isSuspect);
+  return async (key) => {
+    const caller = await lookups.find(hashApiKeyToText(key));
     return caller && { caller, decision: await limiter.consume(caller.developerId, caller.plan) };
   };
 }
@@ -62,25 +61,25 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
   /** Records that are being read. */
   const underway = new Underway();
 
-  async function readAndKeep(key: string, hash: string, isSuspect: boolean, until: number): Promise<Read | undefined> {
+  async function readAndKeep(hash: string, until: number): Promise<Read | undefined> {
     // The epoch comes before the database: one that is read later could be newer than the record. One that was read long
     // ago will do, so that a key that does not exist costs no reading of it: whether it has ended is found out with the
     // charge, and before the record is used again.
     const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readEpoch(redis, until)) : undefined);
     const permit = epoch === undefined ? undefined : cache.permit(epoch);
-    const caller = await lookups.find(key, isSuspect);
+    const caller = await lookups.find(hash);
     if (caller !== undefined && permit !== undefined) cache.keep(permit, hash, caller);
     return caller && { caller, epoch };
   }
 
-  function read(key: string, hash: string, isSuspect: boolean, until: number): Promise<Read | undefined> {
-    const reading = readAndKeep(key, hash, isSuspect, until);
-    // Only for what will be kept. A suspect one may have to wait for its turn: it must not hold up those that need not.
-    if (redis.isUp && cache.isOpen && !isSuspect && underway.get(hash) === undefined) underway.add(hash, reading);
+  function read(hash: string, until: number): Promise<Read | undefined> {
+    const reading = readAndKeep(hash, until);
+    // Only for what will be kept.
+    if (redis.isUp && cache.isOpen && underway.get(hash) === undefined) underway.add(hash, reading);
     return reading;
   }
 
-  return async (key, isSuspect) => {
+  return async (key) => {
     const hash = hashApiKeyToText(key);
     let until = performance.now() + REDIS_BUDGET_MS;
     for (let attempt = 1; attempt <= 2; attempt += 1) {
@@ -107,7 +106,7 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
       if (decision === undefined) break;
       cache.end(epoch);
     }
-    const found = await read(key, hash, isSuspect, until);
+    const found = await read(hash, until);
     if (found === undefined) return undefined;
     const { caller, epoch } = found;
     // What took so long so far does not excuse this request from the plan of all servers: the charge takes its own time.

@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
 import { PLAN_COLUMNS, type Plan } from '../limits/plans.js';
 import { Statement } from '../platform/statement.js';
-import { hashApiKey, isWellFormedApiKey } from './api-key.js';
 
 /** Who is calling: the key, its developer and its plan, as the database has them at this moment. */
 export interface Caller {
@@ -14,17 +13,21 @@ export interface Caller {
 }
 
 interface CallerRow extends Omit<Caller, 'plan'>, Omit<Plan, 'id' | 'name'> {
+  /** In base64. */
+  readonly hash: string;
   readonly planId: string;
   readonly planName: string;
 }
 
 const { id: planId, name: planName, ...planLimits } = PLAN_COLUMNS;
 
-const FIND_CALLER = new Statement<CallerRow, [hash: Buffer]>('find-caller', (db, hash) =>
+/** @param hashes - an array of PostgreSQL, as text */
+const FIND_CALLERS = new Statement<CallerRow, [hashes: string]>('find-callers', (db, hashes) =>
   db('api_keys')
     .join('developers', 'developers.id', 'api_keys.developer_id')
     .join('plans', 'plans.id', 'api_keys.plan_id')
     .select({
+      hash: db.raw("encode(api_keys.hash, 'base64')"),
       keyId: 'api_keys.id',
       keyPrefix: 'api_keys.prefix',
       developerId: 'developers.id',
@@ -34,34 +37,41 @@ const FIND_CALLER = new Statement<CallerRow, [hash: Buffer]>('find-caller', (db,
       planName,
       ...planLimits,
     })
-    .where('api_keys.hash', hash)
+    .whereRaw('api_keys.hash = any(?::bytea[])', [hashes])
     .whereNull('api_keys.revoked_at')
     .whereNull('developers.suspended_at'),
 );
 
 /**
- * Finds who a key belongs to, in one query.
+ * Finds who keys belong to, in one query.
  *
- * @param key - the whole key as the client sent it
- * @returns the caller; undefined for a key that is malformed (found out without I/O), unknown or revoked, or whose
- *   developer is suspended
+ * @param hashes - the SHA-256 of each whole key, in base64
+ * @returns the callers by the hash of their key, without those whose key is unknown or revoked, or whose developer is
+ *   suspended
  */
-export async function findCaller(db: Knex, key: string): Promise<Caller | undefined> {
-  if (!isWellFormedApiKey(key)) return undefined;
-  const row = await FIND_CALLER.first(db, hashApiKey(key));
-  if (row === undefined) return undefined;
-  return {
-    keyId: row.keyId,
-    keyPrefix: row.keyPrefix,
-    developerId: row.developerId,
-    projectName: row.projectName,
-    attributionRequired: row.attributionRequired,
-    plan: {
-      id: row.planId,
-      name: row.planName,
-      requestsPerMinute: row.requestsPerMinute,
-      requestsPerDay: row.requestsPerDay,
-      commercialUse: row.commercialUse,
-    },
-  };
+export async function findCallers(db: Knex, hashes: readonly string[]): Promise<ReadonlyMap<string, Caller>> {
+  const callers = new Map<string, Caller>();
+  if (hashes.length === 0) return callers;
+  for (const row of await FIND_CALLERS.rows(db, byteaArray(hashes))) {
+    callers.set(row.hash, {
+      keyId: row.keyId,
+      keyPrefix: row.keyPrefix,
+      developerId: row.developerId,
+      projectName: row.projectName,
+      attributionRequired: row.attributionRequired,
+      plan: {
+        id: row.planId,
+        name: row.planName,
+        requestsPerMinute: row.requestsPerMinute,
+        requestsPerDay: row.requestsPerDay,
+        commercialUse: row.commercialUse,
+      },
+    });
+  }
+  return callers;
+}
+
+/** @returns `{"\\\\x…","\\\\x…"}`, as PostgreSQL reads an array of `bytea` */
+function byteaArray(base64: readonly string[]): string {
+  return `{${[...new Set(base64)].map((text) => `"\\\\x${Buffer.from(text, 'base64').toString('hex')}"`).join(',')}}`;
 }

@@ -1,73 +1,86 @@
+import DataLoader from 'dataloader';
 import type { Knex } from 'knex';
 import { DatabaseTimeout } from '../platform/database.js';
-import { findCaller, type Caller } from './callers.js';
+import { findCallers, type Caller } from './callers.js';
 
 /** Looks keys up in the database. */
 export interface Lookups {
   /**
    * Finds who a key belongs to.
    *
-   * @param isSuspect - whether it comes from where many keys have failed
+   * @param hash - the SHA-256 of the key, in base64
    * @returns undefined for a key that does not work
-   * @throws the database's error; DatabaseTimeout for one that has waited too long for its turn
+   * @throws the database's error; DatabaseTimeout for a lookup that has waited too long for its turn
    */
-  find(key: string, isSuspect: boolean): Promise<Caller | undefined>;
+  find(hash: string): Promise<Caller | undefined>;
 }
 
-/** A suspect lookup that waits for its turn. */
-interface Waiting {
+interface Lookup {
+  readonly hash: string;
   /** On the clock of `performance.now()`. */
   readonly since: number;
-  readonly proceed: () => void;
-  readonly giveUp: (error: Error) => void;
 }
 
-/** One that has waited this long, in milliseconds, was given up by its request. */
+/**
+ * The most keys that one query looks up. All requests that waited for its answer go on at once, and take 30 µs each:
+ * nothing else runs meanwhile.
+ */
+const MAX_BATCH_SIZE = 64;
+
+/** The request has given up a lookup that has waited this long, in milliseconds. */
 const MAX_WAIT_MS = 1_000;
 
 /**
- * Looks keys up in the database at once, save suspect ones: those share a few places, so that whoever tries keys cannot
- * take all connections from everybody else.
+ * Looks keys up in few queries at a time. While those are under way, lookups gather, and the next query takes them
+ * together. Nobody can know beforehand which keys are valid, so all share these queries. A flood of unknown keys leaves
+ * the other connections to the requests whose key has been found.
  */
 export class DatabaseLookups implements Lookups {
+  readonly #loader: DataLoader<Lookup, Caller | undefined>;
   #free: number;
-  readonly #waiting: Waiting[] = [];
+  /** Batches that wait until a query ends. The last one still grows. */
+  readonly #waiting: (() => void)[] = [];
 
-  /** @param suspectsAtOnce - how many suspect lookups may be under way at the same time */
+  /** @param queriesAtOnce - how many connections lookups may take at the same time */
   constructor(
     private readonly db: Knex,
-    suspectsAtOnce: number,
+    queriesAtOnce: number,
   ) {
-    this.#free = suspectsAtOnce;
+    this.#free = queriesAtOnce;
+    this.#loader = new DataLoader((lookups) => this.#findAll(lookups), {
+      // A key that is revoked fails from the next request on.
+      cache: false,
+      maxBatchSize: MAX_BATCH_SIZE,
+      // After everything that has arrived by now has begun.
+      batchScheduleFn: (send) => setImmediate(() => this.#sendInTurn(send)),
+    });
   }
 
-  async find(key: string, isSuspect: boolean): Promise<Caller | undefined> {
-    if (!isSuspect) return findCaller(this.db, key);
-    await this.#takePlace();
+  find(hash: string): Promise<Caller | undefined> {
+    return this.#loader.load({ hash, since: performance.now() });
+  }
+
+  #sendInTurn(send: () => void): void {
+    if (this.#free === 0) {
+      this.#waiting.push(send);
+      return;
+    }
+    this.#free -= 1;
+    send();
+  }
+
+  async #findAll(lookups: readonly Lookup[]): Promise<(Caller | undefined | Error)[]> {
     try {
-      return await findCaller(this.db, key);
+      const oldest = performance.now() - MAX_WAIT_MS;
+      const due = lookups.filter(({ since }) => since >= oldest).map(({ hash }) => hash);
+      const callers = await findCallers(this.db, due);
+      return lookups.map(({ hash, since }) =>
+        since >= oldest ? callers.get(hash) : new DatabaseTimeout('no turn in time for the lookup of a key'),
+      );
     } finally {
-      this.#leavePlace();
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
     }
-  }
-
-  async #takePlace(): Promise<void> {
-    if (this.#free > 0) this.#free -= 1;
-    else {
-      await new Promise<void>((proceed, giveUp) => {
-        this.#waiting.push({ since: performance.now(), proceed, giveUp });
-      });
-    }
-  }
-
-  #leavePlace(): void {
-    const oldest = performance.now() - MAX_WAIT_MS;
-    let next = this.#waiting.shift();
-    while (next !== undefined && next.since < oldest) {
-      next.giveUp(new DatabaseTimeout('no turn in time for a lookup from where many keys have failed'));
-      next = this.#waiting.shift();
-    }
-    if (next === undefined) this.#free += 1;
-    else next.proceed();
   }
 }

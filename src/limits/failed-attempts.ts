@@ -36,16 +36,6 @@ export class FailedAttempts {
     this.#shared = redis && new RedisCounters(redis);
   }
 
-  /** Whether this process knows any address as one that was over the limit when it was last looked at. */
-  get isAnyOver(): boolean {
-    return this.#overUntil.size > 0;
-  }
-
-  /** Whether this process knows the address as one over the limit. */
-  isOver(address: string): boolean {
-    return this.#msOver(address) > 0;
-  }
-
   /**
    * Counts one failure.
    *

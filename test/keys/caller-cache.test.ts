@@ -125,15 +125,15 @@ describe('admission while things change', () => {
   function open(cache: CallerCache): (key: string) => Promise<boolean> {
     const real = new DatabaseLookups(database.db, 1);
     const lookups: Lookups = {
-      async find(key, isSuspect) {
+      async find(hash) {
         reads += 1;
-        const found = await real.find(key, isSuspect);
+        const found = await real.find(hash);
         await afterRead();
         return found;
       },
     };
     const admit = admitFromCache({ lookups, redis: link, limiter: new RedisLimiter(link), cache });
-    return async (key) => (await admit(key, false)) !== undefined;
+    return async (key) => (await admit(key)) !== undefined;
   }
 
   for (const [how, announced] of [

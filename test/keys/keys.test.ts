@@ -6,8 +6,9 @@ import {
   suspendDeveloper,
 } from '../../src/developers/developers.js';
 import { OperatorError } from '../../src/errors.js';
-import { hashApiKey } from '../../src/keys/api-key.js';
-import { findCaller } from '../../src/keys/callers.js';
+import { hashApiKey, hashApiKeyToText } from '../../src/keys/api-key.js';
+import type { Caller } from '../../src/keys/callers.js';
+import { DatabaseLookups } from '../../src/keys/lookups.js';
 import { createKey, listKeys, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 
@@ -21,6 +22,10 @@ describe('keys and developers', () => {
   });
 
   after(() => database.close());
+
+  function find(key: string): Promise<Caller | undefined> {
+    return new DatabaseLookups(database.db, 1).find(hashApiKeyToText(key));
+  }
 
   it('are created, listed and found', async () => {
     const { db } = database;
@@ -50,7 +55,7 @@ describe('keys and developers', () => {
     assert.deepEqual(await listKeys(db), [record, second]);
     assert.deepEqual(await listDevelopers(db), [developer]);
 
-    const caller = await findCaller(db, key);
+    const caller = await find(key);
     assert.deepEqual(caller, {
       keyId: caller?.keyId,
       keyPrefix: record.prefix,
@@ -59,8 +64,8 @@ describe('keys and developers', () => {
       attributionRequired: true,
       plan: { id: 'pro', name: 'Pro', requestsPerMinute: 600, requestsPerDay: 250_000, commercialUse: true },
     });
-    assert.equal((await findCaller(db, secondKey))?.plan.id, 'free');
-    assert.equal(await findCaller(db, record.prefix), undefined);
+    assert.equal((await find(secondKey))?.plan.id, 'free');
+    assert.equal(await find(record.prefix), undefined);
     const stored = await db('api_keys').where({ prefix: record.prefix }).pluck<Buffer[]>('hash');
     assert.deepEqual(stored, [hashApiKey(key)]);
   });
@@ -88,7 +93,7 @@ describe('keys and developers', () => {
     const moved = { ...record, planId: 'pro' };
     assert.deepEqual(await setKeyPlan(db, prefix, 'pro'), { record: moved, previousPlanId: 'free' });
     assert.deepEqual(await listKeys(db, id), [moved]);
-    assert.equal((await findCaller(db, key))?.plan.id, 'pro');
+    assert.equal((await find(key))?.plan.id, 'pro');
     // The version of a row: what wrote it last.
     const version = (): Promise<unknown> => db('api_keys').where({ prefix }).first<unknown>(db.raw('xmin::text'));
     const before = await version();

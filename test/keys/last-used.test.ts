@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { findCaller } from '../../src/keys/callers.js';
+import { hashApiKeyToText } from '../../src/keys/api-key.js';
+import type { Caller } from '../../src/keys/callers.js';
+import { DatabaseLookups } from '../../src/keys/lookups.js';
 import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
@@ -24,9 +26,13 @@ describe('the times at which keys were last used', () => {
 
   after(() => database.close());
 
+  function find(key: string): Promise<Caller | undefined> {
+    return new DatabaseLookups(database.db, 1).find(hashApiKeyToText(key));
+  }
+
   async function newKey(): Promise<{ id: number; prefix: string; key: string }> {
     const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
-    const caller = await findCaller(database.db, key);
+    const caller = await find(key);
     return { id: caller?.keyId ?? 0, prefix, key };
   }
 
@@ -137,7 +143,7 @@ describe('the times at which keys were last used', () => {
     await revokeKey(database.db, prefix);
     assert.equal(await times.flush(database.db), 1);
     assert.equal(await lastUsed(prefix), '2026-11-20T10:00:00.123000Z');
-    assert.equal(await findCaller(database.db, key), undefined);
+    assert.equal(await find(key), undefined);
   });
 
   describe('of a service', () => {

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict';
-import { generateApiKey } from '../../src/keys/api-key.js';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { generateApiKey, hashApiKeyToText } from '../../src/keys/api-key.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { DatabaseLookups } from '../../src/keys/lookups.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+
+/** The most keys of one query. */
+const BATCH = 64;
+
+/** A lookup that has waited this long is given up, in milliseconds. */
+const MAX_WAIT_MS = 1_000;
 
 describe('lookups of keys', () => {
   let database: OpenTestDatabase;
@@ -13,7 +21,11 @@ describe('lookups of keys', () => {
 
   after(() => database.close());
 
-  /** How many look a key up at this moment, held up by a lock on the keys. */
+  function unknownHash(): string {
+    return hashApiKeyToText(generateApiKey().key);
+  }
+
+  /** How many queries look keys up at this moment, held up by a lock on the keys. */
   async function waitingForLock(): Promise<number> {
     const { rows } = await database.db.raw<{ rows: { count: number }[] }>(
       `select count(*) from pg_locks where relation = 'api_keys'::regclass and not granted`,
@@ -21,26 +33,96 @@ describe('lookups of keys', () => {
     return rows[0]?.count ?? 0;
   }
 
-  it('leave connections to everybody else, however many suspect ones there are', async () => {
-    const lookups = new DatabaseLookups(database.db, 3);
-    const lock = await database.db.transaction();
-    await lock.raw('lock table api_keys in access exclusive mode');
-    const suspects = Array.from({ length: 50 }, () => lookups.find(generateApiKey().key, true));
-    await eventually('three suspects are under way', async () => (await waitingForLock()) === 3);
-    const others = Array.from({ length: 4 }, () => lookups.find(generateApiKey().key, false));
-    await eventually('the others are too', async () => (await waitingForLock()) === 3 + 4);
-    await lock.commit();
-    assert.deepEqual(new Set(await Promise.all([...suspects, ...others])), new Set([undefined]));
-    // All places are free again.
-    const again = await Promise.all(Array.from({ length: 10 }, () => lookups.find(generateApiKey().key, true)));
-    assert.equal(again.length, 10);
+  /** How many queries look keys up while something is done. */
+  async function lookupsOf(act: () => Promise<unknown>): Promise<number> {
+    let queries = 0;
+    const note = ({ sql }: { sql: string }): void => void (queries += sql.includes('api_keys.hash') ? 1 : 0);
+    database.db.on('query', note);
+    await act();
+    database.db.off('query', note);
+    return queries;
+  }
+
+  it('find the caller of each key among unknown ones, also where several ask for the same', async () => {
+    const lookups = new DatabaseLookups(database.db, 1);
+    const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
+    const keys: { readonly key: string; readonly prefix: string }[] = [];
+    for (let i = 0; i < 3; i += 1) keys.push(await createKey(database.db, { developerId, planId: 'free' }));
+    const asked = Array.from({ length: 3 * BATCH }, (_, i) => keys[i % 7]);
+    const found = await Promise.all(
+      asked.map((known) => lookups.find(known === undefined ? unknownHash() : hashApiKeyToText(known.key))),
+    );
+    assert.deepEqual(
+      found.map((caller) => caller?.keyPrefix),
+      asked.map((known) => known?.prefix),
+    );
   });
 
-  it('give a place back after a failure', async () => {
+  it('remember nothing: a key that is revoked is not found again', async () => {
+    const lookups = new DatabaseLookups(database.db, 1);
+    const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
+    const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
+    const hash = hashApiKeyToText(key);
+    assert.equal((await lookups.find(hash))?.keyPrefix, prefix);
+    await revokeKey(database.db, prefix);
+    assert.equal(await lookups.find(hash), undefined);
+  });
+
+  it('take few connections and few queries, however many there are', async () => {
+    const COUNT = 1_000;
+    const lookups = new DatabaseLookups(database.db, 3);
+    const lock = await database.db.transaction();
+    try {
+      await lock.raw('lock table api_keys in access exclusive mode');
+      const queries = await lookupsOf(async () => {
+        const first = Array.from({ length: COUNT / 2 }, () => lookups.find(unknownHash()));
+        await eventually('three queries wait', async () => (await waitingForLock()) === 3);
+        const more = Array.from({ length: COUNT / 2 }, () => lookups.find(unknownHash()));
+        assert.equal((await database.db.raw<{ rowCount: number }>('select')).rowCount, 1);
+        assert.equal(await waitingForLock(), 3);
+        await lock.commit();
+        assert.deepEqual(new Set(await Promise.all([...first, ...more])), new Set([undefined]));
+      });
+      assert.equal(queries, Math.ceil(COUNT / BATCH));
+    } finally {
+      if (!lock.isCompleted()) await lock.rollback();
+    }
+    assert.equal(await lookups.find(unknownHash()), undefined);
+  });
+
+  it('give up what has waited too long for its turn, and ask nothing for it', async () => {
+    const lookups = new DatabaseLookups(database.db, 1);
+    const lock = await database.db.transaction();
+    try {
+      await lock.raw('lock table api_keys in access exclusive mode');
+      const queries = await lookupsOf(async () => {
+        const first = lookups.find(unknownHash());
+        await eventually('it waits', async () => (await waitingForLock()) === 1);
+        const startedAt = performance.now();
+        const late = Array.from({ length: 2 * BATCH }, () => lookups.find(unknownHash()));
+        const outcomes = Promise.allSettled(late);
+        await eventually('the others have waited too long', () => performance.now() - startedAt > MAX_WAIT_MS);
+        await lock.commit();
+        assert.equal(await first, undefined);
+        for (const outcome of await outcomes) {
+          assert.match(String(outcome.status === 'rejected' && outcome.reason), /^TimeoutError: no turn in time/);
+        }
+      });
+      assert.equal(queries, 1);
+    } finally {
+      if (!lock.isCompleted()) await lock.rollback();
+    }
+    assert.equal(await lookups.find(unknownHash()), undefined);
+  });
+
+  it('go on after a failure', async () => {
     const lookups = new DatabaseLookups(database.db, 1);
     await database.db.schema.renameTable('plans', 'plans_lost');
-    for (let i = 0; i < 3; i += 1) await assert.rejects(lookups.find(generateApiKey().key, true));
-    await database.db.schema.renameTable('plans_lost', 'plans');
-    assert.equal(await lookups.find(generateApiKey().key, true), undefined);
+    try {
+      for (let i = 0; i < 3; i += 1) await assert.rejects(lookups.find(unknownHash()), /plans/);
+    } finally {
+      await database.db.schema.renameTable('plans_lost', 'plans');
+    }
+    assert.equal(await lookups.find(unknownHash()), undefined);
   });
 });
