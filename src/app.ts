@@ -88,8 +88,7 @@ export async function createApp(parts: AppParts): Promise<Listener> {
         if (parts.isStopping()) ctx.set('Connection', 'close');
         return;
       }
-      const answer = await withinDeadline(answerCaller(ctx));
-      outgoing = respondConditionally(ctx.req, ctx.state.operationId, answer);
+      outgoing = await withinDeadline(answerCaller(ctx));
     } catch (error) {
       const problem = toProblem(error);
       ctx.state.error = problem.cause;
@@ -99,7 +98,7 @@ export async function createApp(parts: AppParts): Promise<Listener> {
   }
 
   // The API: who is calling and what the plan still allows, in one step, and then the operation.
-  async function answerCaller({ req, res, state }: RequestContext): Promise<unknown> {
+  async function answerCaller({ req, res, state }: RequestContext): Promise<Outgoing> {
     state.vary = VARY_BY_KEY;
     const { caller, decision } = await authenticate(parts.authentication, req, state.search);
     state.caller = caller;
@@ -108,7 +107,7 @@ export async function createApp(parts: AppParts): Promise<Listener> {
     if (decision.violated.length > 0) throw rateLimitExceeded(decision);
     // Its time was up meanwhile, and it has been told so.
     if (res.headersSent) throw new Error('the request is answered already');
-    return dispatch({
+    const answer = await dispatch({
       method: req.method ?? '',
       path: state.path,
       querystring: state.querystring,
@@ -118,6 +117,7 @@ export async function createApp(parts: AppParts): Promise<Listener> {
         state.operationId = operationId;
       },
     });
+    return respondConditionally(req, state.operationId, answer);
   }
 
   /** What every request begins with, and every answer has. */

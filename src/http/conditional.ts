@@ -21,8 +21,14 @@ const OPAQUE_TAG = /"[^"]*"/g;
  *
  * Answers are `private`: a shared cache must never serve one caller's answer to another. They are `no-cache`: a stored
  * one may be used only after asking whether it still holds.
+ *
+ * @returns a promise where the body takes so long to compress that this happens in a thread
  */
-export function respondConditionally(request: IncomingMessage, operationId = '', answer: unknown): Outgoing {
+export function respondConditionally(
+  request: IncomingMessage,
+  operationId = '',
+  answer: unknown,
+): Outgoing | Promise<Outgoing> {
   const text = JSON.stringify(answer);
   // Node sends a short text together with the header fields. A long one is encoded once for all that need its bytes.
   const body = text.length > MAX_TEXT_LENGTH ? Buffer.from(text) : text;
@@ -39,7 +45,9 @@ export function respondConditionally(request: IncomingMessage, operationId = '',
   fields.push('Content-Type', 'application/json');
   if (coding === undefined) return { status: 200, fields, body, ...varies };
   fields.push('Content-Encoding', coding);
-  return { status: 200, fields, body: encode(Buffer.from(body), coding), ...varies };
+  const coded = encode(Buffer.from(body), coding);
+  if (Buffer.isBuffer(coded)) return { status: 200, fields, body: coded, ...varies };
+  return coded.then((late) => ({ status: 200, fields, body: late, ...varies }));
 }
 
 /** @returns a strong entity tag: the same for the same bytes, and for no others (RFC 9110, section 8.8.3) */
