@@ -700,7 +700,7 @@ export interface operations {
             query: {
                 /**
                  * @description A Unix timestamp in seconds: return what changed after it. Whole or with up to six decimals (microseconds);
-                 *     exponent form is accepted. Many titles can change within one second and a page ends anywhere among them, so
+                 *     exponent form is accepted. It takes at most 64 characters, after percent-decoding. Many titles can change within one second and a page ends anywhere among them, so
                  *     a cursor of whole seconds would lose or repeat some: send `meta.next_since` back exactly as it came.
                  *
                  *     At most 30 days in the past (else `since_out_of_window`) and, to allow for clocks that differ, at most 60

@@ -10,7 +10,7 @@ const CLOCK_SKEW: Micros = 60n * MICROS_PER_SECOND;
 /** A JSON number (RFC 8259, section 6): also what SDKs write for large or small ones, `1.7637e9`. */
 const JSON_NUMBER = /^(?<sign>-?)(?<whole>0|[1-9]\d*)(?:\.(?<fraction>\d+))?(?:[eE](?<exponent>[+-]?\d+))?$/;
 
-/** Longer than any number that could be meant; keeps a hostile one from costing anything. */
+/** As in the contract. Longer than any number that could be meant; keeps a hostile one from costing anything. */
 const MAX_LENGTH = 64;
 
 const DECIMALS = 6;
@@ -36,7 +36,12 @@ export function parseSince(values: readonly string[]): Micros {
   if (values.length > 1) throw invalidSince('since is given more than once. Send it once.');
   if (text === '')
     throw invalidSince('since is empty. Send Unix time in seconds, such as 1795218005 or 1795218005.123456.');
-  const number = text.length <= MAX_LENGTH ? JSON_NUMBER.exec(text)?.groups : undefined;
+  if (text.length > MAX_LENGTH) {
+    throw invalidSince(
+      `since is longer than ${MAX_LENGTH} characters. Send Unix time in seconds, such as 1795218005 or 1795218005.123456.`,
+    );
+  }
+  const number = JSON_NUMBER.exec(text)?.groups;
   if (number === undefined) {
     throw invalidSince(
       'since is not a number. Send Unix time in seconds, such as 1795218005 or 1795218005.123456; an ISO date is not understood.',

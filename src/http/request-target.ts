@@ -6,7 +6,17 @@ import { fieldValues } from './field-values.js';
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
 /**
- * Brings a request's target into origin form: a path that begins with a slash, and the query.
+ * One percent-encoded octet. Not after a stray percent sign: decoded there, it would make malformed encoding well-formed,
+ * as of `%2%35`.
+ */
+const ENCODED_OCTET = /(?<!%[0-9a-f]?)%([0-9a-f]{2})/gi;
+
+/** RFC 3986, section 2.3. */
+const UNRESERVED = /[A-Za-z0-9._~-]/;
+
+/**
+ * Brings a request's target into origin form: a path that begins with a slash, and the query. The path is normalised, so
+ * that everything which looks at it sees one spelling.
  *
  * A server must also accept the absolute form that clients send to proxies (RFC 9112, section 3.2.2). Which host it names
  * makes no difference here, so it is not parsed: Node's parser throws at some, and prints others, with their query, in
@@ -14,15 +24,29 @@ const ORIGIN = /^https?:\/\/[^/?#]*/i;
  * is not.
  */
 export function originForm(target: string): string {
-  if (target.startsWith('/') && !target.includes('#')) return target;
+  if (target.startsWith('/') && !target.includes('#')) return withNormalPath(target);
   const [withoutFragment = ''] = target.split('#', 1);
   const path = withoutFragment.replace(ORIGIN, '');
-  return path.startsWith('/') ? path : `/${path}`;
+  return withNormalPath(path.startsWith('/') ? path : `/${path}`);
+}
+
+/**
+ * Decodes percent-encoded unreserved characters of the path. Paths that differ in these alone are the same (RFC 3986,
+ * section 6.2.2.2). All other encoding stays, also where it is malformed.
+ */
+function withNormalPath(target: string): string {
+  if (!target.includes('%')) return target;
+  const { path } = splitTarget(target);
+  const normal = path.replace(ENCODED_OCTET, (octet, hex: string) => {
+    const character = String.fromCharCode(parseInt(hex, 16));
+    return UNRESERVED.test(character) ? character : octet;
+  });
+  return normal + target.slice(path.length);
 }
 
 /** A target in origin form, in its two parts. */
 export interface Target {
-  /** As it came: percent-encoded. */
+  /** Percent-encoded. */
   readonly path: string;
   /** As it came, without its question mark; empty where there is none. */
   readonly querystring: string;

@@ -5,7 +5,7 @@ import type { Caller } from '../keys/callers.js';
 export interface RequestState {
   /** Made or accepted for every request, and returned in `X-Request-Id`. */
   requestId: string;
-  /** As it came: percent-encoded, without the query. */
+  /** Percent-encoded and normalised, without the query. */
   path: string;
   /** The query as it came: percent-encoded, without its question mark. */
   querystring: string;

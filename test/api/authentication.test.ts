@@ -149,6 +149,9 @@ describe('authentication', () => {
       '/api/v1/changes',
       '/api/v1/stats?x=%zz',
       '/api/v1?x',
+      '/api/%76%31/stats',
+      '/%61pi/v%31',
+      '/api/%76%31/%73tats?x',
       'http://catalog.example/api/v1/stats',
     ]) {
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
@@ -176,6 +179,12 @@ describe('authentication', () => {
       '/API/v1/stats',
       '//api/v1/stats',
       '/x/api/v1/stats',
+      // A slash and a percent sign that are encoded are no part of a path's structure.
+      '/api%2Fv1/stats',
+      '/api/v1%2Fstats',
+      '/api/%2576%2531/stats',
+      '/api/v%C4%B1/stats',
+      '/x/%2E%2E/api/v1/stats',
     ]) {
       assertProblem(await send(service.url, path), 'not_found', {
         detail: 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.',

@@ -284,7 +284,7 @@ describe('GET /api/v1/changes', () => {
     ['negative', '?since=-1', 'invalid_since', /^since is negative/],
     ['too fine', '?since=1795218005.1234567', 'invalid_since', /^since has more than six decimals/],
     ['huge', '?since=1e400', 'invalid_since', /looks like milliseconds/],
-    ['very long', `?since=${'1'.repeat(5000)}`, 'invalid_since', /^since is not a number/],
+    ['very long', `?since=${'1'.repeat(5000)}`, 'invalid_since', /^since is longer than 64 characters/],
   ] as const) {
     it(`refuses since with a problem of its own: ${what}`, async () => {
       const reply = await service.get(`/api/v1/changes${query}`);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { METHODS } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { generateApiKey } from '../../src/keys/api-key.js';
@@ -27,7 +28,7 @@ describe('requests', () => {
       '/api/v1/stats/',
       '/api/v1/Stats',
       '/api/v1//stats',
-      '/api/v1/st%61ts',
+      '/api/v1/st%2561ts',
       '/api/v1/stats%3Fx',
       '/api/v1/stats;x=y',
       '/api/v1/./stats',
@@ -49,6 +50,34 @@ describe('requests', () => {
         }
       });
     }
+
+    it('takes percent-encoded letters, digits, hyphens, dots, underscores and tildes of a path for what they stand for', async () => {
+      for (const path of [
+        '/api/v1/%73tats',
+        '/api/%76%31/stats',
+        '/%61%70%69/%76%31/%73%74%61%74%73',
+        '/api/v1/st%61t%73?x=%20',
+        'http://catalog.example/api/%761/stats',
+      ]) {
+        assert.equal((await service.get(path)).status, 200, path);
+        assertProblem(await service.get(path, { method: 'POST' }), 'method_not_allowed');
+        assertProblem(await send(service.url, path), 'missing_api_key');
+      }
+      assertProblem(await service.get('/api/%76%31/titles/a%2D%2E%5f%7E'), 'invalid_parameter');
+      assertProblem(await service.get('/api/%76%31/titles/a%2D%5f'), 'title_not_found');
+      assert.equal((await send(service.url, '/%6Civez')).status, 200);
+      assert.ok(service.logged.at(-1)?.includes('"url":"/livez"'), service.logged.at(-1));
+    });
+
+    it('makes no percent-encoding of what was none, and decodes once', async () => {
+      for (const path of ['/api/v1/titles/%2%35', '/api/v1/titles/%%32%35', '/api/%76%31/titles/%']) {
+        assertProblem(await service.get(path), 'invalid_parameter', {
+          detail: 'The path is not valid percent-encoded UTF-8. Write a literal percent sign as %25.',
+        });
+      }
+      assertProblem(await service.get('/api/v1/%2573tats'), 'not_found');
+      assertProblem(await send(service.url, '/api/%2576%2531/stats'), 'not_found', { headers: { vary: undefined } });
+    });
 
     it('takes the absolute form of a target, whatever host it names', async () => {
       for (const origin of [
@@ -98,6 +127,14 @@ describe('requests', () => {
         }
       });
     }
+
+    it('answers 405 to every other method that Node knows', async () => {
+      // CONNECT takes no path.
+      for (const method of METHODS.filter((known) => !['GET', 'HEAD', 'CONNECT'].includes(known))) {
+        const reply = await service.get('/api/v1/stats', { method });
+        assertProblem(reply, 'method_not_allowed', { headers: { allow: 'GET, HEAD' } });
+      }
+    });
 
     it('ignores a small body', async () => {
       const headers = { 'x-api-key': service.key, 'content-length': '2' };
