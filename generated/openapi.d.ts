@@ -233,27 +233,52 @@ export interface components {
         ProblemTypeBlank: "about:blank";
         /** @description What went wrong with this request, for people. May be reworded at any time. */
         ProblemDetail: string;
-        /** @description What can be wrong with a request for changes. */
-        ChangesBadRequestProblem: components["schemas"]["InvalidSinceProblem"] | components["schemas"]["SinceOutOfWindowProblem"] | components["schemas"]["InvalidParameterProblem"];
-        /** @description The parameter `since` is missing or not a usable timestamp. */
-        InvalidSinceProblem: {
+        /** @description What can be wrong with a request; `code` tells which. */
+        BadRequestProblem: components["schemas"]["InvalidParameterProblem"] | components["schemas"]["MalformedRequestProblem"];
+        /** @description What can be wrong with a request for changes; `code` tells which. */
+        ChangesBadRequestProblem: components["schemas"]["MissingSinceProblem"] | components["schemas"]["InvalidSinceProblem"] | components["schemas"]["SinceOutOfWindowProblem"] | components["schemas"]["InvalidParameterProblem"] | components["schemas"]["MalformedRequestProblem"];
+        /** @description The parameter `since` is missing. */
+        MissingSinceProblem: {
             type: components["schemas"]["ProblemTypeBlank"];
             /**
              * @description The code's fixed title.
              * @enum {string}
              */
-            title: "Parameter since missing" | "Parameter since invalid";
+            title: "Parameter since missing";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
             status: 400;
             detail: components["schemas"]["ProblemDetail"];
             /**
-             * @description The stable name of what went wrong.
+             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
-            code: "missing_since" | "invalid_since";
+            code: "missing_since";
+            request_id: components["schemas"]["RequestId"];
+        };
+        /** @description The parameter `since` is not a usable timestamp. */
+        InvalidSinceProblem: {
+            type: components["schemas"]["ProblemTypeBlank"];
+            /**
+             * @description The code's fixed title.
+             * @enum {string}
+             */
+            title: "Parameter since invalid";
+            /**
+             * Format: int32
+             * @description The status of the answer.
+             * @enum {integer}
+             */
+            status: 400;
+            detail: components["schemas"]["ProblemDetail"];
+            /**
+             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            code: "invalid_since";
             request_id: components["schemas"]["RequestId"];
         };
         /** @description The parameter `since` lies too far in the past. */
@@ -265,13 +290,14 @@ export interface components {
              */
             title: "Parameter since too old";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
             status: 400;
             detail: components["schemas"]["ProblemDetail"];
             /**
-             * @description The stable name of what went wrong.
+             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             code: "since_out_of_window";
@@ -291,16 +317,39 @@ export interface components {
              */
             title: "Parameter invalid";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
             status: 400;
             detail: components["schemas"]["ProblemDetail"];
             /**
-             * @description The stable name of what went wrong.
+             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             code: "invalid_parameter";
+            request_id: components["schemas"]["RequestId"];
+        };
+        /** @description The request is not HTTP. */
+        MalformedRequestProblem: {
+            type: components["schemas"]["ProblemTypeBlank"];
+            /**
+             * @description The code's fixed title.
+             * @enum {string}
+             */
+            title: "Request malformed";
+            /**
+             * Format: int32
+             * @description The status of the answer.
+             * @enum {integer}
+             */
+            status: 400;
+            detail: components["schemas"]["ProblemDetail"];
+            /**
+             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            code: "malformed_request";
             request_id: components["schemas"]["RequestId"];
         };
         /** @description The request carries no key, or none that is valid. */
@@ -312,6 +361,7 @@ export interface components {
              */
             title: "API key missing" | "API key invalid";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
@@ -333,6 +383,7 @@ export interface components {
              */
             title: "No such title";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
@@ -354,6 +405,7 @@ export interface components {
              */
             title: "Method not allowed";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
@@ -364,6 +416,72 @@ export interface components {
              * @enum {string}
              */
             code: "method_not_allowed";
+            request_id: components["schemas"]["RequestId"];
+        };
+        /** @description The request arrived too slowly. */
+        RequestTimeoutProblem: {
+            type: components["schemas"]["ProblemTypeBlank"];
+            /**
+             * @description The code's fixed title.
+             * @enum {string}
+             */
+            title: "Request timed out";
+            /**
+             * Format: int32
+             * @description The status of the answer.
+             * @enum {integer}
+             */
+            status: 408;
+            detail: components["schemas"]["ProblemDetail"];
+            /**
+             * @description The stable name of what went wrong.
+             * @enum {string}
+             */
+            code: "request_timeout";
+            request_id: components["schemas"]["RequestId"];
+        };
+        /** @description The request has a body, which no operation takes. */
+        ContentTooLargeProblem: {
+            type: components["schemas"]["ProblemTypeBlank"];
+            /**
+             * @description The code's fixed title.
+             * @enum {string}
+             */
+            title: "Content too large";
+            /**
+             * Format: int32
+             * @description The status of the answer.
+             * @enum {integer}
+             */
+            status: 413;
+            detail: components["schemas"]["ProblemDetail"];
+            /**
+             * @description The stable name of what went wrong.
+             * @enum {string}
+             */
+            code: "content_too_large";
+            request_id: components["schemas"]["RequestId"];
+        };
+        /** @description The request line and the header fields are too long. */
+        HeaderFieldsTooLargeProblem: {
+            type: components["schemas"]["ProblemTypeBlank"];
+            /**
+             * @description The code's fixed title.
+             * @enum {string}
+             */
+            title: "Header fields too large";
+            /**
+             * Format: int32
+             * @description The status of the answer.
+             * @enum {integer}
+             */
+            status: 431;
+            detail: components["schemas"]["ProblemDetail"];
+            /**
+             * @description The stable name of what went wrong.
+             * @enum {string}
+             */
+            code: "header_fields_too_large";
             request_id: components["schemas"]["RequestId"];
         };
         /** @description A limit of the plan, or the one on keys that fail from one address, is exceeded. */
@@ -380,6 +498,7 @@ export interface components {
              */
             title: "Rate limit exceeded";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
@@ -403,6 +522,7 @@ export interface components {
              */
             title: "Internal error";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
@@ -424,6 +544,7 @@ export interface components {
              */
             title: "Service unavailable";
             /**
+             * Format: int32
              * @description The status of the answer.
              * @enum {integer}
              */
@@ -464,18 +585,21 @@ export interface components {
             };
             content?: never;
         };
-        /** @description A part of the address is invalid (`invalid_parameter`); `detail` says which. */
-        InvalidParameter: {
+        /**
+         * @description A part of the address is invalid (`invalid_parameter`); `detail` says which. Or the request is not HTTP
+         *     (`malformed_request`).
+         */
+        BadRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
-                Vary: components["headers"]["Vary"];
+                Vary: components["headers"]["VaryUnlessMalformed"];
                 "Cache-Control": components["headers"]["CacheControlNoStore"];
-                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicyUnlessMalformed"];
+                RateLimit: components["headers"]["RateLimitUnlessMalformed"];
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["InvalidParameterProblem"];
+                "application/problem+json": components["schemas"]["BadRequestProblem"];
             };
         };
         /**
@@ -507,6 +631,48 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["MethodNotAllowedProblem"];
+            };
+        };
+        /**
+         * @description The request arrived too slowly (`request_timeout`). The key was not looked at, and the connection is closed: send
+         *     the request again on a new one.
+         */
+        RequestTimeout: {
+            headers: {
+                "X-Request-Id": components["headers"]["XRequestId"];
+                "Cache-Control": components["headers"]["CacheControlNoStore"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["RequestTimeoutProblem"];
+            };
+        };
+        /**
+         * @description The request has a body, which no operation takes (`content_too_large`): more than 16 KiB of it, or of a length that
+         *     it does not say. The key was not looked at, and the connection is closed.
+         */
+        ContentTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["XRequestId"];
+                "Cache-Control": components["headers"]["CacheControlNoStore"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ContentTooLargeProblem"];
+            };
+        };
+        /**
+         * @description The request line and the header fields together take more than 16 KiB (`header_fields_too_large`). The key was not
+         *     looked at, and the connection is closed.
+         */
+        HeaderFieldsTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["XRequestId"];
+                "Cache-Control": components["headers"]["CacheControlNoStore"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["HeaderFieldsTooLargeProblem"];
             };
         };
         /**
@@ -581,6 +747,11 @@ export interface components {
          */
         Vary: "Authorization, X-API-Key";
         /**
+         * @description Like `Vary` elsewhere; absent with `malformed_request`, which comes before the key is looked at.
+         * @example Authorization, X-API-Key
+         */
+        VaryUnlessMalformed: "Authorization, X-API-Key";
+        /**
          * @description Like `Vary` elsewhere; and answers depend on the codings that are accepted, also where this one is in none.
          * @example Authorization, X-API-Key, Accept-Encoding
          */
@@ -611,6 +782,11 @@ export interface components {
          */
         RateLimitPolicy: components["schemas"]["RateLimitPolicyField"];
         /**
+         * @description Like `RateLimit-Policy` elsewhere; absent with `malformed_request`, which comes before the key is looked at.
+         * @example "minute";q=60;w=60, "day";q=10000;w=86400
+         */
+        RateLimitPolicyUnlessMalformed: components["schemas"]["RateLimitPolicyField"];
+        /**
          * @description Like `RateLimit-Policy` elsewhere; absent when the failure came before the plan was known.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
@@ -620,6 +796,11 @@ export interface components {
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimit: components["schemas"]["RateLimitField"];
+        /**
+         * @description Like `RateLimit` elsewhere; absent with `malformed_request`, which comes before the key is looked at.
+         * @example "minute";r=59;t=60, "day";r=9999;t=86399
+         */
+        RateLimitUnlessMalformed: components["schemas"]["RateLimitField"];
         /**
          * @description Like `RateLimit` elsewhere; absent when the failure came before the count was known.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
@@ -687,10 +868,13 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            400: components["responses"]["InvalidParameter"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
             429: components["responses"]["RateLimitExceeded"];
+            431: components["responses"]["HeaderFieldsTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ServiceUnavailable"];
         };
@@ -742,15 +926,15 @@ export interface operations {
             /**
              * @description `since` is missing (`missing_since`), is not a usable timestamp (`invalid_since`) or lies too far in the
              *     past (`since_out_of_window`, with `oldest_since`); or another part of the address is invalid
-             *     (`invalid_parameter`).
+             *     (`invalid_parameter`). Or the request is not HTTP (`malformed_request`).
              */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
-                    Vary: components["headers"]["Vary"];
+                    Vary: components["headers"]["VaryUnlessMalformed"];
                     "Cache-Control": components["headers"]["CacheControlNoStore"];
-                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicyUnlessMalformed"];
+                    RateLimit: components["headers"]["RateLimitUnlessMalformed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -759,7 +943,10 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
             429: components["responses"]["RateLimitExceeded"];
+            431: components["responses"]["HeaderFieldsTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ServiceUnavailable"];
         };
@@ -787,10 +974,13 @@ export interface operations {
                     "application/json": components["schemas"]["MeResponse"];
                 };
             };
-            400: components["responses"]["InvalidParameter"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
             429: components["responses"]["RateLimitExceeded"];
+            431: components["responses"]["HeaderFieldsTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ServiceUnavailable"];
         };
@@ -834,7 +1024,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            400: components["responses"]["InvalidParameter"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             /** @description The catalogue has no title of this id (`title_not_found`). */
             404: {
@@ -851,7 +1041,10 @@ export interface operations {
                 };
             };
             405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["ContentTooLarge"];
             429: components["responses"]["RateLimitExceeded"];
+            431: components["responses"]["HeaderFieldsTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ServiceUnavailable"];
         };

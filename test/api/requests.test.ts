@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { parse } from 'yaml';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 
 const PATHS = ['/api/v1/stats', '/api/v1/changes?since=1', '/api/v1/me', '/api/v1/titles/no-such-title'];
+const CONTRACT = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8');
 const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
 
 describe('requests', () => {
@@ -258,15 +261,25 @@ describe('requests', () => {
       });
     }
 
-    for (const [path, mediaType] of [
-      ['/openapi.yaml', 'application/yaml'],
-      ['/openapi.json', 'application/json'],
+    for (const [path, mediaType, read] of [
+      ['/openapi.yaml', 'application/yaml', (text: string): unknown => parse(text)],
+      ['/openapi.json', 'application/json', (text: string): unknown => JSON.parse(text)],
     ] as const) {
-      it(`serves the contract at ${path}, and 304 to who has it`, async () => {
+      it(`serves the contract at ${path} as it is, without a key, and 304 to who has it`, async () => {
         const reply = await send(service.url, path);
         assert.equal(reply.status, 200);
-        assertHeaders(reply, { 'content-type': mediaType, 'cache-control': 'no-cache' });
-        assert.match(reply.text, /catalog/i);
+        assertHeaders(reply, {
+          'content-type': mediaType,
+          'content-length': String(reply.bytes.length),
+          'cache-control': 'no-cache',
+          vary: undefined,
+          ratelimit: undefined,
+        });
+        if (path === '/openapi.yaml') assert.equal(reply.text, CONTRACT);
+        assert.deepEqual(read(reply.text), parse(CONTRACT));
+        const head = await send(service.url, path, { method: 'HEAD' });
+        assert.deepEqual([head.status, head.text, head.headers.etag], [200, '', reply.headers.etag]);
+        assertHeaders(head, { 'content-length': String(reply.bytes.length), 'content-type': mediaType });
         const again = await send(service.url, path, { headers: { 'if-none-match': reply.headers.etag ?? '' } });
         assert.deepEqual([again.status, again.text, again.headers.etag], [304, '', reply.headers.etag]);
         assert.equal((await send(service.url, path, { headers: { 'if-none-match': '"x"' } })).status, 200);

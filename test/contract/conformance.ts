@@ -19,7 +19,7 @@ export interface Expectation {
   readonly code: string | undefined;
 }
 
-const ajv = new Ajv({ strict: true, allErrors: true });
+const ajv = new Ajv({ strict: true, allErrors: true, discriminator: true });
 formats.default(ajv);
 const validators = new Map<Node, ValidateFunction>();
 const responses = operationResponses();
@@ -33,25 +33,60 @@ const responses = operationResponses();
 export function deviations({ operationId, status, code }: Expectation, answer: Answer): string[] {
   const documented = responses.filter((response) => response.operationId === operationId);
   const response = documented.find((candidate) => candidate.status === String(status))?.response;
-  if (response === undefined) throw new Error(`${operationId} documents no status ${status}`);
+  if (response === undefined) throw new Error(documentsNot(operationId, status));
   if (answer.status !== status) {
     const known = documented.some((candidate) => candidate.status === String(answer.status));
     const received = memberOf(parseOr(undefined, answer.body), 'code');
     return [
       `status ${answer.status} instead of ${status}` +
-        (known ? '' : `; ${operationId} documents no status ${answer.status}`) +
+        (known ? '' : `; ${documentsNot(operationId, answer.status)}`) +
         (typeof received === 'string' ? ` (${received})` : ''),
     ];
   }
-  return [...headerDeviations(response, answer), ...contentDeviations(response, answer, code)];
+  return [...headerDeviations(response, answer, code), ...contentDeviations(response, answer, code)];
 }
 
-function headerDeviations(response: Node, { headers }: Answer): string[] {
+/**
+ * Holds an answer against the contract as a client does that knows nothing else: whatever its status is, the operation
+ * documents it, and the answer is as documented.
+ *
+ * @param isHead - whether the method was HEAD, so that the content may be left out
+ * @returns every deviation, each with its place
+ */
+export function deviationsFrom(operationId: string, answer: Answer, isHead = false): string[] {
+  const { status, body } = answer;
+  const documented = responses.find((it) => it.operationId === operationId && it.status === String(status));
+  if (documented === undefined) return [`${documentsNot(operationId, status)}: ${body}`];
+  if (isHead && body === '') return headerDeviations(documented.response, answer, undefined);
+  const received = status < 400 ? undefined : memberOf(parseOr(undefined, body), 'code');
+  const code = typeof received === 'string' ? received : undefined;
+  return [
+    ...headerDeviations(documented.response, answer, code),
+    ...contentDeviations(documented.response, answer, code),
+  ];
+}
+
+function documentsNot(operationId: string, status: number): string {
+  return `${operationId} documents no status ${status}`;
+}
+
+/** A header of a response. */
+interface Header {
+  readonly required?: boolean;
+  /** The codes of problems without this header; it comes with all others. */
+  readonly 'x-absent-with'?: readonly string[];
+  readonly schema: Node;
+}
+
+function headerDeviations(response: Node, { headers }: Answer, code: string | undefined): string[] {
   const documented = child(response, 'headers');
   return Object.keys(documented).flatMap((name) => {
-    const { required, schema } = resolve(child(documented, name)) as { required?: boolean; schema: Node };
+    const { required, schema, 'x-absent-with': without } = resolve(child(documented, name)) as unknown as Header;
     const value = headers[name.toLowerCase()];
-    if (value === undefined) return required === true ? [`header ${name} is missing`] : [];
+    const isAbsent = code !== undefined && without?.includes(code);
+    const isExpected = required === true || (code !== undefined && isAbsent === false);
+    if (value === undefined) return isExpected ? [`header ${name} is missing`] : [];
+    if (isAbsent) return [`header ${name} is there, although the code is ${code}`];
     const text = String(value);
     return errorsOf(schema, isNumeric(schema) ? toNumber(text) : text).map(
       ({ message = '' }) => `header ${name} is ${JSON.stringify(value)}: it ${message}`,
@@ -89,8 +124,9 @@ function errorsOf(schema: Node, value: unknown): ErrorObject[] {
 }
 
 function describe({ instancePath, keyword, message = '', params }: ErrorObject): string {
-  const { missingProperty } = params as { missingProperty?: string };
+  const { missingProperty, tag } = params as { missingProperty?: string; tag?: string };
   if (keyword === 'required') return `body${instancePath}/${String(missingProperty)} is missing`;
+  if (keyword === 'discriminator') return `body${instancePath}/${String(tag)} decides: ${message}`;
   return `body${instancePath} ${message}`;
 }
 

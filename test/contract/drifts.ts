@@ -9,16 +9,22 @@ const VARY = header('Vary', undefined, 'Accept-Encoding');
 /** What may be compressed tells caches so, and is compressed in a way that clients know. */
 const COMPRESSED = [...header('Vary', 'Authorization, X-API-Key'), ...header('Content-Encoding', 'deflate', '')];
 const LIMITS = [
-  ...header('RateLimit-Policy', undefined, '60;w=60', '"minute";q=60;w=60'),
+  ...header(
+    'RateLimit-Policy',
+    undefined,
+    '60;w=60',
+    '"minute";q=60;w=60',
+    `"minute";q=${'9'.repeat(99)};w=60, "day";q=1;w=86400`,
+  ),
   ...header('RateLimit', undefined, 'limit=60, remaining=59', '"minute";r=-1;t=60, "day";r=9999;t=86399'),
 ];
 const LIMITS_WHERE_THEY_ARE = LIMITS.filter(({ what }) => !what.endsWith('missing'));
 const NEVER_STORED = header('Cache-Control', undefined, 'private, no-cache');
 const REVALIDATED = [
   ...header('Cache-Control', undefined, 'no-cache', 'public, max-age=60'),
-  ...header('ETag', undefined, 'unquoted', '"two" "words"'),
+  ...header('ETag', undefined, 'unquoted', '"two" "words"', `"${'x'.repeat(63)}"`),
 ];
-const RETRY_AFTER = header('Retry-After', undefined, '0', '1.5', 'soon', 'Fri, 20 Nov 2026 23:40:05 GMT');
+const RETRY_AFTER = header('Retry-After', undefined, '0', '86401', '1.5', 'soon', 'Fri, 20 Nov 2026 23:40:05 GMT');
 
 const MOMENT = [
   '2026-11-20T23:40:05Z',
@@ -32,7 +38,7 @@ const MOMENT = [
 ];
 const NO_TEXT = [MISSING, null, '', 7];
 const NO_BOOLEAN = [MISSING, null, 'true', 0];
-const NO_COUNT = [MISSING, null, '5', -1, 1.5];
+const NO_COUNT = [MISSING, null, '5', -1, 1.5, 2 ** 53];
 const NO_LIMIT = [MISSING, null, '60', 0, 1.5, 2 ** 31];
 const NO_SECONDS = [MISSING, null, '1795218005.123456', -1];
 
@@ -105,12 +111,18 @@ const PROBLEM = [
   ...value('/type', MISSING, null, 'https://example.com/unheard-of', 5),
   ...value('/title', MISSING, null, 'Oops', 5),
   ...value('/status', MISSING, null, 418, '400', 400.5),
-  ...value('/detail', MISSING, null, '', 5),
-  ...value('/code', MISSING, null, 'unheard_of', 'malformed_request', 5),
+  ...value('/detail', MISSING, null, '', 'x'.repeat(1001), 5),
+  ...value('/code', MISSING, null, 'unheard_of', 'not_found', 5),
   ...value('/request_id', MISSING, null, '', 'not an id', 'of-another-request', 5),
   ...REQUEST_ID,
-  ...VARY,
   ...NEVER_STORED,
+];
+
+/** What an answer that came before the key was looked at cannot have, where others of its status have it. */
+const NO_KEY_YET = [
+  ...header('Vary', 'Authorization, X-API-Key'),
+  ...header('RateLimit-Policy', '"minute";q=60;w=60, "day";q=10000;w=86400'),
+  ...header('RateLimit', '"minute";r=59;t=60, "day";r=9999;t=86399'),
 ];
 
 /** What an error has beside the common members and headers. */
@@ -147,12 +159,18 @@ export function driftsOf({ operationId, status: documented, code }: Exchange): r
       ];
     case 304:
       return NOT_MODIFIED;
+    case 408:
+    case 413:
+    case 431:
+      return PROBLEM;
     case 500:
       // The plan is known where the catalogue's tables are lost, and not where the plans are.
-      return [...PROBLEM, ...(operationId === 'getMe' ? [] : LIMITS_WHERE_THEY_ARE)];
+      return [...PROBLEM, ...VARY, ...(operationId === 'getMe' ? [] : LIMITS_WHERE_THEY_ARE)];
     default:
+      if (code === 'malformed_request') return [...PROBLEM, ...NO_KEY_YET];
       return [
         ...PROBLEM,
+        ...VARY,
         ...(PROBLEMS[documented] ?? []),
         ...(code === 'since_out_of_window' ? value('/oldest_since', ...NO_SECONDS) : []),
       ];

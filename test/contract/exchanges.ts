@@ -26,6 +26,8 @@ export interface OwnedConditions {
   readonly damaged: (operationId: string) => Endpoint;
   /** A deployment whose database cannot be reached. */
   readonly down: Endpoint;
+  /** A way to a deployment on which every request is spoiled so that the answer has this code. */
+  readonly spoiled: (code: string) => Endpoint;
 }
 
 /** One request that provokes one documented response. */
@@ -125,7 +127,7 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
       // An empty page from weeks ago is never the same twice: its next_since moves on with the clock.
       return [{ path: usualPath(operationId, template, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
     case '400':
-      return badRequests(operationId, template, path);
+      return [...badRequests(operationId, template, path), spoiled('malformed_request', owned)];
     case '401':
       return [
         { code: 'missing_api_key', headers: {} },
@@ -135,6 +137,10 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
       return single({ path: template.replace('{title_id}', 'no-title-has-this-id') });
     case '405':
       return single({ method: 'POST' });
+    case '408':
+    case '413':
+    case '431':
+      return [spoiled(String(code), owned)];
     case '429':
       return owned
         ? [...single({ endpoint: owned.exhausted }), ...single({ endpoint: owned.guessing, label: 'failures' })]
@@ -146,6 +152,14 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
     default:
       return single({ skip: 'nobody has said yet how to provoke it' });
   }
+}
+
+/** A request that is answered before anyone asks for its operation. */
+function spoiled(code: string, owned: OwnedConditions | undefined): Variant {
+  return {
+    code,
+    ...(owned ? { endpoint: owned.spoiled(code) } : { skip: 'a proxy between may answer it in its way' }),
+  };
 }
 
 function successes(operationId: string, path: string, key: string): Variant[] {

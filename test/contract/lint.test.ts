@@ -4,19 +4,21 @@ import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
 import { ERROR_CODES } from '../../src/errors.js';
-import { child, document, exampleSites, operationResponses, resolve, schemasWithin } from './document.js';
+import { child, codesOf, document, exampleSites, operationResponses, resolve, schemasWithin } from './document.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PROBLEM = 'application/problem+json';
 
-/** Codes of requests that reach no operation of the contract: the table lists them, the operations do not. */
-const CODES_WITHOUT_OPERATION = [
+/** The code of requests that reach no operation of the contract: the table lists it, the operations do not. */
+const CODE_WITHOUT_OPERATION = 'not_found';
+
+/** Codes of requests that are answered before the key is looked at, so that a client can meet them at every operation. */
+const CODES_BEFORE_THE_KEY = [
   'content_too_large',
   'header_fields_too_large',
   'malformed_request',
-  'not_found',
   'request_timeout',
-];
+] as const;
 
 /** Runs a program of `node_modules/.bin` in the project's folder, offline; resolves whatever its exit code. */
 function run(program: string, ...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
@@ -61,7 +63,7 @@ describe('openapi.yaml', () => {
   it('gives an example of every parameter, header and body, each valid against its schema', () => {
     const ajv = new Ajv({ strict: true, strictRequired: true, allErrors: true });
     formats.default(ajv);
-    ajv.addVocabulary(['example', 'components']);
+    ajv.addVocabulary(['discriminator', 'example', 'components']);
 
     const components = document.components;
     let checked = 0;
@@ -97,11 +99,63 @@ describe('openapi.yaml', () => {
 
   it('documents on every response the headers that every response carries', () => {
     for (const { operationId, status, response } of operationResponses()) {
-      for (const name of ['X-Request-Id', 'Vary', 'Cache-Control']) {
+      for (const name of ['X-Request-Id', 'Cache-Control']) {
         const header = resolve(child(child(response, 'headers'), name));
         assert.equal(header.required, true, `${operationId} ${status}: ${name}`);
       }
     }
+  });
+
+  it('documents Vary and the limits as absent where the key was not looked at, and there alone', () => {
+    const early = (code: string): boolean => (CODES_BEFORE_THE_KEY as readonly string[]).includes(code);
+    for (const { operationId, status, response } of operationResponses()) {
+      const place = `${operationId} ${status}`;
+      const codes = codesOf(response);
+      const header = (name: string) => resolve(child(child(response, 'headers'), name));
+      const kinds = { isEarly: codes.some(early), isLate: codes.length === 0 || !codes.every(early) };
+      if (kinds.isEarly && kinds.isLate) {
+        for (const name of ['Vary', 'RateLimit-Policy', 'RateLimit']) {
+          const { required, 'x-absent-with': without } = header(name);
+          assert.deepEqual({ required, without }, { required: false, without: codes.filter(early) }, place);
+        }
+      } else if (kinds.isEarly) {
+        assert.deepEqual(Object.keys(child(response, 'headers')), ['X-Request-Id', 'Cache-Control'], place);
+      } else {
+        assert.equal(header('Vary').required, true, place);
+      }
+    }
+  });
+
+  it('lists at every operation what is answered before the key is looked at', () => {
+    const operations = new Map<string, string[]>();
+    for (const { operationId, status, response } of operationResponses()) {
+      const listed = codesOf(response).map((code) => `${code} ${status}`);
+      operations.set(operationId, [...(operations.get(operationId) ?? []), ...listed]);
+    }
+    const expected = CODES_BEFORE_THE_KEY.map((code) => `${code} ${ERROR_CODES[code].status}`);
+    for (const [operationId, listed] of operations) {
+      assert.deepEqual(
+        expected.filter((each) => !listed.includes(each)),
+        [],
+        operationId,
+      );
+    }
+  });
+
+  it('leads from each code to the one schema that has it, where a status has several schemas', () => {
+    let discriminated = 0;
+    for (const { operationId, status, response } of operationResponses()) {
+      const schema = resolve(child(child(child(response, 'content'), PROBLEM), 'schema'));
+      if (schema.oneOf === undefined) continue;
+      const alternatives = schema.oneOf as Record<string, unknown>[];
+      const { propertyName, mapping } = child(schema, 'discriminator');
+      assert.equal(propertyName, 'code', `${operationId} ${status}`);
+      const expected = alternatives.flatMap(({ $ref }) => enumOf({ $ref }, 'code').map((code) => [code, $ref]));
+      assert.deepEqual(mapping, Object.fromEntries(expected), `${operationId} ${status}`);
+      assert.deepEqual(Object.keys(mapping as object).length, alternatives.length);
+      discriminated += 1;
+    }
+    assert.notEqual(discriminated, 0);
   });
 
   it('names an example of each error after its code, with the status and the title of that code', () => {
@@ -125,7 +179,7 @@ describe('openapi.yaml', () => {
         codes.add(code);
       }
     }
-    assert.deepEqual([...codes, ...CODES_WITHOUT_OPERATION].toSorted(), Object.keys(ERROR_CODES).toSorted());
+    assert.deepEqual([...codes, CODE_WITHOUT_OPERATION].toSorted(), Object.keys(ERROR_CODES).toSorted());
   });
 
   it('has the same table of error codes as the service', () => {

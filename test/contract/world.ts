@@ -5,7 +5,8 @@ import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { startService, type TestService } from '../support/service.js';
-import type { OwnedConditions, Target } from './exchanges.js';
+import type { Endpoint, OwnedConditions, Target } from './exchanges.js';
+import { SPOILED, startSpoiler, type Spoiler, type SpoiledCode } from './spoiled-requests.js';
 
 /** A service that works, and others that do not. */
 export interface World extends Target {
@@ -16,6 +17,9 @@ export interface World extends Target {
 
 /** One more than a page of changes, so that a full page comes up. */
 const TITLES = 201;
+
+/** Soon over, so that no test waits long; not so soon that a request which is sent at once comes too late. */
+const IMPATIENCE = { headersTimeoutMs: 60, requestTimeoutMs: 120, checkIntervalMs: 20 };
 
 /** Starts services in every condition that the contract has an answer for, each on a database of its own. */
 export async function startWorld(): Promise<World> {
@@ -36,6 +40,13 @@ export async function startWorld(): Promise<World> {
   const withoutPlans = await startService();
   await withoutPlans.db.schema.renameTable('plans', 'plans_lost');
 
+  const impatient = await startService({ serverLimits: IMPATIENCE });
+  const spoilers = new Map<string, Spoiler & Endpoint>();
+  for (const code of Object.keys(SPOILED) as SpoiledCode[]) {
+    const { url, key } = code === 'request_timeout' ? impatient : service;
+    spoilers.set(code, { ...(await startSpoiler(url, code)), key });
+  }
+
   const database = await createTestDatabase();
   const withoutDatabase = await startService({ databaseUrl: database.url });
   await database.drop();
@@ -50,9 +61,12 @@ export async function startWorld(): Promise<World> {
       guessing,
       damaged: (operationId) => (operationId === 'getMe' ? withoutPlans : withoutCatalogue),
       down: withoutDatabase,
+      spoiled: (code) => spoilers.get(code) ?? service,
     },
     async stop() {
-      for (const each of [service, strict, withoutCatalogue, withoutPlans, withoutDatabase]) await each.stop();
+      for (const spoiler of spoilers.values()) await spoiler.stop();
+      const services = [service, strict, withoutCatalogue, withoutPlans, impatient, withoutDatabase];
+      for (const each of services) await each.stop();
     },
   };
 }

@@ -56,6 +56,11 @@ const MISTAKES: readonly Mistake[] = [
     wrong: '`${error.oldest_since}`',
     error: /TS2339: Property 'oldest_since' does not exist on type/,
   },
+  {
+    right: "only: 'Request malformed'",
+    wrong: "only: 'Request timed out'",
+    error: /TS2322: Type '"Request malformed"' is not assignable to type '"Request timed out"'/,
+  },
   { right: "=== 'title_not_found'", wrong: "=== 'since_out_of_window'", error: /TS2367: .* have no overlap/ },
 ];
 

@@ -70,7 +70,8 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
   });
 }
 
-function decompress(bytes: Buffer, coding: string | undefined): Buffer {
+/** Undoes a `Content-Encoding`; undefined for none. */
+export function decompress(bytes: Buffer, coding: string | undefined): Buffer {
   // Also where there is none to decompress: after HEAD.
   if (bytes.length === 0) return bytes;
   if (coding === 'gzip') return gunzipSync(bytes);
