@@ -4,7 +4,7 @@ import { createKey } from '../../src/keys/keys.js';
 import { startService, type TestService } from '../support/service.js';
 import type { Reply } from '../support/request.js';
 import { deviationsFrom } from './conformance.js';
-import { document, resolve } from './document.js';
+import { resolve } from './document.js';
 
 /** A bound that the contract documents, such as `maxLength`. */
 function bound(schema: string, property: string | undefined, keyword: string): number {

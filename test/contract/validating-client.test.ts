@@ -155,6 +155,6 @@ describe('a client that validates every answer by the contract alone', () => {
 /** A status and, where there is one, the problem's code or the coding. */
 function kindOf({ status, headers, body }: Answer): string {
   const isProblem = status >= 400 && body !== '';
-  const more = isProblem ? (JSON.parse(body) as { code?: unknown }).code : headers['content-encoding'];
-  return more === undefined ? String(status) : `${status} ${String(more)}`;
+  const more = isProblem ? (JSON.parse(body) as { code: string }).code : String(headers['content-encoding'] ?? '');
+  return `${status} ${more}`.trimEnd();
 }
