@@ -56,7 +56,7 @@ const parameter = fc
   )
   .map(([name, value]) => `${name}=${value}`);
 
-/** The query's parameters, beside those that an operation needs. */
+/** The query's parameters, except those that an operation needs. */
 const parameters = fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(parameter, { maxLength: 3 }));
 
 const titleId = fc.oneof(fc.constantFrom('title-1', 'title-2', 'no-title'), encoded, segment);

@@ -47,8 +47,8 @@ export function deviations({ operationId, status, code }: Expectation, answer: A
 }
 
 /**
- * Holds an answer against the contract as a client does that knows nothing else: whatever its status is, the operation
- * documents it, and the answer is as documented.
+ * Holds an answer against the contract as a client does that knows nothing else. The operation documents the answer's
+ * status, whatever that is, and the answer is as documented.
  *
  * @param isHead - whether the method was HEAD, so that the content may be left out
  * @returns every deviation, each with its place

@@ -78,8 +78,8 @@ describe('a contract run against answers that drift from the contract', () => {
   }
 
   /**
-   * One exchange for each response of the contract, and one more where a response has members that the first lacks, or
-   * lacks fields that the first has. What is answered before an operation is known is one response, whatever the operation.
+   * One exchange for each response of the contract, and one more where a problem has members of its own. What is answered
+   * before the key is looked at is the same response at every operation, and is there once.
    */
   function representatives(): Exchange[] {
     const planned = planExchanges(target);

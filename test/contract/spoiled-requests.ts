@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { exchangeRaw } from './raw-exchange.js';
 
 /**
- * What can be wrong with a request before it is one for an operation, by the code of the problem that answers it. Each is
- * a request's bytes, given its line and the fields that it should have.
+ * Requests that are refused before the key is looked at, by the code of the problem that answers them. Each is a request's
+ * bytes, given its line and the fields that it should have.
  */
 export const SPOILED = {
   malformed_request: (head: string) => `${head}If-None-Match: "a\u0001b"\r\n\r\n`,

@@ -40,7 +40,7 @@ const TIME_LIMIT_MS = 8_000;
 
 describe('a client that validates every answer by the contract alone', () => {
   let service: TestService;
-  /** Waits for no request as long as a machine with much to do may take to send one: its 408 may come in place of others. */
+  /** Waits so briefly for a request that a busy machine may get 408 from it in place of another answer. */
   let impatient: TestService;
 
   before(async () => {
