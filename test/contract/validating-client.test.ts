@@ -88,6 +88,21 @@ describe('a client that validates every answer by the contract alone', () => {
     }
   });
 
+  it('is charged for none of what comes before the key is looked at', async () => {
+    const { key } = await service.newKey();
+    const ask = () => service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+    const leftToday = async () => Number(/"day";r=(\d+)/.exec(String((await ask()).headers.ratelimit))?.[1]);
+    const before = await leftToday();
+    for (const [status, causes] of Object.entries(REFUSED)) {
+      const { url } = status === '408' ? impatient : service;
+      for (const rest of Object.values(causes)) {
+        const answer = await exchangeRaw(url, `GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${rest}`);
+        assert.equal(answer.status, Number(status));
+      }
+    }
+    assert.equal(await leftToday(), before - 1);
+  });
+
   it('accepts the answer to any request at all to a path of the contract', async () => {
     const { key, url } = impatient;
     const plain = (operationId: keyof typeof ADDRESSES, change: Partial<AnyRequest> = {}): [AnyRequest] => [
