@@ -224,6 +224,7 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
     poolSize: config.databasePoolSize,
     acquireTimeoutMs: REPLICA_TIMEOUT_MS,
     statementTimeoutMs: REPLICA_TIMEOUT_MS,
+    mayBeReadOnly: true,
   });
   const reader = new ReplicaReader(primary, pool, (state, error) => {
     health.note('replica', state, error);

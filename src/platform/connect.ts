@@ -4,9 +4,13 @@ import { OperatorError } from '../errors.js';
 import { openConnection, openDatabase, type DatabaseOptions } from './database.js';
 import { acquireEmbeddedPostgres } from './embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
+import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } from './writable.js';
 
 /** Bound on the first connection, in milliseconds. */
 const REACH_TIMEOUT_MS = 10_000;
+
+/** One for the lock that makes migrating processes take turns, one for the migrations. */
+const MIGRATION_CONNECTIONS = 2;
 
 /** Which database, and how to use it. */
 export interface ConnectOptions extends Omit<DatabaseOptions, 'address'> {
@@ -41,7 +45,7 @@ export interface ConnectedDatabase {
 /**
  * Opens the database of the service, starting the embedded one if no other is named.
  *
- * @throws OperatorError when it cannot be reached or started, or lacks migrations
+ * @throws OperatorError when it cannot be reached or started, takes no writes, or lacks migrations
  */
 export async function connectDatabase(options: ConnectOptions): Promise<ConnectedDatabase> {
   const { databaseUrl, onEvent } = options;
@@ -54,7 +58,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
           ...(onEvent && { onEvent }),
         })
       : undefined;
-  if (databaseUrl !== undefined) await requireReachable(databaseUrl);
+  if (databaseUrl !== undefined) await requirePrimary(databaseUrl);
   const address = embedded?.address ?? databaseUrl ?? '';
   const db = openDatabase({ ...options, address });
   const close = async (): Promise<void> => {
@@ -62,7 +66,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
     await embedded?.release();
   };
   try {
-    const applied = embedded || options.migrate ? await migrate(db) : await requireMigrated(db);
+    const applied = embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(db);
     return { db, applied, connectAlone: () => openConnection({ ...options, address }), close };
   } catch (error) {
     await close();
@@ -71,17 +75,45 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
 }
 
 /** The pool would only say that it waited in vain; one connection tells why. */
-async function requireReachable(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: REACH_TIMEOUT_MS });
+async function requirePrimary(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: REACH_TIMEOUT_MS,
+    query_timeout: REACH_TIMEOUT_MS,
+  });
   // What happens to the connection after this is of no interest.
   client.on('error', () => undefined);
   try {
     await client.connect();
+    const { rows } = await client.query<Writability>(ASK_WRITABLE);
+    requireWritable(rows[0]);
   } catch (error) {
+    if (error instanceof DatabaseNotWritable) throw notPrimary(error);
     const reason = error instanceof AggregateError ? error.errors.map(String).join(', ') : (error as Error).message;
     throw new OperatorError(`The database named by DATABASE_URL cannot be reached: ${reason}`);
   } finally {
     await client.end();
+  }
+}
+
+function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
+  return new OperatorError(
+    isStandby
+      ? 'The database named by DATABASE_URL is a standby: keys that were revoked may still work there. Name the primary; a server may read from a standby that DATABASE_READ_URL names.'
+      : 'The database named by DATABASE_URL takes no writes: default_transaction_read_only is on, for the server, the database or the role. Switch it off, or name the primary.',
+  );
+}
+
+/** Migrates on connections of its own: a migration may take longer than a statement of a server, and waits for writers. */
+async function migrateUnbounded(
+  options: ConnectOptions,
+  address: DatabaseOptions['address'],
+): Promise<readonly string[]> {
+  const db = openDatabase({ ...options, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 });
+  try {
+    return await migrate(db);
+  } finally {
+    await db.destroy();
   }
 }
 

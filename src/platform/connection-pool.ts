@@ -11,6 +11,7 @@ import {
   type Query,
 } from './pooled-connection.js';
 import { isOutdated } from './prepared-query.js';
+import { ASK_WRITABLE, requireWritable, type Writability } from './writable.js';
 
 /** How long a server may take to close its side of a connection that we close, in milliseconds: a frozen one never does. */
 const CLOSE_TIMEOUT_MS = 500;
@@ -37,10 +38,12 @@ export interface PoolState {
  * once.
  */
 export class ConnectionPool {
-  readonly #pool: pg.Pool;
+  readonly #openPool: () => pg.Pool;
   readonly #max: number;
+  readonly #mayBeReadOnly: boolean;
   readonly #queryTimeoutMs: number;
   readonly #open = new Set<pg.Client>();
+  #pool: pg.Pool;
   #closing: Promise<void> | undefined;
 
   /**
@@ -48,11 +51,14 @@ export class ConnectionPool {
    *
    * @param settings - of each connection; `connectionTimeoutMillis` also bounds the wait for one that is in use
    * @param max - the most connections held at once
+   * @param mayBeReadOnly - whether a server that takes no writes will do, such as a standby
    */
-  constructor(address: DatabaseAddress, settings: Knex.PgConnectionConfig, max: number) {
+  constructor(address: DatabaseAddress, settings: Knex.PgConnectionConfig, max: number, mayBeReadOnly = false) {
     this.#max = max;
+    this.#mayBeReadOnly = mayBeReadOnly;
     this.#queryTimeoutMs = settings.query_timeout ?? 0;
-    this.#pool = this.#openPool(address, settings);
+    this.#openPool = () => this.#createPool(address, settings);
+    this.#pool = this.#openPool();
   }
 
   /** What it is doing now. */
@@ -126,6 +132,13 @@ export class ConnectionPool {
     return this.#pool.waitingCount;
   }
 
+  /** Closes the connections, those in use when they are given back, and makes new ones when they are needed. */
+  renew(): void {
+    if (this.#closing !== undefined) return;
+    this.#pool.end().catch(ignore);
+    this.#pool = this.#openPool();
+  }
+
   /** Closes the connections, those in use when they are given back. Takes no longer than a query may. */
   destroy(): Promise<void> {
     return (this.#closing ??= this.#close());
@@ -155,7 +168,7 @@ export class ConnectionPool {
     });
   }
 
-  #openPool(address: DatabaseAddress, settings: Knex.PgConnectionConfig): pg.Pool {
+  #createPool(address: DatabaseAddress, settings: Knex.PgConnectionConfig): pg.Pool {
     const options = {
       ...(typeof address === 'string' ? { connectionString: address } : address),
       ...settings,
@@ -171,13 +184,25 @@ export class ConnectionPool {
     return pool;
   }
 
-  /** Sets up a connection, in what is left of the time that one may take. */
+  /**
+   * Sets up a connection, in what is left of the time that one may take.
+   *
+   * Each connection to a primary is asked whether it leads to one: its address may have come to lead to a standby since the
+   * last. One that is open cannot turn into one to a standby, as PostgreSQL restarts for that.
+   *
+   * @throws DatabaseNotWritable
+   */
   async #prepare(client: ListeningClient, connectionTimeoutMillis = 0): Promise<void> {
     this.#open.add(client);
     client.once('end', () => this.#open.delete(client));
-    const settingUp = client.query(SESSION_SETTINGS);
-    if (connectionTimeoutMillis === 0) await settingUp;
-    else await inTime(settingUp, connectionTimeoutMillis - (performance.now() - client.createdAt), connectTimeout);
+    // Several statements in one have a result each, which the driver's types do not know.
+    const settingUp = client.query(`${SESSION_SETTINGS}; ${ASK_WRITABLE}`) as unknown as Promise<
+      [unknown, unknown, pg.QueryResult<Writability>]
+    >;
+    const [, , { rows }] = await (connectionTimeoutMillis === 0
+      ? settingUp
+      : inTime(settingUp, connectionTimeoutMillis - (performance.now() - client.createdAt), connectTimeout));
+    if (!this.#mayBeReadOnly) requireWritable(rows[0]);
   }
 }
 

@@ -1,11 +1,13 @@
 import type { Knex } from 'knex';
 import type { Health } from './health.js';
 import { inTime } from './in-time.js';
+import { poolOf } from './database.js';
+import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } from './writable.js';
 
 /** Bound on the check, in milliseconds: less than the bound on the request that may wait for it. */
 const CHECK_TIMEOUT_MS = 800;
 
-/** Finds out whether the database answers. Whoever asks meanwhile shares the query, so that probes cannot use up the pool. */
+/** Finds out whether the database answers, and takes writes. Whoever asks meanwhile shares the query, so that probes cannot use up the pool. */
 export class DatabaseCheck {
   #underway: Promise<void> | undefined;
 
@@ -21,9 +23,13 @@ export class DatabaseCheck {
 
   async #ask(): Promise<void> {
     try {
-      await inTime(this.db.raw('select 1').options({ name: 'ready' }), CHECK_TIMEOUT_MS);
+      const asking: Promise<{ rows: Writability[] }> = this.db.raw(ASK_WRITABLE).options({ name: 'ready' });
+      const { rows } = await inTime(asking, CHECK_TIMEOUT_MS);
+      requireWritable(rows[0]);
       this.health.back('database');
     } catch (error) {
+      // Connections made before would go on answering, while new ones are refused.
+      if (error instanceof DatabaseNotWritable) poolOf(this.db).renew();
       this.health.lost('database', error);
     }
   }

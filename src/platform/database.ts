@@ -2,6 +2,7 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { getTypeParser } from './column-types.js';
 import { ConnectionPool, type DatabaseAddress } from './connection-pool.js';
+import { ASK_WRITABLE, requireWritable, type Writability } from './writable.js';
 
 /** How a pool of connections waits. Every wait has a bound. */
 export interface DatabaseOptions {
@@ -14,6 +15,8 @@ export interface DatabaseOptions {
   readonly acquireTimeoutMs: number;
   /** Bound on one statement, in milliseconds; 0 for none (bulk work of the command line). */
   readonly statementTimeoutMs: number;
+  /** Whether a server that takes no writes will do, such as a standby. By default its connections fail. */
+  readonly mayBeReadOnly?: boolean;
 }
 
 /**
@@ -23,7 +26,12 @@ export interface DatabaseOptions {
  * drop them); `int8` arrives as a number, since no count here comes near 2^53.
  */
 export function openDatabase(options: DatabaseOptions): Knex {
-  const pool = new ConnectionPool(options.address, connectionSettings(options), options.poolSize);
+  const pool = new ConnectionPool(
+    options.address,
+    connectionSettings(options),
+    options.poolSize,
+    options.mayBeReadOnly,
+  );
   const db = knex({
     client: 'pg',
     connectionPool: pool,
@@ -44,15 +52,26 @@ export function poolOf(db: Knex): ConnectionPool {
   return pool;
 }
 
-/** Opens one connection apart from any pool, for what keeps a connection to itself. The caller closes it. */
-export async function openConnection(options: Omit<DatabaseOptions, 'poolSize'>): Promise<pg.Client> {
+/**
+ * Opens one connection to the primary apart from any pool, for what keeps a connection to itself. The caller closes it.
+ *
+ * @throws the driver's error, DatabaseNotWritable
+ */
+export async function openConnection(options: Omit<DatabaseOptions, 'poolSize' | 'mayBeReadOnly'>): Promise<pg.Client> {
   const { address } = options;
   const target = typeof address === 'string' ? { connectionString: address } : address;
   const client = new pg.Client({ ...target, ...connectionSettings(options) } as pg.ClientConfig);
   // What fails before the caller can listen must not end the process. The end of the connection tells the caller.
   client.on('error', ignore);
   await client.connect();
-  return client;
+  try {
+    const { rows } = await client.query<Writability>(ASK_WRITABLE);
+    requireWritable(rows[0]);
+    return client;
+  } catch (error) {
+    client.end().catch(ignore);
+    throw error;
+  }
 }
 
 function connectionSettings(

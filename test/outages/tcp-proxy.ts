@@ -28,7 +28,7 @@ export class TcpProxy {
     }
   });
 
-  private constructor(private readonly target: URL) {}
+  private constructor(private target: URL) {}
 
   static async start(target: string): Promise<TcpProxy> {
     const proxy = new TcpProxy(new URL(target));
@@ -50,8 +50,18 @@ export class TcpProxy {
     for (const link of this.#links) for (const socket of link) socket.pause();
   }
 
-  async stop(): Promise<void> {
+  /** Leads new connections elsewhere, as a changed DNS record does. Those there are stay where they are. */
+  leadTo(target: string): void {
+    this.target = new URL(target);
+  }
+
+  /** Ends the connections there are, as a virtual address that moves does. */
+  cut(): void {
     for (const link of this.#links) for (const socket of link) socket.destroy();
+  }
+
+  async stop(): Promise<void> {
+    this.cut();
     this.#server.close();
     await once(this.#server, 'close');
   }

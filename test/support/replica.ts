@@ -14,6 +14,8 @@ export interface TestReplica {
   /** Stops replaying: it still answers, with what it has. */
   pauseReplay(): Promise<void>;
   resumeReplay(): Promise<void>;
+  /** Makes it a primary, with all that it has received. Resolves when it takes writes. */
+  promote(): Promise<void>;
   /** Kills all its processes. */
   kill(): Promise<void>;
   /** Starts it again after that. */
@@ -83,6 +85,10 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
     resumeReplay: () =>
       withClient(url, async (client) => {
         await client.query('select pg_wal_replay_resume()');
+      }),
+    promote: () =>
+      withClient(url, async (client) => {
+        await client.query('select pg_promote()');
       }),
     async kill() {
       signalServers(cluster.directory, 'SIGKILL');

@@ -7,6 +7,7 @@ import { createKey, type KeyRecord } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/database.js';
 import { createLog } from '../../src/platform/log.js';
 import { serve, type ServiceOverrides } from '../../src/service.js';
+import { ASK_WRITABLE } from '../../src/platform/writable.js';
 import { createTestDatabase } from './postgres.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 
@@ -55,9 +56,6 @@ const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** So seldom that no such statement comes in between what a test counts, in milliseconds. */
 const HOUR_MS = 3_600_000;
 
-/** The service's own question whether the database is there, which no request causes. */
-const DATABASE_CHECK = 'select 1';
-
 const CHANGE = /^(\w+ (?:lost|back))/;
 
 /** Starts the service. Stop it in an `after` hook. */
@@ -85,7 +83,8 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     migrate: false,
     prepare({ db }) {
       db.on('query', ({ sql, bindings }: Statement) => {
-        if (sql === DATABASE_CHECK) return;
+        // The service's own question, which no request causes.
+        if (sql === ASK_WRITABLE) return;
         queries.push(sql);
         statements.push({ sql, bindings });
       });

@@ -1,0 +1,33 @@
+/** Asks a server whether it takes writes. A standby, or a server set to read-only, does not. */
+export const ASK_WRITABLE =
+  "select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only')::boolean as is_read_only";
+
+/** The answer to {@link ASK_WRITABLE}. */
+export interface Writability {
+  readonly is_standby: boolean;
+  /** Also true of a standby. */
+  readonly is_read_only: boolean;
+}
+
+/**
+ * A server that takes no writes was found where the primary should be. What a standby knows may be old: a key that was
+ * revoked still works there.
+ */
+export class DatabaseNotWritable extends Error {
+  override readonly name = 'DatabaseNotWritable';
+  /** read_only_sql_transaction, as the server would say to a write (PostgreSQL, appendix A). */
+  readonly code = '25006';
+
+  constructor(readonly isStandby: boolean) {
+    super(
+      isStandby
+        ? 'the database is a standby, which may not know the latest changes'
+        : 'the database takes no writes: default_transaction_read_only is on',
+    );
+  }
+}
+
+/** @throws DatabaseNotWritable when the server takes no writes */
+export function requireWritable(answer: Writability | undefined): void {
+  if (answer?.is_read_only !== false) throw new DatabaseNotWritable(answer?.is_standby === true);
+}
