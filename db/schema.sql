@@ -30,13 +30,16 @@ create table catalog_counts (
   available_in_library bigint default 0 not null,
   people bigint default 0 not null,
   collections bigint default 0 not null,
+  updated_by xid8 default '0'::xid8 not null,
+  has_waiting boolean default false not null,
   constraint catalog_counts_pkey PRIMARY KEY (singleton),
-  constraint catalog_counts_singleton CHECK (singleton),
-  constraint settle_counts TRIGGER DEFERRABLE INITIALLY DEFERRED
+  constraint catalog_counts_singleton CHECK (singleton)
 ) with (fillfactor=10);
 
 create table catalog_counts_waiting (
-  added bigint[] not null
+  added bigint[] not null,
+  is_first boolean default true not null,
+  constraint settle_counts TRIGGER DEFERRABLE INITIALLY DEFERRED
 );
 
 create table collections (
@@ -99,6 +102,7 @@ CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id)
 CREATE OR REPLACE FUNCTION public.announce_callers_changed()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   perform pg_notify('catalog_callers', '');
@@ -109,6 +113,7 @@ $function$;
 CREATE OR REPLACE FUNCTION public.api_keys_keep_revoked()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   raise exception 'key % is revoked, and a revoked key stays revoked', old.prefix
@@ -141,9 +146,10 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION public.catalog_count_other(counter text, added bigint)
+CREATE OR REPLACE FUNCTION public.catalog_count_other(counter name, added bigint)
  RETURNS void
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   if added <> 0 then
@@ -172,6 +178,7 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_counts_add(added bigint[])
  RETURNS void
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   update public.catalog_counts set
@@ -180,21 +187,29 @@ begin
     series = series + added[3],
     available_in_library = available_in_library + added[4],
     people = people + added[5],
-    collections = collections + added[6];
+    collections = collections + added[6],
+    updated_by = pg_current_xact_id(),
+    has_waiting = false;
 end
 $function$;
 
 CREATE OR REPLACE FUNCTION public.catalog_counts_note(added bigint[])
  RETURNS void
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  is_first boolean;
 begin
-  if current_setting('catalog.counting', true) = 'yes' then
-    insert into public.catalog_counts_waiting values (added);
-  else
-    perform set_config('catalog.counting', 'yes', true);
+  select not has_waiting into is_first from public.catalog_counts where updated_by = pg_current_xact_id();
+  if not found then
     perform public.catalog_counts_add(added);
+    return;
   end if;
+  if is_first then
+    update public.catalog_counts set has_waiting = true;
+  end if;
+  insert into public.catalog_counts_waiting (added, is_first) values (added, is_first);
 end
 $function$;
 
@@ -207,15 +222,12 @@ AS $function$
 declare
   total bigint[];
 begin
-  -- Where SET CONSTRAINTS brings this forward, the next statement is the first one again.
-  perform set_config('catalog.counting', '', true);
-  if not exists (select from public.catalog_counts_waiting) then
-    return null;
-  end if;
   with waiting as (delete from public.catalog_counts_waiting returning added)
   select array[sum(added[1]), sum(added[2]), sum(added[3]), sum(added[4]), sum(added[5]), sum(added[6])]
     into total from waiting;
-  perform public.catalog_counts_add(total);
+  if total[1] is not null then
+    perform public.catalog_counts_add(total);
+  end if;
   return null;
 end
 $function$;
@@ -223,6 +235,7 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_lock_writers()
  RETURNS void
  LANGUAGE sql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select pg_advisory_xact_lock(x'66656564'::integer, 1)
 $function$;
@@ -230,6 +243,7 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_quiet_clock()
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
   clock timestamptz := clock_timestamp();
@@ -249,9 +263,10 @@ $function$;
 CREATE OR REPLACE FUNCTION public.catalog_take_writer_lock()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  perform public.catalog_lock_writers();
+  perform pg_advisory_xact_lock(x'66656564'::integer, 1);
   return null;
 end
 $function$;
@@ -320,6 +335,7 @@ $function$;
 CREATE OR REPLACE FUNCTION public.titles_refuse_removal()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   raise exception 'titles cannot be removed: the feed of changes has no way to announce it'
@@ -331,6 +347,7 @@ $function$;
 CREATE OR REPLACE FUNCTION public.titles_stamp_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   new.created_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
@@ -342,6 +359,7 @@ $function$;
 CREATE OR REPLACE FUNCTION public.titles_stamp_updated()
  RETURNS trigger
  LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
   if new.svc_id <> old.svc_id then
@@ -361,11 +379,13 @@ $function$;
 
 CREATE TRIGGER announce_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN (((((((old.id IS DISTINCT FROM new.id) OR (old.prefix IS DISTINCT FROM new.prefix)) OR (old.hash IS DISTINCT FROM new.hash)) OR (old.developer_id IS DISTINCT FROM new.developer_id)) OR (old.plan_id IS DISTINCT FROM new.plan_id)) OR (old.revoked_at IS DISTINCT FROM new.revoked_at))) EXECUTE FUNCTION announce_callers_changed();
 
-CREATE TRIGGER announce_removed AFTER DELETE OR TRUNCATE ON public.api_keys FOR EACH STATEMENT EXECUTE FUNCTION announce_callers_changed();
+CREATE TRIGGER announce_deleted AFTER DELETE ON public.api_keys FOR EACH ROW EXECUTE FUNCTION announce_callers_changed();
+
+CREATE TRIGGER announce_removed AFTER TRUNCATE ON public.api_keys FOR EACH STATEMENT EXECUTE FUNCTION announce_callers_changed();
 
 CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH ROW WHEN (((old.revoked_at IS NOT NULL) AND ((new.revoked_at IS DISTINCT FROM old.revoked_at) OR (new.hash <> old.hash)))) EXECUTE FUNCTION api_keys_keep_revoked();
 
-CREATE CONSTRAINT TRIGGER settle_counts AFTER UPDATE ON public.catalog_counts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION catalog_counts_settle();
+CREATE CONSTRAINT TRIGGER settle_counts AFTER INSERT ON public.catalog_counts_waiting DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.is_first) EXECUTE FUNCTION catalog_counts_settle();
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 
@@ -397,6 +417,28 @@ CREATE TRIGGER count_updated AFTER UPDATE ON public.titles REFERENCING OLD TABLE
 
 CREATE TRIGGER refuse_removal BEFORE DELETE OR TRUNCATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION titles_refuse_removal();
 
+CREATE TRIGGER refuse_removal_of_row BEFORE DELETE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_refuse_removal();
+
 CREATE TRIGGER stamp_inserted BEFORE INSERT ON public.titles FOR EACH ROW WHEN (((new.updated_at IS DISTINCT FROM ('1970-01-01 00:00:00+00'::timestamp with time zone + ((currval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval))) OR (new.created_at IS DISTINCT FROM new.updated_at))) EXECUTE FUNCTION titles_stamp_inserted();
 
 CREATE TRIGGER stamp_updated BEFORE UPDATE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_stamp_updated();
+
+alter table api_keys enable always trigger announce_changed;
+
+alter table api_keys enable always trigger announce_deleted;
+
+alter table api_keys enable always trigger announce_removed;
+
+alter table api_keys enable always trigger api_keys_keep_revoked;
+
+alter table developers enable always trigger announce_changed;
+
+alter table plans enable always trigger announce_changed;
+
+alter table titles enable always trigger refuse_removal;
+
+alter table titles enable always trigger refuse_removal_of_row;
+
+grant execute on function catalog_lock_writers() to pg_write_all_data;
+
+grant execute on function catalog_quiet_clock() to pg_read_all_data;

@@ -30,6 +30,14 @@ const DEFINITIONS = [
   `select pg_get_functiondef(p.oid) || ';' from pg_proc p where p.pronamespace = 'public'::regnamespace order by p.proname`,
   `select pg_get_triggerdef(g.oid) || ';' from pg_trigger g join pg_class c on c.oid = g.tgrelid
     where c.relnamespace = 'public'::regnamespace and not g.tgisinternal order by c.relname, g.tgname`,
+  `select format('alter table %s enable always trigger %I;', g.tgrelid::regclass, g.tgname)
+     from pg_trigger g join pg_class c on c.oid = g.tgrelid
+    where c.relnamespace = 'public'::regnamespace and g.tgenabled = 'A' order by c.relname, g.tgname`,
+  // All that others than the owner may call. By default PostgreSQL lets everybody.
+  `select format('grant execute on function %s to %s;', p.oid::regprocedure,
+            case a.grantee when 0 then 'public' else a.grantee::regrole::text end)
+     from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+    where p.pronamespace = 'public'::regnamespace and a.grantee <> p.proowner order by p.proname, 1`,
 ];
 
 /** Describes a database's schema as SQL, in an order that depends on nothing but the schema. */

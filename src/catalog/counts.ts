@@ -52,6 +52,8 @@ export async function repairCounts(db: Knex): Promise<readonly CountMismatch[]> 
   return db.transaction(async (transaction) => {
     await transaction.raw('select catalog_lock_writers()');
     await transaction('catalog_counts').insert({ singleton: true }).onConflict('singleton').ignore();
+    // A recount has them already. No writer is at work, so they are nobody's.
+    await transaction('catalog_counts_waiting').delete();
     const { mismatches } = await compare(transaction);
     if (mismatches.length > 0) {
       await transaction('catalog_counts').update(

@@ -11,6 +11,12 @@ const MIGRATION_LOCK = [0x6d696772, 1] as const;
 /** The longest one process waits for another to finish migrating. */
 const MIGRATION_LOCK_TIMEOUT = '60s';
 
+/**
+ * Functions that a migration makes are for nobody but those whom it grants them: a role that may call a trigger's function
+ * can attach it to a table of its own. It holds for the role that migrates, in this database, from then on.
+ */
+const FUNCTIONS_FOR_NOBODY = 'alter default privileges revoke execute on functions from public;';
+
 /** Knex runs migrations written in JavaScript; ours are the plain SQL files of `db/migrations`, in order of name. */
 class SqlMigrationSource implements Knex.MigrationSource<string> {
   async getMigrations(): Promise<string[]> {
@@ -24,7 +30,7 @@ class SqlMigrationSource implements Knex.MigrationSource<string> {
   async getMigration(file: string): Promise<Knex.Migration> {
     const sql = await readFile(MIGRATIONS_DIRECTORY + file, 'utf8');
     return {
-      up: (transaction) => transaction.raw(sql.replaceAll('?', '\\?')),
+      up: (transaction) => transaction.raw(`${FUNCTIONS_FOR_NOBODY}\n${sql.replaceAll('?', '\\?')}`),
       down: () => Promise.reject(new OperatorError('Migrations only go forward: restore a backup instead.')),
     };
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
+import pg from 'pg';
 import { readCounts, repairCounts, verifyCounts, type Counts } from '../../src/catalog/counts.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -25,7 +26,27 @@ describe('the headline counts', () => {
     assert.deepEqual(await verifyCounts(db), { counts, mismatches: [] });
   }
 
+  async function inOneSession(act: (session: pg.Client) => Promise<void>): Promise<void> {
+    const session = new pg.Client({ connectionString: database.url });
+    await session.connect();
+    try {
+      await act(session);
+    } finally {
+      await session.end();
+    }
+  }
+
   it('begin at zero', () => assertCounts({}));
+
+  it('are right although a dump has named the transaction that writes next', async () => {
+    await inOneSession(async (session) => {
+      await session.query('begin; update catalog_counts set updated_by = pg_current_xact_id()');
+      for (const id of ['a', 'b', 'c']) await session.query(`insert into people (svc_id, name) values ('${id}', 'N')`);
+      await session.query('commit');
+    });
+    await assertCounts({ people: 3 });
+    assert.deepEqual(await db('catalog_counts_waiting'), []);
+  });
 
   it('follow inserts and updates of titles', async () => {
     await db('titles').insert([
@@ -131,7 +152,13 @@ describe('the headline counts', () => {
     await assertCounts({ people: 1, collections: 1 });
   });
 
-  for (const interference of ['set constraints all immediate', 'reset all', "set local catalog.counting = 'no'"]) {
+  for (const interference of [
+    'set constraints all immediate',
+    'reset all',
+    "set local catalog.counting = 'no'",
+    // Up to 004 this told that the row had been updated.
+    "set catalog.counting = 'yes'",
+  ]) {
     it(`are right although a transaction says "${interference}"`, async () => {
       await db.transaction(async (transaction) => {
         for (let i = 0; i < 3; i += 1) await transaction('people').insert({ svc_id: `a${i}`, name: 'A' });
@@ -140,6 +167,17 @@ describe('the headline counts', () => {
       });
       await db('people').insert({ svc_id: 'c', name: 'C' });
       await assertCounts({ people: 7 });
+      assert.deepEqual(await db('catalog_counts_waiting'), []);
+    });
+
+    it(`are right although a session says "${interference}"`, async () => {
+      await inOneSession(async (session) => {
+        await session.query(interference.replace(' local', ''));
+        for (const id of ['a', 'b']) await session.query(`insert into people (svc_id, name) values ('${id}', 'N')`);
+        await session.query("begin; insert into people (svc_id, name) values ('c', 'N')");
+        await session.query("delete from people where svc_id = 'a'; commit");
+      });
+      await assertCounts({ people: 2 });
       assert.deepEqual(await db('catalog_counts_waiting'), []);
     });
   }
@@ -246,6 +284,18 @@ describe('the headline counts', () => {
     assert.deepEqual(await repairCounts(db), mismatches);
     await assertCounts({ titles: 1, movies: 1, people: 1 });
     assert.deepEqual(await repairCounts(db), []);
+  });
+
+  it('are repaired in one run although counts were left waiting', async () => {
+    await db('people').insert({ svc_id: 'p', name: 'P' });
+    await db('catalog_counts').update({ people: 9 });
+    await db('catalog_counts_waiting').insert({ added: '{0,0,0,0,5,0}', is_first: false });
+    assert.deepEqual(await repairCounts(db), [{ counter: 'people', kept: 9, counted: 1 }]);
+    await assertCounts({ people: 1 });
+    await db.transaction(async (transaction) => {
+      for (const id of ['q', 'r', 's']) await transaction('people').insert({ svc_id: id, name: 'N' });
+    });
+    await assertCounts({ people: 4 });
   });
 
   it('that were lost altogether are made again', async () => {

@@ -203,6 +203,57 @@ describe('a program that writes in SQL', () => {
     assert.equal((await ids()).at(-1), 'between');
   });
 
+  it('is found by the query of the guide while it holds the lock, and ended', async () => {
+    const [, , , bounds = assert.fail()] = await sqlOfGuide();
+    const find = /^select[^;]+/m.exec(bounds)?.[0] ?? assert.fail();
+    const holders = async (): Promise<number[]> =>
+      (await database.db.raw<{ rows: { pid: number }[] }>(find)).rows.map(({ pid }) => pid);
+    assert.deepEqual(await holders(), []);
+    for (const [i, act] of [
+      "insert into titles (svc_id, media_type, title) values ('held', 'movie', 'T')",
+      'select pg_advisory_xact_lock(1717921124, 1)',
+    ].entries()) {
+      const holder = await connect();
+      holder.on('error', () => undefined);
+      await holder.query(`begin; ${act}`);
+      const waiting = writer.query(`insert into titles (svc_id, media_type, title) values ('next-${i}', 'movie', 'T')`);
+      const [pid, ...others] = await holders();
+      assert.deepEqual(others, []);
+      await database.db.raw('select pg_terminate_backend(?)', [pid ?? assert.fail()]);
+      await waiting;
+      assert.equal((await ids()).at(-1), `next-${i}`);
+    }
+  });
+
+  it('is bounded, and alone with the owner, by what the guide shows', async () => {
+    const [, , connecting = assert.fail(), bounds = assert.fail()] = await sqlOfGuide();
+    const name = new URL(database.url).pathname.slice(1);
+    await database.db.raw(connecting.replaceAll('database catalog', `database ${name}`));
+    await database.db.raw(bounds);
+    const { rows } = await database.db.raw<{ rows: unknown[] }>(
+      `select has_database_privilege('catalog_writer', current_database(), 'connect') as connects,
+              has_database_privilege('catalog_writer', current_database(), 'temporary') as makes_tables,
+              has_database_privilege('pg_monitor', current_database(), 'connect') as anyone
+         from pg_roles where rolname = 'catalog_writer' and 'lock_timeout=10s' = any(rolconfig)`,
+    );
+    assert.deepEqual(rows, [{ connects: true, makes_tables: false, anyone: false }]);
+  });
+
+  it('moves later stamps ahead with the sequence, and makes none of them equal or earlier', async () => {
+    const before = await feed();
+    const { rows } = await writer.query<{ last: string }>(
+      "select max(nextval('titles_last_stamp'))::text as last from generate_series(1, 100000)",
+    );
+    await writer.query("insert into titles (svc_id, media_type, title) values ('ahead', 'movie', 'T')");
+    await other.query("insert into titles (svc_id, media_type, title) values ('after-ahead', 'movie', 'T')");
+    assert.deepEqual((await ids()).slice(before.length), ['ahead', 'after-ahead']);
+    const { rows: stamps } = await writer.query<{ later: boolean }>(
+      `select extract(epoch from updated_at) * 1000000 > $1::numeric as later from titles where svc_id = 'ahead'`,
+      [rows[0]?.last],
+    );
+    assert.deepEqual(stamps, [{ later: true }]);
+  });
+
   it('has kept all counts right', async () => {
     assert.deepEqual((await verifyCounts(database.db)).mismatches, []);
   });

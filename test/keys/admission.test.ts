@@ -6,6 +6,7 @@ import { revokeKey } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { eventually } from '../support/eventually.js';
+import { pastTriggers } from '../support/past-triggers.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { startService, type TestService } from '../support/service.js';
 
@@ -103,8 +104,7 @@ describe('admission from a cache', () => {
     await cached(key);
     await direct.set(EPOCH, 'second');
     await cached(service.key);
-    await service.db.transaction(async (transaction) => {
-      await transaction.raw('set local session_replication_role = replica');
+    await pastTriggers(service.db, 'api_keys', async (transaction) => {
       await revokeKey(transaction, prefix);
     });
     await direct.set(EPOCH, 'first');
@@ -117,8 +117,7 @@ describe('admission from a cache', () => {
     await cached(known.key);
     await direct.set(EPOCH, 'second');
     assert.equal(await queriesFor(async () => assert.equal(await status(unknown.key), 200)), 1);
-    await service.db.transaction(async (transaction) => {
-      await transaction.raw('set local session_replication_role = replica');
+    await pastTriggers(service.db, 'api_keys', async (transaction) => {
       await revokeKey(transaction, known.prefix);
       await revokeKey(transaction, unknown.prefix);
     });
@@ -132,8 +131,7 @@ describe('admission from a cache', () => {
     await cached(key);
     service.changes.length = 0;
     await redis.kill();
-    await service.db.transaction(async (transaction) => {
-      await transaction.raw('set local session_replication_role = replica');
+    await pastTriggers(service.db, 'api_keys', async (transaction) => {
       await revokeKey(transaction, prefix);
     });
     await redis.restart();

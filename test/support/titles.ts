@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { toRfc3339, type Micros } from '../../src/catalog/timestamps.js';
 import type { Answer } from '../../src/contract.js';
+import { pastTriggers } from './past-triggers.js';
 import type { Reply } from './request.js';
 
 /** Adds titles in one statement, named by their place: `<prefix>-0001`, and so on. */
@@ -15,13 +16,12 @@ export async function addTitles(db: Knex, count: number, prefix = 'title'): Prom
 
 /** Empties the titles, past the rule that they cannot be removed. The counts do not follow. */
 export async function removeTitles(db: Knex): Promise<void> {
-  await db.raw('begin; set local session_replication_role = replica; truncate titles; commit');
+  await pastTriggers(db, 'titles', (transaction) => transaction('titles').truncate());
 }
 
 /** Puts a title into the feed at a time of one's own, past the rule that the database sets it. */
 export async function addTitleAt(db: Knex, svcId: string, stamp: Micros): Promise<void> {
-  await db.transaction(async (transaction) => {
-    await transaction.raw('set local session_replication_role = replica');
+  await pastTriggers(db, 'titles', async (transaction) => {
     const at = toRfc3339(stamp);
     await transaction('titles').insert({
       svc_id: svcId,

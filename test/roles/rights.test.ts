@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import pg from 'pg';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+
+const ROLE = 'rights_role';
+
+describe('the rights that the schema gives', () => {
+  let database: OpenTestDatabase;
+  let db: Knex;
+  let role: pg.Client;
+
+  before(async () => {
+    database = await openTestDatabase();
+    ({ db } = database);
+    // As a later migration would make one.
+    await db.raw(`
+      create role ${ROLE};
+      create function public.made_later() returns trigger language plpgsql as 'begin return null; end'`);
+    role = await connect();
+    await role.query(`set role ${ROLE}`);
+  });
+
+  after(async () => {
+    await role.end();
+    await db.raw(`drop owned by ${ROLE}; drop role ${ROLE}`);
+    await database.close();
+  });
+
+  async function connect(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    return client;
+  }
+
+  it('let a role that was granted nothing call no function of ours, those of later migrations included', async () => {
+    const { rows } = await db.raw<{ rows: { f: string; callable: boolean }[] }>(`
+      select oid::regprocedure::text as f, has_function_privilege('${ROLE}', oid, 'execute') as callable
+        from pg_proc where pronamespace = 'public'::regnamespace`);
+    assert.ok(rows.some(({ f }) => f === 'made_later()') && rows.length > 15);
+    assert.deepEqual(
+      rows.filter(({ callable }) => callable),
+      [],
+    );
+  });
+
+  it('let it attach no trigger function of ours to a table of its own', async () => {
+    const { rows } = await db.raw<{ rows: { f: string }[] }>(
+      "select oid::regprocedure::text as f from pg_proc where pronamespace = 'public'::regnamespace and prorettype = 'trigger'::regtype",
+    );
+    await role.query('create temporary table own (svc_id text, media_type text, available_in_library boolean)');
+    for (const { f } of rows) {
+      await assert.rejects(
+        role.query(`create trigger own after insert on own for each row execute function public.${f}`),
+        { code: '42501' },
+        f,
+      );
+    }
+  });
+
+  it('let it create nothing beside what is ours', async () => {
+    await assert.rejects(role.query('create table public.own (i integer)'), { code: '42501' });
+  });
+
+  it('let a role that may read or write everything call what servers and commands call', async () => {
+    await db.raw(`grant pg_read_all_data, pg_write_all_data to ${ROLE}`);
+    try {
+      await role.query('select public.catalog_quiet_clock(), public.catalog_lock_writers()');
+    } finally {
+      await db.raw(`revoke pg_read_all_data, pg_write_all_data from ${ROLE}`);
+    }
+  });
+});
+
+describe('a session that skips triggers, as logical replication does', () => {
+  let database: OpenTestDatabase;
+  let db: Knex;
+  let session: pg.Client;
+  let heard: number;
+  let prefix: string;
+
+  before(async () => {
+    database = await openTestDatabase();
+    ({ db } = database);
+    const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
+    ({ prefix } = await createKey(db, { developerId: id, planId: 'free' }));
+    await revokeKey(db, prefix);
+    await createKey(db, { developerId: id, planId: 'free' });
+    await db('titles').insert({ svc_id: 'a', media_type: 'movie', title: 'A' });
+    session = new pg.Client({ connectionString: database.url });
+    await session.connect();
+    heard = 0;
+    session.on('notification', () => (heard += 1));
+    await session.query('listen catalog_callers; set session_replication_role = replica');
+  });
+
+  after(async () => {
+    await session.end();
+    await database.close();
+  });
+
+  it('removes no title', async () => {
+    await assert.rejects(session.query('delete from titles'), { code: '0A000' });
+    await assert.rejects(session.query('truncate titles'), { code: '0A000' });
+  });
+
+  it('brings no revoked key back', async () => {
+    await assert.rejects(session.query('update api_keys set revoked_at = null where prefix = $1', [prefix]), {
+      code: '23000',
+    });
+  });
+
+  for (const sql of [
+    'update api_keys set revoked_at = now() where revoked_at is null',
+    'delete from api_keys',
+    'truncate api_keys',
+    'update developers set suspended_at = now()',
+    "update plans set requests_per_minute = 1 where id = 'free'",
+  ]) {
+    it(`is announced to servers: ${sql}`, async () => {
+      const before = heard;
+      await session.query(sql);
+      await eventually('it is heard of', () => heard === before + 1);
+    });
+  }
+});

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { readGuide } from '../support/guides.js';
+import { startServer, type ServerProcess } from '../support/program.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { send } from '../support/request.js';
+
+describe('a server with the rights that the guide grants, and no others', () => {
+  let database: OpenTestDatabase;
+  let redis: TestRedis;
+  let server: ServerProcess;
+  let key: string;
+  let prefix: string;
+
+  before(async () => {
+    [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
+    const { db } = database;
+    const [, section = assert.fail()] = (await readGuide('operating')).split('\n## Roles of the database\n');
+    const grants = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
+    await db.raw(grants.replace('…', 'secret'));
+    await db('titles').insert({ svc_id: 'a', media_type: 'movie', title: 'A' });
+    const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
+    ({ key, prefix } = await createKey(db, { developerId: id, planId: 'free' }));
+    const url = new URL(database.url);
+    url.username = 'catalog_server';
+    url.password = 'secret';
+    server = await startServer({ DATABASE_URL: url.href, REDIS_URL: redis.url });
+  });
+
+  after(async () => {
+    await database.db.raw('drop owned by catalog_server; drop role catalog_server');
+    await Promise.all([database.close(), redis.stop()]);
+  });
+
+  async function statusOf(path: string): Promise<number> {
+    return (await send(server.url, `/api/v1${path}`, { headers: { 'x-api-key': key } })).status;
+  }
+
+  it('answers every operation', async () => {
+    const now = Math.floor(Date.now() / 1000);
+    for (const path of [
+      '/me',
+      '/stats',
+      '/titles/a',
+      ...[-60, -20 * 86_400, 30].map((s) => `/changes?since=${now + s}`),
+    ]) {
+      assert.equal(await statusOf(path), 200, path);
+    }
+  });
+
+  it('hears of a revoked key, and writes down when keys were used', async () => {
+    await revokeKey(database.db, prefix);
+    await eventually('the key is refused', async () => (await statusOf('/me')) === 401);
+    const { code, stdout } = await server.stop();
+    assert.equal(code, 0);
+    assert.ok(!stdout.includes('could not'), stdout);
+    const [used] = await database.db('api_keys').pluck<(string | null)[]>('last_used_at');
+    assert.notEqual(used, null);
+  });
+});
