@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createDeveloper, reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { forgeKey } from '../support/forged-key.js';
 import { assertProblem } from '../support/problem.js';
 import { send, type Reply, type RequestOptions } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -93,6 +94,23 @@ describe('authentication', () => {
     assertInvalid(await ask({ 'x-api-key': key }, '?api_key=nonsense'), CONFLICT);
   });
 
+  it('refuses keys in all three places of which any two differ', async () => {
+    const third = generateApiKey().key;
+    for (const [bearer = '', field = '', query = ''] of [
+      [key, key, other],
+      [key, other, key],
+      [other, key, key],
+      [key, other, other],
+      [key, other, third],
+      [third, other, key],
+    ]) {
+      assertInvalid(
+        await ask({ authorization: `Bearer ${bearer}`, 'x-api-key': field }, `?api_key=${query}`),
+        CONFLICT,
+      );
+    }
+  });
+
   it('refuses a place that is used twice, also with the same key', async () => {
     assertInvalid(await ask({ authorization: [`Bearer ${key}`, `Bearer ${key}`] }), CONFLICT);
     assertInvalid(await ask({ authorization: [`Bearer ${key}`, 'Basic eDp5'] }), CONFLICT);
@@ -135,6 +153,27 @@ describe('authentication', () => {
     for (const wrong of ['x', 'svc_', `${key}x`, key.slice(0, -1), key.toLowerCase(), mistyped, other]) {
       assertInvalid(await ask({ authorization: `Bearer ${wrong}` }), UNUSABLE);
     }
+  });
+
+  it('refuses a forged secret under the prefix of a key that works, before and after that key is used', async () => {
+    const { key: real, prefix } = await service.newKey();
+    const forged = forgeKey(prefix);
+    assertInvalid(await ask({ 'x-api-key': forged }), UNUSABLE);
+    assert.equal((await ask({ 'x-api-key': real })).status, 200);
+    assertInvalid(await ask({ 'x-api-key': forged }), UNUSABLE);
+    assertInvalid(await ask({ authorization: `Bearer ${forgeKey(prefix)}` }), UNUSABLE);
+    assert.equal((await ask({ 'x-api-key': real })).status, 200);
+  });
+
+  it('refuses a key in other letters than it was made in', async () => {
+    const rest = key.slice('svc'.length);
+    for (const start of ['SVC', 'Svc', 'sVC']) assertInvalid(await ask({ 'x-api-key': start + rest }), UNUSABLE);
+    // With a checksum that is right for these letters, too.
+    assertInvalid(
+      await ask({ 'x-api-key': forgeKey(`SVC${key.slice('svc'.length, 'svc_12345678'.length)}`) }),
+      UNUSABLE,
+    );
+    assert.equal((await ask({ 'x-api-key': key })).status, 200);
   });
 
   it('asks for a key whatever the path and method', async () => {
@@ -229,6 +268,23 @@ describe('authentication', () => {
       assert.deepEqual(await statuses(), [401, 401]);
       await reinstateDeveloper(service.db, id);
       assert.deepEqual(await statuses(), [401, 200]);
+    });
+
+    it('refuses a revoked key and those of a suspended developer at every operation', async () => {
+      const { id, first, second } = await twoKeys();
+      await service.db('titles').insert({ svc_id: 'known', media_type: 'movie', title: 'Known' });
+      const since = Math.floor(Date.now() / 1000) - 60;
+      const paths = ['/stats', `/changes?since=${since}`, '/me', '/titles/known'].map((path) => `/api/v1${path}`);
+      const statuses = async (record: { key: string }) =>
+        Promise.all(
+          paths.map(async (path) => (await service.get(path, { headers: { 'x-api-key': record.key } })).status),
+        );
+      for (const record of [first, second]) assert.deepEqual(await statuses(record), [200, 200, 200, 200]);
+      await revokeKey(service.db, first.prefix);
+      assert.deepEqual(await statuses(first), [401, 401, 401, 401]);
+      assert.deepEqual(await statuses(second), [200, 200, 200, 200]);
+      await suspendDeveloper(service.db, id);
+      assert.deepEqual(await statuses(second), [401, 401, 401, 401]);
     });
 
     it('keeps a key that was revoked during the suspension revoked', async () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Answer } from '../../src/contract.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import type { Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -109,6 +110,43 @@ describe('conditional requests', () => {
     assertNotModified(await ask(path, { 'if-none-match': two }), two, path);
     await service.db('people').delete();
     assertNotModified(await ask(path, { 'if-none-match': one }), one, path);
+  });
+
+  it('gives each title a tag of its own, and another one with each change', async () => {
+    // Answers of one length, so that nothing but what they say tells them apart.
+    const tags = [];
+    for (const id of ['title-0001', 'title-0002', 'title-0003']) tags.push(await current(`/api/v1/titles/${id}`));
+    assert.equal(new Set(tags).size, 3);
+    const [first = ''] = tags;
+    const path = '/api/v1/titles/title-0001';
+    await service.db('titles').where({ svc_id: 'title-0001' }).update({ title: 'Title 9' });
+    const reply = await ask(path, { 'if-none-match': first });
+    assert.equal(reply.status, 200);
+    assert.notEqual(reply.headers.etag, first);
+    for (const tag of tags.slice(1)) assert.equal((await ask(path, { 'if-none-match': tag })).status, 200);
+  });
+
+  it('gives each page of changes a tag of its own, also pages of one length', async () => {
+    const pages: { path: string; tag: string; length: string }[] = [];
+    let next = (await ask(`/api/v1/changes?since=${since}`, {})).json as Answer<'getChanges'>;
+    for (let i = 0; i < 8; i += 1) {
+      const path = `/api/v1/changes?since=${next.meta.next_since}`;
+      // Names of one length, and times too, unless their microseconds end in noughts.
+      await service
+        .db('titles')
+        .where({ svc_id: `title-000${1 + (i % 3)}` })
+        .update({ title: `Title ${i}` });
+      const { headers, json } = await ask(path, {});
+      next = json as Answer<'getChanges'>;
+      assert.equal(next.data.length, 1);
+      pages.push({ path, tag: headers.etag ?? '', length: headers['content-length'] ?? '' });
+      // As long as nothing changes, its tag holds; a tag of another page never does.
+      for (const { tag } of pages) {
+        assert.equal((await ask(path, { 'if-none-match': tag })).status, tag === headers.etag ? 304 : 200);
+      }
+    }
+    assert.equal(new Set(pages.map(({ tag }) => tag)).size, pages.length);
+    assert.ok(new Set(pages.map(({ length }) => length)).size < pages.length);
   });
 
   it('never answers 304 for /me or for an error', async () => {

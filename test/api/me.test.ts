@@ -38,6 +38,24 @@ describe('GET /api/v1/me', () => {
     });
   });
 
+  it('answers the longest names and the largest numbers that the contract allows', async () => {
+    const [project, name] = ['映'.repeat(200), '画'.repeat(100)];
+    const { id } = await createDeveloper(service.db, { projectName: project, attributionRequired: false });
+    const most = 2 ** 31 - 1;
+    const planId = `p${'_'.repeat(31)}`;
+    await setPlan(service.db, planId, { name, requestsPerMinute: most, requestsPerDay: most, commercialUse: true });
+    const { key, prefix } = await createKey(service.db, { developerId: id, planId });
+    const reply = await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+    const plan = { id: planId, name, requests_per_minute: most, requests_per_day: most, commercial_use: true };
+    assert.deepEqual(reply.json, {
+      data: { project_name: project, key_prefix: prefix, plan, attribution_required: false },
+    });
+    assertHeaders(reply, {
+      'ratelimit-policy': `"minute";q=${most};w=60, "day";q=${most};w=86400`,
+      ratelimit: `"minute";r=${most - 1};t=60, "day";r=${most - 1};t=86400`,
+    });
+  });
+
   it('answers a changed plan from the next request on', async () => {
     const { id } = await createDeveloper(service.db, { projectName: 'P', attributionRequired: false });
     await setPlan(service.db, 'gold', { name: 'Gold', requestsPerMinute: 7, requestsPerDay: 70, commercialUse: true });

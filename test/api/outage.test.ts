@@ -41,6 +41,7 @@ describe('while the database is away', () => {
     assertProblem(await service.get('/api/v1/me', { headers: {} }), 'missing_api_key');
     assertProblem(await service.get('/api/v1/me', { headers: { 'x-api-key': 'svc_mistyped' } }), 'invalid_api_key');
     assertProblem(await service.get('/nope'), 'not_found');
+    await assertHead('/api/v1/stats', await service.get('/api/v1/stats'));
     assert.equal((await send(service.url, '/livez')).status, 200);
     await assertReadiness(service.url, ['database'], ['database']);
   }
@@ -79,6 +80,25 @@ describe('while the database is away', () => {
     for (const text of service.logged) assert.ok(!text.includes(service.key.slice('svc_12345678_'.length)));
   });
 
+  /** What stands in every answer to a valid key, whatever became of the request. */
+  function assertStanding({ headers }: Reply): void {
+    assert.equal(headers.vary, 'Authorization, X-API-Key');
+    assert.match(String(headers['ratelimit-policy']), /^"minute";q=\d+;w=60, "day";q=\d+;w=86400$/);
+    assert.match(String(headers.ratelimit), /^"minute";r=\d+;t=\d+, "day";r=\d+;t=\d+$/);
+  }
+
+  /** Holds a HEAD against the GET before it. Numbers that count down have as many digits in both. */
+  async function assertHead(path: string, get: Reply): Promise<void> {
+    const head = await service.get(path, { method: 'HEAD' });
+    assert.deepEqual([head.status, head.text], [get.status, '']);
+    assert.deepEqual(Object.keys(head.headers), Object.keys(get.headers));
+    for (const name of ['content-type', 'cache-control', 'vary', 'ratelimit-policy', 'retry-after']) {
+      assert.equal(head.headers[name], get.headers[name], name);
+    }
+    // That of the body which GET has; ids that the service chooses are of one length.
+    assert.equal(head.headers['content-length'], get.headers['content-length']);
+  }
+
   it('answers 500 where the database refuses what the service asks, and says nothing of it', async () => {
     await service.db.raw('alter table catalog_counts rename to mislaid');
     try {
@@ -89,14 +109,56 @@ describe('while the database is away', () => {
         detail: 'The service made a mistake. It is logged with the request_id, which helps when you report it.',
         headers: { 'retry-after': undefined, 'x-request-id': 'broken' },
       });
+      assertStanding(reply);
       const line = await eventually('the mistake is logged', () =>
         service.logged.find((text) => text.includes('"broken"')),
       );
       const { level, status, err } = JSON.parse(line) as { level: number; status: number; err: { message: string } };
       assert.deepEqual([level, status], [50, 500]);
       assert.match(err.message, /relation "catalog_counts" does not exist/);
+      await assertHead('/api/v1/stats', await service.get('/api/v1/stats'));
     } finally {
       await service.db.raw('alter table mislaid rename to catalog_counts');
+    }
+  });
+
+  it('logs no key of a request that ends in 500, wherever the key stood', async () => {
+    await service.db.raw('alter table catalog_counts rename to mislaid');
+    const { key } = service;
+    const before = service.logged.length;
+    try {
+      for (const [path, headers] of [
+        ['/api/v1/stats', { authorization: `Bearer ${key}` }],
+        ['/api/v1/stats', { 'x-api-key': key }],
+        [`/api/v1/stats?api_key=${key}`, {}],
+        [`/api/v1/stats?since=${key}&x=${key}`, { 'x-api-key': key, 'x-request-id': key, 'user-agent': key }],
+      ] as const) {
+        assertProblem(await service.get(path, { headers }), 'internal_error');
+      }
+    } finally {
+      await service.db.raw('alter table mislaid rename to catalog_counts');
+    }
+    const lines = await eventually('all are logged', () => {
+      const later = service.logged.slice(before).filter((line) => line.includes('"status":500'));
+      return later.length >= 4 && later;
+    });
+    const secret = key.slice('svc_12345678_'.length);
+    for (const line of lines) {
+      assert.ok(!line.includes(secret), line);
+      assert.equal((JSON.parse(line) as { key_prefix: string }).key_prefix, key.slice(0, 'svc_12345678'.length));
+    }
+  });
+
+  it('answers 503 to a request that waits too long after its key was checked, with where the plan stands', async () => {
+    const lock = await service.db.transaction();
+    try {
+      await lock.raw('lock table catalog_counts in access exclusive mode');
+      const reply = await service.get('/api/v1/stats');
+      assertProblem(reply, 'service_unavailable', { headers: { 'retry-after': '2' } });
+      assertStanding(reply);
+      await assertHead('/api/v1/stats', reply);
+    } finally {
+      await lock.rollback();
     }
   });
 });

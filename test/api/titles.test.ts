@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
+import type { Answer } from '../../src/contract.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { startService, type TestService } from '../support/service.js';
+import { changesOf } from '../support/titles.js';
+
+/** As much of the contract as these tests look at. */
+interface Contract {
+  readonly components: {
+    readonly schemas: { readonly CatalogEntry: { readonly properties: { readonly title: { maxLength: number } } } };
+  };
+}
 
 describe('GET /api/v1/titles/{title_id}', () => {
   let service: TestService;
@@ -87,6 +96,28 @@ describe('GET /api/v1/titles/{title_id}', () => {
         headers: { vary: 'Authorization, X-API-Key' },
       });
     }
+  });
+
+  it('answers a title of the longest name that the contract allows, whole, and the database takes none longer', async () => {
+    const { components } = (await service.get('/openapi.json')).json as Contract;
+    const { maxLength } = components.schemas.CatalogEntry.properties.title;
+    assert.ok(maxLength >= 100);
+    // Four bytes and two UTF-16 units each: what is counted are characters.
+    const title = '🎬'.repeat(maxLength);
+    await service.db('titles').insert({ svc_id: 'longest-name', media_type: 'movie', title });
+    const reply = await service.get('/api/v1/titles/longest-name');
+    assert.equal((reply.json as Answer<'getTitle'>).data.title, title);
+    assert.equal(reply.headers['content-length'], String(reply.bytes.length));
+    const since = Math.floor(Date.now() / 1000) - 60;
+    const { data } = changesOf(await service.get(`/api/v1/changes?since=${since}`));
+    assert.equal(data.find(({ svc_id: id }) => id === 'longest-name')?.title, title);
+    await assert.rejects(
+      service
+        .db('titles')
+        .insert({ svc_id: 'too-long', media_type: 'movie', title: `${title}x` })
+        .then(),
+      /titles_title_length/,
+    );
   });
 
   for (const [what, id] of [

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
+import type { Knex } from 'knex';
 import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { revokeKey } from '../../src/keys/keys.js';
@@ -7,8 +8,9 @@ import { LastUsed } from '../../src/keys/last-used.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/past-triggers.js';
+import { forgeKey } from '../support/forged-key.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
-import { startService, type TestService } from '../support/service.js';
+import { startService, type TestService, type TestServiceOptions } from '../support/service.js';
 
 const EPOCH = '{catalog}:epoch';
 
@@ -16,14 +18,14 @@ const EPOCH = '{catalog}:epoch';
 const LOOKUPS_AT_ONCE = 4;
 
 /** A service on a Redis of its own, for the tests of a suite, and what they ask it. */
-function suite() {
+function suite(options: TestServiceOptions = {}) {
   const parts = {} as { redis: TestRedis; direct: Redis; service: TestService };
 
   before(async () => {
     parts.redis = await startRedis();
     parts.direct = new Redis(parts.redis.url);
     parts.direct.on('error', () => undefined);
-    parts.service = await startService({ redisUrl: parts.redis.url });
+    parts.service = await startService({ redisUrl: parts.redis.url, ...options });
   });
 
   after(async () => {
@@ -52,11 +54,17 @@ function suite() {
 }
 
 describe('admission from a cache', () => {
-  const { parts, status, queriesFor, cached } = suite();
+  // More keys fail here than an address may have in a minute.
+  const { parts, status, queriesFor, cached } = suite({ failurePolicy: { limit: 1_000, windowSeconds: 60 } });
   let redis: TestRedis;
   let direct: Redis;
   let service: TestService;
   before(() => ({ redis, direct, service } = parts));
+
+  /** Changes the database without an announcement of it. */
+  function unheard(act: (db: Knex) => Promise<unknown>): Promise<unknown> {
+    return pastTriggers(service.db, 'api_keys', act);
+  }
 
   it('answers /me without a query in the steady state', async () => {
     await cached(service.key);
@@ -104,9 +112,7 @@ describe('admission from a cache', () => {
     await cached(key);
     await direct.set(EPOCH, 'second');
     await cached(service.key);
-    await pastTriggers(service.db, 'api_keys', async (transaction) => {
-      await revokeKey(transaction, prefix);
-    });
+    await unheard((db) => revokeKey(db, prefix));
     await direct.set(EPOCH, 'first');
     assert.equal(await status(key), 401);
   });
@@ -117,9 +123,9 @@ describe('admission from a cache', () => {
     await cached(known.key);
     await direct.set(EPOCH, 'second');
     assert.equal(await queriesFor(async () => assert.equal(await status(unknown.key), 200)), 1);
-    await pastTriggers(service.db, 'api_keys', async (transaction) => {
-      await revokeKey(transaction, known.prefix);
-      await revokeKey(transaction, unknown.prefix);
+    await unheard(async (db) => {
+      await revokeKey(db, known.prefix);
+      await revokeKey(db, unknown.prefix);
     });
     await direct.set(EPOCH, 'first');
     assert.deepEqual([await status(known.key), await status(unknown.key)], [401, 401]);
@@ -131,9 +137,7 @@ describe('admission from a cache', () => {
     await cached(key);
     service.changes.length = 0;
     await redis.kill();
-    await pastTriggers(service.db, 'api_keys', async (transaction) => {
-      await revokeKey(transaction, prefix);
-    });
+    await unheard((db) => revokeKey(db, prefix));
     await redis.restart();
     await eventually('Redis is back', () => service.changes.includes('redis back'));
     assert.equal(await direct.get(EPOCH), 'first');
@@ -146,6 +150,49 @@ describe('admission from a cache', () => {
     const [developer] = await service.db('developers').select<{ id: number }[]>('id');
     await service.db('api_keys').insert({ prefix, hash, developer_id: developer?.id, plan_id: 'test' });
     assert.equal(await status(key), 200);
+  });
+
+  it('refuses a forged secret under the prefix of a key, cached or not', async () => {
+    const { key, prefix } = await service.newKey();
+    const forged = forgeKey(prefix);
+    assert.equal(await status(forged), 401);
+    assert.equal(await status(key), 200);
+    await cached(key);
+    assert.deepEqual([await status(forged), await status(forgeKey(prefix))], [401, 401]);
+    assert.deepEqual(await Promise.all([forged, key, forgeKey(prefix), key].map(status)), [401, 200, 401, 200]);
+    // What was refused has taken the place of nothing.
+    assert.equal(await queriesFor(async () => assert.equal(await status(key), 200)), 0);
+  });
+
+  it('refuses a revoked key and those of a suspended developer at every operation, cached or not', async () => {
+    await service.db('titles').insert({ svc_id: 'known', media_type: 'movie', title: 'Known' });
+    const since = Math.floor(Date.now() / 1000) - 60;
+    const paths = ['/stats', `/changes?since=${since}`, '/me', '/titles/known'].map((path) => `/api/v1${path}`);
+    const ends: ((record: { prefix: string; developerId: number }) => Promise<unknown>)[] = [
+      ({ prefix }) => unheard((db) => revokeKey(db, prefix)),
+      ({ developerId }) => unheard((db) => suspendDeveloper(db, developerId)),
+    ];
+    for (const end of ends) {
+      for (const path of paths) {
+        const record = await service.newKey();
+        const headers = { 'x-api-key': record.key };
+        await cached(record.key);
+        assert.equal((await service.get(path, { headers })).status, 200, path);
+        await end(record);
+        await direct.set(EPOCH, `after ${record.prefix}`);
+        assert.equal((await service.get(path, { headers })).status, 401, path);
+      }
+    }
+  });
+
+  it('refuses a revoked key that was served a moment before the epoch ended', async () => {
+    const { key, prefix } = await service.newKey();
+    await cached(key);
+    await unheard((db) => revokeKey(db, prefix));
+    // The revocation is done once the epoch has ended, and not before.
+    assert.equal(await status(key), 200);
+    await direct.set(EPOCH, 'the next moment');
+    assert.deepEqual(await Promise.all([key, key].map(status)), [401, 401]);
   });
 
   for (const [change, act] of [

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { generateApiKey, hashApiKey, isWellFormedApiKey, redactApiKeys } from '../../src/keys/api-key.js';
+import { forgeKey } from '../support/forged-key.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const DIGITS = Array.from(BASE62);
@@ -46,6 +47,11 @@ function modelIsWellFormed(text: string): boolean {
 }
 
 describe('API keys', () => {
+  it('begin with small letters, also where a checksum fits others', () => {
+    for (const scheme of ['SVC', 'Svc', 'svC']) assert.equal(isWellFormedApiKey(forgeKey(`${scheme}_12345678`)), false);
+    assert.equal(isWellFormedApiKey(forgeKey('svc_12345678')), true);
+  });
+
   it('are made well-formed, with their prefix and their hash', () => {
     for (let i = 0; i < 500; i += 1) {
       const { key, prefix, hash } = generateApiKey();

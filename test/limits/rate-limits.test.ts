@@ -67,7 +67,11 @@ describe('rate limits', () => {
       String(reply.headers.ratelimit),
       new RegExp(`^"minute";r=0;t=${retryAfter}, "day";r=9998;t=86[34]\\d\\d$`),
     );
-    assert.deepEqual((await ask(key, '/api/v1/me', { method: 'HEAD' })).status, 429);
+    const head = await ask(key, '/api/v1/me', { method: 'HEAD' });
+    assert.deepEqual([head.status, head.text], [429, '']);
+    // The seconds to wait have two digits in both.
+    assert.equal(head.headers['content-length'], reply.headers['content-length']);
+    assert.deepEqual(Object.keys(head.headers), Object.keys(reply.headers));
   });
 
   it('refuse what is over the day, and charge the minute nothing for it', async () => {
@@ -80,6 +84,7 @@ describe('rate limits', () => {
         type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
         detail: /^The plan's requests per day are used up\. Wait 86\d\d\d s,/,
         members: { 'violated-policies': ['day'] },
+        headers: { vary: 'Authorization, X-API-Key', 'ratelimit-policy': '"minute";q=100;w=60, "day";q=2;w=86400' },
       });
       assert.deepEqual(remaining(reply), [98, 0]);
       assert.match(String(reply.headers['retry-after']), /^86[34]\d\d$/);
