@@ -70,6 +70,7 @@ describe('while the database is away', () => {
       await postgres.restart();
     }
     await assertRecovery();
+    assert.deepEqual(service.changes, ['database lost', 'database back']);
   });
 
   it('logs the cause of a 503 without the key', async () => {

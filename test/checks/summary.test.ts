@@ -9,7 +9,9 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const mocha = `"${process.execPath}" "${root}node_modules/mocha/bin/mocha.js" --color --reporter "${root}test/support/reporter.cjs"`;
 
 const SPECS = {
-  'good.cjs': "it('one', () => console.log('  7 passing\\n  3 failing')); it('two', () => {}); it.skip('three');",
+  'good.cjs':
+    "it('one', () => console.log('  7 passing\\n  3 failing')); it('two', () => {}); it.skip('three (needs a third, which this machine lacks)');",
+  'skip.cjs': "it('one', () => {}); it.skip('two');",
   'bad.cjs': "it('one', () => {}); it('two', () => { throw new Error('two'); });",
   'hook.cjs': "before(() => { throw new Error('hook'); }); it('one', () => {});",
   'leave.cjs': "it('one', () => {}); it('two', () => process.exit(0));",
@@ -19,6 +21,7 @@ const SPECS = {
 /** What `make test` does, and the last line and exit status that must come of it. */
 const RUNS: readonly (readonly [what: string, recipe: readonly string[], last: string, status: 'zero' | 'other'])[] = [
   ['tests pass', [`${mocha} good.cjs`], '2 passed, 0 failed, 1 skipped', 'zero'],
+  ['a test is skipped and nobody says why', [`${mocha} skip.cjs`], '1 passed, 1 failed, 1 skipped', 'other'],
   ['a test fails', [`${mocha} bad.cjs`], '1 passed, 1 failed', 'other'],
   ['a hook fails', [`${mocha} hook.cjs`], '0 passed, 1 failed', 'other'],
   ['a failure is swallowed', [`${mocha} bad.cjs || true`], '1 passed, 1 failed', 'other'],

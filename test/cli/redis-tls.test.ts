@@ -8,6 +8,7 @@ import { runProgram, type Outcome } from '../support/program.js';
 import { findRedisProgram } from '../support/redis-program.js';
 import { freePort } from '../support/free-port.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { skipWithout } from '../support/skip.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { newKey } from '../shared/deployment.js';
 
@@ -23,10 +24,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
   const ports = { server: 0, cluster: 0, sentinel: 0 };
 
   before(async function () {
-    if (!canTls()) {
-      console.log('      skipped: openssl is missing, or the Redis server was built without TLS');
-      this.skip();
-    }
+    if (!canTls()) skipWithout('openssl and a Redis server built with TLS', this);
     database = await openTestDatabase();
     developer = String((await newKey(database.db, 'free')).developerId);
     const folder = await temporaryFolder();

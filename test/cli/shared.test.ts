@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
+import { createDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { createKey, type KeyRecord } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { holdCommits } from '../support/held-commits.js';
 import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
+
+const EPOCH = '{catalog}:epoch';
 
 describe('command line beside servers that share a Redis', () => {
   let database: OpenTestDatabase;
@@ -150,19 +154,33 @@ describe('command line beside servers that share a Redis', () => {
       assert.equal(await planOf(key), 'pro');
     });
 
-    for (const [what, change] of [
-      ['keys set-plan', ({ key_prefix }: { key_prefix: string }) => ['keys', 'set-plan', key_prefix, '--plan', 'pro']],
-      ['keys revoke', ({ key_prefix }: { key_prefix: string }) => ['keys', 'revoke', key_prefix]],
-      ['developers suspend', ({ id }: { id: number }) => ['developers', 'suspend', String(id)]],
-      ['developers reinstate', ({ id }: { id: number }) => ['developers', 'reinstate', String(id)]],
-      ['plans set', () => ['plans', 'set', 'free', '--name', 'Free']],
+    for (const [what, table, change] of [
+      ['keys set-plan', 'api_keys', ({ prefix }: KeyRecord) => ['keys', 'set-plan', prefix, '--plan', 'pro']],
+      ['keys revoke', 'api_keys', ({ prefix }: KeyRecord) => ['keys', 'revoke', prefix]],
+      ['developers suspend', 'developers', ({ developerId: id }: KeyRecord) => ['developers', 'suspend', `${id}`]],
+      ['developers reinstate', 'developers', ({ developerId: id }: KeyRecord) => ['developers', 'reinstate', `${id}`]],
+      ['plans set', 'plans', () => ['plans', 'set', 'free', '--name', 'Free']],
     ] as const) {
-      it(`ends the epoch: ${what}`, async () => {
-        const key = await newKey('free');
-        await direct.set('{catalog}:epoch', 'before');
-        assert.equal((await catalog(...change(key))).code, 0);
-        assert.match(String(await direct.get('{catalog}:epoch')), /^[0-9a-f-]{36}$/);
-      });
+      // What a command prints makes no difference to what it does.
+      for (const flags of [[], ['--json']]) {
+        it(`ends the epoch once it is committed, and not before: ${[what, ...flags].join(' ')}`, async () => {
+          const { id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
+          const record = await createKey(database.db, { developerId: id, planId: 'free' });
+          if (what === 'developers reinstate') await suspendDeveloper(database.db, id);
+          const turn = await holdCommits(database.db, table);
+          try {
+            await direct.set(EPOCH, 'before');
+            const command = catalog(...change(record), ...flags);
+            await eventually('the commit is held', () => turn.isWaitedFor());
+            assert.equal(await direct.get(EPOCH), 'before');
+            await turn.release();
+            assert.equal((await command).code, 0);
+            assert.match(String(await direct.get(EPOCH)), /^[0-9a-f-]{36}$/);
+          } finally {
+            await turn.release();
+          }
+        });
+      }
     }
 
     it('holds, and says so, where Redis cannot be reached', async () => {

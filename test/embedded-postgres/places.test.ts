@@ -8,6 +8,7 @@ import { chooseDataDirectory } from '../../src/platform/embedded-postgres/data-d
 import { acquireEmbeddedPostgres } from '../../src/platform/embedded-postgres/index.js';
 import { OperatorError } from '../../src/errors.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+import { skipWithout } from '../support/skip.js';
 
 const isRoot = runningAsRoot();
 
@@ -42,7 +43,7 @@ describe('the places of the embedded PostgreSQL', function () {
 
   describe('as root', function () {
     before(function () {
-      if (!isRoot) this.skip();
+      if (!isRoot) skipWithout('the rights of root', this);
     });
 
     it('lie elsewhere when only root may enter the checkout', async () => {

@@ -153,3 +153,28 @@ for (const store of ['in this process', 'in Redis'] as const) {
     }
   });
 }
+
+describe('keys that fail behind two proxies', () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startService({ trustedProxies: 2, failurePolicy: { limit: 2, windowSeconds: 60 } });
+  });
+
+  after(() => service.stop());
+
+  /** @param forwarded - as the inner proxy hands it on: what the client sent, the client, the outer proxy */
+  async function fail(forwarded: string): Promise<number> {
+    const headers = { 'x-api-key': generateApiKey().key, 'x-forwarded-for': forwarded };
+    return (await service.get('/api/v1/me', { headers })).status;
+  }
+
+  it('count for the client that the outer one saw, whatever that client sent itself', async () => {
+    for (const status of [401, 401, 429]) assert.equal(await fail('192.0.2.1, 10.0.0.1'), status);
+    // Another client behind the same outer proxy.
+    assert.equal(await fail('192.0.2.2, 10.0.0.1'), 401);
+    // The same one, which invents others, and comes by another outer proxy.
+    assert.equal(await fail('198.51.100.7, 192.0.2.1, 10.0.0.2'), 429);
+    assert.equal(await fail('192.0.2.1, 192.0.2.3, 10.0.0.1'), 401);
+  });
+});

@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { runProgram, startServer } from '../support/program.js';
 import { send } from '../support/request.js';
+import { skipWithout } from '../support/skip.js';
 import { metricsUrlOf, scrape } from './exposition.js';
 
 describe('the address of metrics', () => {
@@ -83,7 +84,7 @@ describe('the address of metrics', () => {
       once(probe, 'error').then(() => false),
     ]);
     probe.close();
-    if (!hasIpv6) this.skip();
+    if (!hasIpv6) skipWithout('IPv6', this);
     const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '[::1]:0' });
     const url = metricsUrlOf(server);
     assert.match(url, /^http:\/\/\[::1\]:\d+\/metrics$/);

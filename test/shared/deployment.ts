@@ -7,6 +7,7 @@ import { openTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import type { Retries } from '../support/retries.js';
 
 /** Several server processes with one database and one Redis. */
 export interface Deployment {
@@ -99,27 +100,28 @@ export function tally(answers: readonly Answer[]): Readonly<Record<number, numbe
   return counts;
 }
 
-/** How often something is tried anew when a server has lost Redis meanwhile. */
-const ATTEMPTS = 4;
-
 /**
  * Tries something that holds as long as the servers reach Redis in time. On a machine that is starved of processors one
  * may lose it for a moment, and then rightly counts by itself: only then is it tried again.
+ *
+ * @param retries - of the suite
  */
 export async function whileRedisIsThere(
   servers: () => readonly ServerProcess[],
+  retries: Retries,
   attempt: () => Promise<void>,
 ): Promise<void> {
   const said = (what: string): number =>
     servers().reduce((sum, server) => sum + timesLogged(server, `redis ${what}`), 0);
-  for (let left = ATTEMPTS - 1; ; left -= 1) {
+  for (;;) {
     await eventually('every server has Redis', () => said('lost') === said('back'));
     const before = said('lost');
     try {
       await attempt();
       return;
     } catch (error) {
-      if (left === 0 || said('lost') === before) throw error;
+      if (said('lost') === before) throw error;
+      retries.note(error);
     }
   }
 }

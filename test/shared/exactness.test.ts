@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { createKey } from '../../src/keys/keys.js';
 import { eventually } from '../support/eventually.js';
 import { startServer } from '../support/program.js';
+import { Retries } from '../support/retries.js';
 import {
   ask,
   newKey,
@@ -16,6 +17,7 @@ import {
 } from './deployment.js';
 
 describe('limits over three server processes', () => {
+  const retries = new Retries('a server lost Redis meanwhile');
   let deployment: Deployment;
   let redis: Redis;
 
@@ -43,7 +45,7 @@ describe('limits over three server processes', () => {
 
   /** A test of what holds while Redis is there. */
   function exactly(title: string, attempt: () => Promise<void>): void {
-    it(title, () => whileRedisIsThere(() => deployment.servers, attempt));
+    it(title, () => whileRedisIsThere(() => deployment.servers, retries, attempt));
   }
 
   function print(what: string, answers: readonly Answer[]): void {

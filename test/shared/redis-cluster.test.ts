@@ -4,12 +4,14 @@ import { openTestDatabase, type OpenTestDatabase } from '../support/database.js'
 import { eventually } from '../support/eventually.js';
 import { runProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedisCluster, type TestRedisCluster } from '../support/redis-cluster.js';
+import { Retries } from '../support/retries.js';
 import { ask, newKey, newPlan, tally, whileRedisIsThere, type Answer } from './deployment.js';
 
 /** Of revoking a key by command. */
 const TRIALS = 3;
 
 describe('two server processes with a Redis Cluster of three nodes', () => {
+  const retries = new Retries('a server lost Redis meanwhile');
   let database: OpenTestDatabase;
   let cluster: TestRedisCluster;
   let environment: Record<string, string>;
@@ -56,6 +58,7 @@ describe('two server processes with a Redis Cluster of three nodes', () => {
   it('hold limits exactly', () =>
     whileRedisIsThere(
       () => servers,
+      retries,
       async () => {
         const key = await newLimitedKey('exact');
         const answers = await storm(400, () => key);
@@ -67,6 +70,7 @@ describe('two server processes with a Redis Cluster of three nodes', () => {
     let attempts = 0;
     return whileRedisIsThere(
       () => servers,
+      retries,
       async () => {
         attempts += 1;
         const answers = await storm(60, () => generateApiKey().key, `198.51.100.${attempts}`);

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey, type KeyRecord } from '../../src/keys/keys.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { startServer, type ServerProcess } from '../support/program.js';
+import { send } from '../support/request.js';
+
+type Line = Readonly<Record<string, unknown>>;
+
+describe('the log of requests that the program writes', () => {
+  let database: OpenTestDatabase;
+  let server: ServerProcess;
+  let record: KeyRecord & { readonly key: string };
+
+  before(async () => {
+    database = await openTestDatabase();
+    const { id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
+    record = await createKey(database.db, { developerId: id, planId: 'free' });
+    server = await startServer({ DATABASE_URL: database.url });
+  });
+
+  after(async () => {
+    await server.stop();
+    await database.close();
+  });
+
+  function lines(): Line[] {
+    const whole = server.output.stdout.split('\n').slice(0, -1);
+    return whole.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Line);
+  }
+
+  function lineOf(requestId: string): Promise<Line> {
+    return eventually(`the line of ${requestId}`, () => lines().find((line) => line.request_id === requestId));
+  }
+
+  it('has one line of each request, with what belongs in it', async () => {
+    const { key, prefix } = record;
+    for (const [id, path, headers, expected] of [
+      ['a-me', '/api/v1/me', { 'x-api-key': key }, { operation: 'getMe', status: 200, key_prefix: prefix }],
+      [
+        'a-page',
+        `/api/v1/changes?api_key=${key}&since=1`,
+        {},
+        { operation: 'getChanges', status: 400, key_prefix: prefix },
+      ],
+      ['no-path', '/api/v1/nope', { 'x-api-key': key }, { status: 404, key_prefix: prefix }],
+      ['no-key', '/api/v1/me', {}, { status: 401 }],
+      ['alive', '/livez', {}, { status: 200 }],
+    ] as const) {
+      await send(server.url, path, { headers: { ...headers, 'x-request-id': id } });
+      const { time, duration_ms: duration, ...line } = await lineOf(id);
+      assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      assert.ok(typeof duration === 'number' && duration > 0 && duration < 20_000);
+      const url = path.replace(`api_key=${key}&`, '');
+      assert.deepEqual(line, { level: 30, request_id: id, method: 'GET', url, ...expected, msg: 'request' });
+      assert.equal(lines().filter(({ request_id: other }) => other === id).length, 1);
+    }
+  });
+
+  it('holds no key of requests that fail, are malformed, or are none at all', async () => {
+    const { key, prefix } = record;
+    await database.db.raw('alter table catalog_counts rename to mislaid');
+    try {
+      for (const [path, headers] of [
+        ['/api/v1/stats', { authorization: `Bearer ${key}` }],
+        [`/api/v1/stats?api_key=${key}`, {}],
+        [`/api/v1/stats?since=${key}`, { 'x-api-key': key, 'user-agent': key, referer: `http://x/${key}` }],
+      ] as const) {
+        const { status, headers: answered } = await send(server.url, path, { headers });
+        assert.equal(status, 500);
+        assert.equal((await lineOf(String(answered['x-request-id']))).key_prefix, prefix);
+      }
+    } finally {
+      await database.db.raw('alter table mislaid rename to catalog_counts');
+    }
+    for (const [request, status] of [
+      [`GET /api/v1/me?api_key=${key} HTTP/9.9\r\n\r\n`, 400],
+      [`GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${key}\r\n\r\n`, 400],
+      [`${key} / HTTP/1.1\r\n\r\n`, 400],
+      [`GET /${'x'.repeat(20_000)}${key} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`, 431],
+      [`GET /api/v1/me?api_key=${key} HTTP/1.1\r\nX-API-Key: ${key}\r\n\r\n`, 400],
+      [`POST /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nContent-Length: 99999\r\n\r\n`, 413],
+    ] as const) {
+      const { head, requestId } = await converse(request);
+      assert.match(head, new RegExp(`^HTTP/1\\.1 ${status} `));
+      assert.equal((await lineOf(requestId)).status, status);
+    }
+    const { stdout, stderr } = server.output;
+    // Not even some of what makes a key a secret.
+    const secret = key.slice('svc_12345678_'.length);
+    for (let at = 0; at + 12 <= secret.length; at += 1) {
+      assert.ok(!(stdout + stderr).includes(secret.slice(at, at + 12)), `from the ${at}th character on`);
+    }
+    assert.equal(stderr, '');
+  });
+
+  /** Sends a text on a connection of its own, and reads the answer to its end. */
+  async function converse(request: string): Promise<{ head: string; requestId: string }> {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('error', () => undefined);
+    socket.setTimeout(20_000, () => socket.destroy());
+    socket.write(request);
+    await once(socket, 'close');
+    const [head = ''] = Buffer.concat(chunks).toString().split('\r\n\r\n');
+    return { head, requestId: /^X-Request-Id: (\S+)/im.exec(head)?.[1] ?? '' };
+  }
+});

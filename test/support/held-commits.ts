@@ -1,0 +1,41 @@
+import type { Knex } from 'knex';
+
+/** Commits of commands that are held up until they are released. */
+export interface HeldCommits {
+  /** Whether a commit is held now: the change is made, and nobody else sees it yet. */
+  isWaitedFor(): Promise<boolean>;
+  /** Lets commits go, those that come later too. */
+  release(): Promise<void>;
+}
+
+/** Any number that the service does not use for an advisory lock. */
+const LOCK = 8_151_623;
+
+/** Holds every commit of the command line that has changed rows of a table, at its very end. */
+export async function holdCommits(db: Knex, table: string): Promise<HeldCommits> {
+  const holder = await db.transaction();
+  await holder.raw('select pg_advisory_xact_lock(?)', [LOCK]);
+  await db.raw(`
+    create function hold_commit() returns trigger language plpgsql as $$
+    begin
+      if current_setting('application_name') = 'catalog command' then
+        perform pg_catalog.pg_advisory_xact_lock(${LOCK});
+      end if;
+      return null;
+    end
+    $$;
+    create constraint trigger hold_commit after insert or update on ${table}
+      deferrable initially deferred for each row execute function hold_commit();
+  `);
+  return {
+    async isWaitedFor() {
+      const waiting = await db('pg_locks').where({ locktype: 'advisory', granted: false, objid: LOCK });
+      return waiting.length > 0;
+    },
+    async release() {
+      if (holder.isCompleted()) return;
+      await holder.rollback();
+      await db.raw('drop function hold_commit cascade');
+    },
+  };
+}
