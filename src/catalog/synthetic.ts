@@ -5,7 +5,7 @@ import type { ClientBase } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { OperatorError } from '../errors.js';
 import { readCounts } from './counts.js';
-import { withSession } from './import/session.js';
+import { withSession } from './session.js';
 
 /** What to make up. The same seed gives the same titles on every machine; more of them begin with the fewer. */
 export interface SyntheticOptions {

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { Option } from 'commander';
 import { importCatalogue, type Format, type ImportResult, type Kind } from '../catalog/import/index.js';
 import { OperatorError } from '../errors.js';
+import { formatOfName } from './file-format.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ImportDisplay } from './import-display.js';
 import type { CommandContext, RegisterCommand } from './context.js';
@@ -14,15 +15,10 @@ interface ImportFlags {
   readonly column?: Assignments;
   readonly value?: ValueMappings;
   readonly skipUnmapped?: boolean;
+  readonly quote?: '"';
   readonly strict?: boolean;
   readonly json?: boolean;
 }
-
-const ENDINGS: readonly (readonly [ending: RegExp, format: Format])[] = [
-  [/\.csv(\.gz)?$/i, 'csv'],
-  [/\.tsv(\.gz)?$/i, 'tsv'],
-  [/\.(ndjson|jsonl)(\.gz)?$/i, 'ndjson'],
-];
 
 /** Bytes read from a file at once. */
 const CHUNK = 256 * 1024;
@@ -32,6 +28,10 @@ Columns (of CSV and TSV in the header line, of NDJSON the members of each object
   titles               svc_id, media_type (movie or series), title, and optionally
                        has_bundles, available_in_library (true/false, yes/no, 1/0, t/f)
   people, collections  svc_id, name
+In TSV a quote is a character like any other, as PostgreSQL and public movie databases have it: \\N is an empty cell,
+and \\t, \\n and \\\\ in a cell stand for a tab, a line feed and a backslash. For files that put cells in quotes, add
+--quote '"'; a backslash in them is a character like any other.
+
 New ids are created, known ones updated where they differ. An optional column that is absent, or a cell that is
 empty, leaves what the catalogue has (false on a new title). White space around ids, media types and booleans is
 dropped; titles and names are kept as they are.
@@ -68,6 +68,7 @@ export const registerImport: RegisterCommand = (program, context) => {
     .option('--column <ours=theirs>', 'the name of one of our columns in the file; repeatable', assignment)
     .option('--value <column:theirs=ours>', 'a value of theirs and what it is to us; repeatable', valueMapping)
     .option('--skip-unmapped', 'leave out rows whose value, in a column with --value, is neither mapped nor ours')
+    .addOption(new Option('--quote <character>', 'TSV with cells in quotes, each quote in them doubled').choices(['"']))
     .option('--strict', 'stop at the first row that cannot be used, with nothing written')
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
@@ -76,6 +77,11 @@ export const registerImport: RegisterCommand = (program, context) => {
 
 async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
   const format = flags.format ?? formatOf(file);
+  if (flags.quote !== undefined && format !== 'tsv') {
+    throw new OperatorError(
+      `--quote goes with TSV: ${format === 'csv' ? 'CSV always has quotes' : 'NDJSON has none'}.`,
+    );
+  }
   const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
   const display = new ImportDisplay(context.stderr, { label: flags.kind, size, canDraw: !flags.json });
   let result: ImportResult;
@@ -89,6 +95,7 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
           ...(flags.column && { columns: flags.column }),
           ...(flags.value && { values: flags.value }),
           ...(flags.skipUnmapped && { skipUnmapped: true }),
+          ...(flags.quote !== undefined && { quotedTsv: true }),
           ...(flags.strict && { strict: true }),
           onRejected: (line, reason) => display.printLine(`line ${line}: ${reason}`),
           onProgress: (progress) => display.update(progress),
@@ -106,7 +113,7 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
 }
 
 function formatOf(file: string): Format {
-  const format = ENDINGS.find(([ending]) => ending.test(file))?.[1];
+  const format = formatOfName(file);
   if (format !== undefined) return format;
   throw new OperatorError(
     file === '-'

@@ -103,7 +103,9 @@ describe('catalog import', () => {
         'line 5: media_type is "Short", expected movie or series; map it with --value media_type:Short=movie or use --skip-unmapped\n',
       error: undefined,
     });
-    const second = await run([join(folder, 'titles.TSV.gz'), ...FLAGS, ...VALUES, '--skip-unmapped', '--strict']);
+    const second = await run(
+      [join(folder, 'titles.TSV.gz'), ...FLAGS, ...VALUES, '--skip-unmapped', '--strict'].concat(['--quote', '"']),
+    );
     assert.deepEqual(second, {
       stdout: 'titles: 3 rows read: 0 created, 0 updated, 2 unchanged, 1 skipped, 0 rejected\n',
       stderr: '',
@@ -153,10 +155,41 @@ describe('catalog import', () => {
     );
     await assertRefused(['-', ...flags], /^Standard input has no name to tell its format by: add --format /);
     await assertRefused(
+      [join(folder, 'titles.csv'), ...FLAGS, '--quote', '"'],
+      /^--quote goes with TSV: CSV always has quotes\.$/,
+    );
+    await assertRefused(
+      [join(folder, 'people.jsonl'), ...flags, '--quote', '"'],
+      /^--quote goes with TSV: NDJSON has none\.$/,
+    );
+    await assertRefused(
       [join(folder, 'titles.csv'), ...FLAGS, '--strict'],
       /^line 2: media_type is "Movie", .* Nothing was written, because of --strict\.$/,
     );
   });
+
+  for (const output of [[], ['--json']]) {
+    it(`refuses a file with --strict${output.join(' ')} for a row far into it, and writes nothing`, async () => {
+      const rows = Array.from({ length: 120_000 }, (_, index) => `p${index},Person\n`);
+      for (const [bad, said] of [
+        [{ at: 1_500, row: '!,Nobody\n' }, /^line 1502: svc_id is "!", .* Nothing was written, because of --strict\.$/],
+        [{ at: 119_999, row: 'x,a,b\n' }, /^line 120001: 3 fields, .* Nothing was written, because of --strict\.$/],
+        [{ at: 110_000, row: 'p7,Again\n' }, /^line 110002: svc_id p7 already stands at line 9\. Nothing was written/],
+      ] as const) {
+        const input = `svc_id,name\n${rows.with(bad.at, bad.row).join('')}`;
+        const { stdout, stderr, error } = await run(
+          ['-', '--format', 'csv', '--kind', 'people', '--strict', ...output],
+          {
+            input,
+          },
+        );
+        assert.ok(error instanceof OperatorError, String(error));
+        assert.match(error.message, said);
+        assert.deepEqual([stdout, stderr], ['', '']);
+        assert.deepEqual(await catalogue.db('people').limit(1), []);
+      }
+    });
+  }
 
   it('calls misuse what it cannot understand', async () => {
     const misuse = CommanderError;
@@ -164,6 +197,7 @@ describe('catalog import', () => {
     await assertRefused([file], /required option '--kind <kind>' not specified/, misuse);
     await assertRefused([file, '--kind', 'films'], /Allowed choices are titles, people, collections/, misuse);
     await assertRefused([file, ...FLAGS, '--format', 'xml'], /Allowed choices are csv, tsv, ndjson/, misuse);
+    await assertRefused([file, ...FLAGS, '--quote', "'"], /Allowed choices are "/, misuse);
     await assertRefused([file, ...FLAGS, '--column', 'title'], /Give OURS=THEIRS/, misuse);
     await assertRefused([file, ...FLAGS, '--column', 'title=x'], /title is mapped twice/, misuse);
     await assertRefused([file, ...FLAGS, '--value', 'Movie=movie'], /Give COLUMN:THEIRS=OURS/, misuse);

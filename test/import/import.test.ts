@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { ImportOptions } from '../../src/catalog/import/index.js';
 import { OperatorError } from '../../src/errors.js';
@@ -81,22 +83,32 @@ describe('import', () => {
     assert.deepEqual(await catalogue.feed(), feed);
   });
 
-  it('creates titles from TSV and from NDJSON', async () => {
-    const tsv = 'title\tsvc_id\tmedia_type\n"with\ttab"\tt-1\tmovie\n"plain" no more\tt-2\tseries\nplain\tt-3\tmovie\n';
+  it('creates titles from TSV, with quotes only where it is told so, and from NDJSON', async () => {
+    const tsv =
+      'title\tsvc_id\tmedia_type\n"Heroes"\tt-1\tmovie\n"plain" no more\tt-2\tseries\nback\\\\slash\tt-3\tmovie\n';
     assert.deepEqual(await catalogue.import(tsv, { format: 'tsv' }), {
-      result: counts({ rows: 3, created: 2, rejected: 1 }),
+      result: counts({ rows: 3, created: 3 }),
+      rejected: [],
+    });
+    const no = { has_bundles: false, available_in_library: false };
+    assert.deepEqual(await catalogue.titles(), [
+      { svc_id: 't-1', media_type: 'movie', title: '"Heroes"', ...no },
+      { svc_id: 't-2', media_type: 'series', title: '"plain" no more', ...no },
+      { svc_id: 't-3', media_type: 'movie', title: 'back\\slash', ...no },
+    ]);
+    assert.deepEqual(await catalogue.import(tsv, { format: 'tsv', quotedTsv: true }), {
+      result: counts({ rows: 3, updated: 2, rejected: 1 }),
       rejected: ['line 3: field 1 goes on after its closing quote; a quote within a quoted field is written twice'],
     });
     const ndjson =
       '{"svc_id":"t-2","media_type":"series","title":"A\\tB","has_bundles":true,"available_in_library":1}\n';
     assert.deepEqual(await catalogue.import(ndjson, { format: 'ndjson' }), {
-      result: counts({ rows: 1, created: 1 }),
+      result: counts({ rows: 1, updated: 1 }),
       rejected: [],
     });
-    const no = { has_bundles: false, available_in_library: false };
     assert.deepEqual(await catalogue.titles(), [
-      { svc_id: 't-1', media_type: 'movie', title: 'with\ttab', ...no },
-      { svc_id: 't-3', media_type: 'movie', title: 'plain', ...no },
+      { svc_id: 't-1', media_type: 'movie', title: 'Heroes', ...no },
+      { svc_id: 't-3', media_type: 'movie', title: 'back\\\\slash', ...no },
       { svc_id: 't-2', media_type: 'series', title: 'A\tB', has_bundles: true, available_in_library: true },
     ]);
   });
@@ -334,6 +346,38 @@ describe('import', () => {
       ],
     );
   });
+
+  it('reports each row that cannot be used once and in order, wherever the blocks of a file end', async () => {
+    // Long names, so that COPY text is sent many times. Good and bad rows alternate: some bad row is a block's last one.
+    const ids = Array.from({ length: 12_000 }, (_, index) => (index % 2 === 0 ? `p${index}` : `p ${index}`));
+    const file = Buffer.from(`svc_id,name\n${ids.map((id) => `${id},${'n'.repeat(97)}\n`).join('')}`);
+    const expected = ids.flatMap((id, index) =>
+      index % 2 === 0 ? [] : [`line ${index + 2}: svc_id is "${id}", expected 1 to 64 of A-Z, a-z, 0-9, _ and -`],
+    );
+    // Chunks that end within a row, after a row, and not at all.
+    for (const size of [4_099, 4_096, file.length]) {
+      const chunks = Array.from({ length: Math.ceil(file.length / size) }, (_, index) =>
+        file.subarray(index * size, (index + 1) * size),
+      );
+      const { result, rejected } = await catalogue.import(Readable.from(chunks), { kind: 'people' });
+      // A difference would be too long to print.
+      assert.ok(isDeepStrictEqual(rejected, expected), `${rejected.length} of ${expected.length} reported`);
+      assert.deepEqual([result.rows, result.rejected], [ids.length, expected.length]);
+    }
+  });
+
+  for (const repeated of [10_000, 20_001]) {
+    it(`reports each of ${repeated} rows whose id an earlier row has`, async () => {
+      const rows = Array.from({ length: repeated }, (_, index) => `r${index},Name\n`).join('');
+      const { result, rejected } = await catalogue.import(`svc_id,name\n${rows}${rows}`, { kind: 'people' });
+      const expected = Array.from(
+        { length: repeated },
+        (_, index) => `line ${repeated + index + 2}: svc_id r${index} already stands at line ${index + 2}`,
+      );
+      assert.ok(isDeepStrictEqual(rejected, expected), `${rejected.length} of ${expected.length} reported`);
+      assert.deepEqual(result, counts({ rows: 2 * repeated, created: repeated, rejected: repeated }));
+    });
+  }
 
   it('strictly, writes nothing when there is any row that cannot be used', async () => {
     const header = 'svc_id,media_type,title\n';

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { CSV, CsvReader, TSV } from '../../src/catalog/import/csv.js';
+import { CSV, CsvReader, QUOTED_TSV, TSV } from '../../src/catalog/import/csv.js';
 import { mapColumns } from '../../src/catalog/import/mapping.js';
 import { NdjsonReader } from '../../src/catalog/import/ndjson.js';
 import { LONGEST_ROW, type RowReader, type RowSink } from '../../src/catalog/import/reader.js';
 import { OperatorError } from '../../src/errors.js';
 
-type Format = 'csv' | 'tsv' | 'ndjson';
+type Format = 'csv' | 'tsv' | 'quoted tsv' | 'ndjson';
+
+const DIALECTS = { csv: CSV, tsv: TSV, 'quoted tsv': QUOTED_TSV };
 
 /** Reads all bytes, in chunks that end where they are told. @returns rows as [line, ...cells], and "line n: reason" */
 function read(format: Format, content: string | Buffer, cuts: readonly number[] = []): unknown[] {
@@ -18,7 +20,7 @@ function read(format: Format, content: string | Buffer, cuts: readonly number[] 
   };
   const columns = mapColumns('people', {});
   const reader: RowReader =
-    format === 'ndjson' ? new NdjsonReader(columns, sink) : new CsvReader(columns, sink, format === 'csv' ? CSV : TSV);
+    format === 'ndjson' ? new NdjsonReader(columns, sink) : new CsvReader(columns, sink, DIALECTS[format]);
   const bytes = Buffer.from(content);
   try {
     let from = 0;
@@ -122,10 +124,59 @@ describe('import of CSV', () => {
 });
 
 describe('import of TSV', () => {
-  it('keeps what is quoted like CSV, and takes a quote within a field as it is', () => {
-    assert.deepEqual(read('tsv', 'svc_id\tname\na\t"x\ty\n""z"""\nb\t7" single, "so called"\n'), [
+  const HEADER = 'svc_id\tname\n';
+
+  it('takes a quote for a character like any other, wherever it stands', () => {
+    assert.deepEqual(read('tsv', `${HEADER}a\t"Heroes"\nb\t"Weird Al" Yankovic\nc\t7" single\nd\t"\n"e"\t""\n`), [
+      [2, 'a', '"Heroes"'],
+      [3, 'b', '"Weird Al" Yankovic'],
+      [4, 'c', '7" single'],
+      [5, 'd', '"'],
+      [6, '"e"', '""'],
+    ]);
+    assert.deepEqual(read('tsv', 'svc_id\t"name"\na\tb\n'), [
+      'error: The file has no column name. Its columns are "svc_id", "\\"name\\"". Say which one is meant with --column name=THEIRS.',
+    ]);
+  });
+
+  it('reads the escapes that PostgreSQL writes, and \\N as an empty cell', () => {
+    const cells: readonly (readonly [written: string, read: string])[] = [
+      ['\\N', ''],
+      ['', ''],
+      ['\\t\\n\\r\\b\\f\\v\\\\', '\t\n\r\b\f\v\\'],
+      ['\\\\N', '\\N'],
+      ['\\\\n', '\\n'],
+      ['\\\\\\n', '\\\n'],
+      ['x\\Nx', 'x\\Nx'],
+    ];
+    for (const [written, name] of cells) assert.deepEqual(read('tsv', `${HEADER}a\t${written}\n`), [[2, 'a', name]]);
+    assert.deepEqual(read('tsv', 'tab\\there\tsvc_id\n'), [
+      'error: The file has no column name. Its columns are "tab\\there", "svc_id". Say which one is meant with --column name=THEIRS.',
+    ]);
+  });
+
+  it('keeps a backslash that PostgreSQL would have doubled', () => {
+    for (const name of ['AC\\DC', '\\', 'x\\', '\\.', '\\101', '\\x41', 'C:\\Windows']) {
+      assert.deepEqual(read('tsv', `${HEADER}a\t${name}\r\n`), [[2, 'a', name]]);
+    }
+  });
+
+  it('bounds a row, and says nothing of quotes', () => {
+    assert.deepEqual(read('tsv', `${HEADER}a\t"${'x'.repeat(LONGEST_ROW)}\nb\ty\n`), [
+      'line 2: longer than 1 MiB',
+      [3, 'b', 'y'],
+    ]);
+  });
+});
+
+describe('import of TSV with quotes', () => {
+  it('keeps what is quoted like CSV, takes a quote within a field as it is, and a backslash too', () => {
+    const file = 'svc_id\t"name"\na\t"x\ty\n""z"""\nb\t7" single, "so called"\nc\t"\\t"\nd\t\\N\n';
+    assert.deepEqual(read('quoted tsv', file), [
       [2, 'a', 'x\ty\n"z"'],
       [4, 'b', '7" single, "so called"'],
+      [5, 'c', '\\t'],
+      [6, 'd', '\\N'],
     ]);
   });
 });
@@ -191,13 +242,14 @@ describe('import in chunks', () => {
   const cuts = fc.array(fc.nat(), { maxLength: 20 });
   const pieces: Record<Format, readonly string[]> = {
     csv: ['a', 'é', '"', '""', ',', '\n', '\r', '\r\n', ' ', '"x"', 'a,b\n', '"a\n",b\r\n'],
-    tsv: ['a', 'é', '"', '""', '\t', '\n', '\r', '\r\n', ' ', '"x"', 'a\tb\n', '"a\r\n"\tb\r\n'],
+    tsv: ['a', 'é', '"', '\\', '\\N', '\\\\', '\t', '\n', '\r', '\r\n', ' ', '"x"', 'a\tb\n', '\\na\tb\r\n'],
+    'quoted tsv': ['a', 'é', '"', '""', '\t', '\n', '\r', '\r\n', ' ', '"x"', 'a\tb\n', '"a\r\n"\tb\r\n'],
     ndjson: ['{"svc_id":"é","name":"x"}', '{', '}', '"a"', '\n', '\r\n', '[]', ' '],
   };
 
-  for (const format of ['csv', 'tsv', 'ndjson'] as const) {
+  for (const format of ['csv', 'tsv', 'quoted tsv', 'ndjson'] as const) {
     it(`reads any ${format}, also malformed, the same however it is cut`, () => {
-      const header = { csv: HEADER, tsv: 'svc_id\tname\r\n', ndjson: '' }[format];
+      const header = { csv: HEADER, tsv: 'svc_id\tname\r\n', 'quoted tsv': 'svc_id\tname\r\n', ndjson: '' }[format];
       const content = fc.array(fc.constantFrom(...pieces[format]), { maxLength: 30 }).map((parts) => parts.join(''));
       fc.assert(
         fc.property(content, cuts, (body, at) => {
@@ -208,7 +260,7 @@ describe('import in chunks', () => {
     });
 
     it(`gives every line of any ${format} to one row at most, in order`, () => {
-      const header = { csv: HEADER, tsv: 'svc_id\tname\n', ndjson: '' }[format];
+      const header = { csv: HEADER, tsv: 'svc_id\tname\n', 'quoted tsv': 'svc_id\tname\n', ndjson: '' }[format];
       const content = fc.array(fc.constantFrom(...pieces[format]), { maxLength: 30 }).map((parts) => parts.join(''));
       fc.assert(
         fc.property(content, (body) => {

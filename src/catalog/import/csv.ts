@@ -1,21 +1,32 @@
 import { OperatorError } from '../../errors.js';
 import { locateColumns, type MappedColumn } from './mapping.js';
+import { decodePostgresText } from './postgres-text.js';
 import { quoteBytes } from './quote.js';
 import { LONGEST_ROW, type RowReader, type RowSink } from './reader.js';
 import { decodeUtf8 } from './utf8.js';
 
-/** What separates fields, and whether a quote may stand within an unquoted field. */
+/** What separates fields, and what quotes and backslashes mean. */
 export interface Dialect {
   readonly delimiter: ',' | '\t';
+  /** Whether a field that begins with a quote ends at the next single one. */
+  readonly quotedFields: boolean;
+  /** Whether a quote may stand within an unquoted field. */
   readonly bareQuotes: boolean;
+  /** Makes the value of a cell's text. */
+  readonly decode: (text: string) => string;
 }
 
 /**
  * RFC 4180. A quote within an unquoted field is not allowed there, and programs differ widely on what it means, so it is
- * not guessed. With tabs it is common and plain: `7" Single`.
+ * not guessed.
  */
-export const CSV: Dialect = { delimiter: ',', bareQuotes: false };
-export const TSV: Dialect = { delimiter: '\t', bareQuotes: true };
+export const CSV: Dialect = { delimiter: ',', quotedFields: true, bareQuotes: false, decode: asItIs };
+
+/** IANA `text/tab-separated-values`, with the escapes of PostgreSQL's text format. A quote is a character like any other. */
+export const TSV: Dialect = { delimiter: '\t', quotedFields: false, bareQuotes: true, decode: decodePostgresText };
+
+/** CSV with tabs, as spreadsheets write it. Within a field a quote is common and plain: `7" Single`. */
+export const QUOTED_TSV: Dialect = { delimiter: '\t', quotedFields: true, bareQuotes: true, decode: asItIs };
 
 const QUOTE = 34;
 const LF = 10;
@@ -28,7 +39,7 @@ const INCOMPLETE = -1;
 
 /**
  * Reads CSV with a header line, in the manner of RFC 4180: fields may be quoted, with quotes doubled and line breaks
- * kept; lines end in LF, CRLF or CR; empty lines are passed over.
+ * kept; lines end in LF, CRLF or CR; empty lines are passed over. Reads TSV in the same way, by its dialect.
  *
  * A malformed row costs that row alone: reading goes on at the next line of the file, also after a quote that never
  * closes. That is why this is not left to csv-parse, which, after a stray quote, drops rows up to the next quote without
@@ -38,7 +49,9 @@ export class CsvReader implements RowReader {
   readonly #columns: readonly MappedColumn[];
   readonly #sink: RowSink;
   readonly #delimiter: number;
+  readonly #quotedFields: boolean;
   readonly #bareQuotes: boolean;
+  readonly #decode: (text: string) => string;
   /** Bytes as Latin-1 that have not been read, from the beginning of a row. */
   #text = '';
   #line = 1;
@@ -55,7 +68,9 @@ export class CsvReader implements RowReader {
     this.#columns = columns;
     this.#sink = sink;
     this.#delimiter = dialect.delimiter.charCodeAt(0);
+    this.#quotedFields = dialect.quotedFields;
     this.#bareQuotes = dialect.bareQuotes;
+    this.#decode = dialect.decode;
   }
 
   push(bytes: Buffer): void {
@@ -89,7 +104,7 @@ export class CsvReader implements RowReader {
     let at = start;
     for (;;) {
       let field: string;
-      if (at < end && text.charCodeAt(at) === QUOTE) {
+      if (this.#quotedFields && at < end && text.charCodeAt(at) === QUOTE) {
         let close = at;
         let hasQuotes = false;
         for (;;) {
@@ -172,7 +187,7 @@ export class CsvReader implements RowReader {
         this.#sink.unusable(this.#line, `${name} is not valid UTF-8: ${quoteBytes(field)}`);
         return;
       }
-      cells[index++] = cell;
+      cells[index++] = this.#decode(cell);
     }
     this.#sink.row(cells, this.#line);
   }
@@ -181,7 +196,7 @@ export class CsvReader implements RowReader {
     const found = fields.map((field) => {
       const name = decodeUtf8(field);
       if (name === undefined) throw new OperatorError(`The header is not valid UTF-8: ${quoteBytes(field)}`);
-      return name.trim();
+      return this.#decode(name).trim();
     });
     this.#places = locateColumns(this.#columns, found);
     this.#headerLength = found.length;
@@ -196,7 +211,8 @@ export class CsvReader implements RowReader {
   /** Gives up a row, and goes on at the next line of the file: what a row is cannot be told, a line can. */
   #malformed(text: string, start: number, at: number, isEnd: boolean, reason: string): number {
     // However much of it arrived at once, a row that is too long is just that.
-    const shown = at - start > LONGEST_ROW ? 'longer than 1 MiB; perhaps a quote is not closed' : reason;
+    const hint = this.#quotedFields ? '; perhaps a quote is not closed' : '';
+    const shown = at - start > LONGEST_ROW ? `longer than 1 MiB${hint}` : reason;
     if (this.#places === undefined) throw new OperatorError(`The header, line ${this.#line}, is malformed: ${shown}.`);
     this.#sink.unusable(this.#line, shown);
     this.#isSkipping = true;
@@ -219,6 +235,10 @@ export class CsvReader implements RowReader {
     }
     return text.length;
   }
+}
+
+function asItIs(text: string): string {
+  return text;
 }
 
 function lineBreaks(field: string): number {

@@ -2,17 +2,17 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import { readText } from './bytes.js';
-import type { Kind } from './columns.js';
-import { CSV, CsvReader, TSV } from './csv.js';
+import type { Kind } from '../columns.js';
+import { CSV, CsvReader, QUOTED_TSV, TSV } from './csv.js';
 import { mapColumns, type MappedColumn, type MappingOptions } from './mapping.js';
 import { mergeStaged, type Merged } from './merge.js';
 import { NdjsonReader } from './ndjson.js';
 import type { RowReader } from './reader.js';
 import { Rows } from './rows.js';
-import { withSession } from './session.js';
+import { withSession } from '../session.js';
 import { fillStaging, removeRepeated } from './staging.js';
 
-export type { Kind } from './columns.js';
+export type { Kind } from '../columns.js';
 
 /** How the rows of a file are written. */
 export type Format = 'csv' | 'tsv' | 'ndjson';
@@ -32,6 +32,8 @@ export interface ImportProgress {
 export interface ImportOptions extends MappingOptions {
   readonly kind: Kind;
   readonly format: Format;
+  /** Whether fields of TSV may stand in quotes; then a backslash is a character like any other. */
+  readonly quotedTsv?: boolean;
   /** Stop at the first row that cannot be used, with nothing written. */
   readonly strict?: boolean;
   /** Told of each row that cannot be used, as it is found. */
@@ -82,7 +84,7 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
     if (signal) addAbortSignal(signal, source);
     await withSession(db, signal, async (session) => {
       const text = readText(source, (bytes) => (read.bytes += bytes));
-      const reader = createReader(options.format, columns, rows);
+      const reader = createReader(options, columns, rows);
       await fillStaging(session, columns, () => copyText(text, reader, rows, () => report('reading', rows.rows)));
       // Many files are sorted by id; to look for repeated ones would take as long as a third of the reading.
       if (!rows.idsAscend) {
@@ -104,12 +106,16 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
   return { rows: rows.rows, ...merged, skipped: rows.skipped, rejected: rows.rejected };
 }
 
-function createReader(format: Format, columns: readonly MappedColumn[], rows: Rows): RowReader {
+function createReader(
+  { format, quotedTsv = false }: ImportOptions,
+  columns: readonly MappedColumn[],
+  rows: Rows,
+): RowReader {
   switch (format) {
     case 'csv':
       return new CsvReader(columns, rows, CSV);
     case 'tsv':
-      return new CsvReader(columns, rows, TSV);
+      return new CsvReader(columns, rows, quotedTsv ? QUOTED_TSV : TSV);
     case 'ndjson':
       return new NdjsonReader(columns, rows);
   }

@@ -1,5 +1,5 @@
 import { OperatorError } from '../../errors.js';
-import { COLUMNS, FIXED_VALUES, type Column, type Kind } from './columns.js';
+import { COLUMNS, FIXED_VALUES, type Column, type Kind } from '../columns.js';
 import { quote } from './quote.js';
 
 /** How a foreign file's columns and values become ours. */

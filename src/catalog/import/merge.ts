@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import type { Column, Kind } from './columns.js';
+import type { Column, Kind } from '../columns.js';
 import { STAGING } from './staging.js';
 
 /** What became of the rows that were merged. */

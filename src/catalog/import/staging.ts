@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import type { ClientBase } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import type { Column } from './columns.js';
+import type { Column } from '../columns.js';
 
 /** Where rows wait, unseen by anyone, until all of the file has been read. */
 export const STAGING = 'pg_temp.import_rows';
