@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { connectForCommand, useRedis, type CommandContext } from './commands/context.js';
 import { registerDemo } from './commands/demo-command.js';
 import { registerDevelopers } from './commands/developers.js';
+import { registerExport } from './commands/export.js';
 import { registerFollow } from './commands/follow.js';
 import { registerImport } from './commands/import.js';
 import { registerKeys } from './commands/keys.js';
@@ -93,6 +94,7 @@ for (const register of [
   registerServe,
   registerMigrate,
   registerImport,
+  registerExport,
   registerFollow,
   registerDemo,
   registerPlans,

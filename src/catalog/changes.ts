@@ -99,6 +99,28 @@ async function agedPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPa
   const quiet = await readQuietClock(db);
   const page = await freshPage(db, since);
   if (page.hasMore || quiet === undefined) return page;
-  const safe = (quiet < now ? quiet : now) - CLOCK_MARGIN;
+  const safe = safeBefore(quiet, now);
   return { ...page, nextSince: safe > page.nextSince ? safe : page.nextSince };
+}
+
+/** A position that no commit after a quiet moment can precede. */
+function safeBefore(quiet: Micros, now: Micros): Micros {
+  return (quiet < now ? quiet : now) - CLOCK_MARGIN;
+}
+
+/**
+ * Where a mirror that begins with a copy follows on: every commit that the copy lacks is stamped later, and every entry
+ * after the position either is missing in the copy or differs there.
+ *
+ * @param newest - the newest stamp in the snapshot that the copy was made of; undefined for an empty one. Writers commit
+ *   in the order of their stamps, so that snapshot has all entries up to it.
+ * @param quiet - what {@link readQuietClock} gave before the snapshot was taken; undefined also where it cannot be asked.
+ *   It lets a mirror begin from a catalogue whose newest entry has left the window.
+ * @param now - this process's clock
+ */
+export function positionAfterCopy(newest: Micros | undefined, quiet: Micros | undefined, now: Micros): Micros {
+  const position = acceptable(newest ?? 0n, now);
+  if (quiet === undefined) return position;
+  const safe = safeBefore(quiet, now);
+  return safe > position ? safe : position;
 }

@@ -25,7 +25,11 @@ export async function writeLines(stream: LineStream, entries: readonly unknown[]
       else resolve();
     });
   });
-  if (stream.fd !== undefined) await sync(stream.fd);
+  if (stream.fd !== undefined) {
+    await syncFile(stream.fd).catch((error: unknown) => {
+      throw asOperatorError(error as NodeJS.ErrnoException);
+    });
+  }
 }
 
 function asOperatorError(error: NodeJS.ErrnoException): Error {
@@ -36,10 +40,11 @@ function asOperatorError(error: NodeJS.ErrnoException): Error {
 /** Pipes, terminals and sockets have no disk to be brought to, and say so. */
 const NOTHING_TO_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EROFS', 'EPERM']);
 
-function sync(fd: number): Promise<void> {
+/** Brings what a descriptor stands on to the disk, if it stands on a file. @throws the error of the system */
+export function syncFile(fd: number): Promise<void> {
   return new Promise((resolve, reject) => {
     fsync(fd, (error) => {
-      if (error && !NOTHING_TO_SYNC.has(error.code ?? '')) reject(asOperatorError(error));
+      if (error && !NOTHING_TO_SYNC.has(error.code ?? '')) reject(error);
       else resolve();
     });
   });

@@ -179,7 +179,7 @@ async function replace(path: string, text: string): Promise<void> {
 }
 
 /** So that the new name survives a power failure. Not every system lets a folder be opened; there, it is up to it. */
-async function syncFolder(folder: string): Promise<void> {
+export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
     try {

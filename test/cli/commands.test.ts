@@ -8,6 +8,7 @@ const COMMANDS = [
   'serve',
   'migrate',
   'import',
+  'export',
   'follow',
   'demo',
   'plans list',

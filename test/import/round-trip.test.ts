@@ -5,32 +5,9 @@ import { to as copyTo } from 'pg-copy-streams';
 import type { Format } from '../../src/catalog/import/index.js';
 import { withSession } from '../../src/catalog/session.js';
 import { counts, openCatalogue, type StoredTitle, type TestCatalogue } from './importing.js';
+import { anyTitles } from './titles.js';
 
 const COLUMNS = ['svc_id', 'media_type', 'title', 'has_bundles', 'available_in_library'] as const;
-
-/** Text that PostgreSQL stores and that is not blank, with all that has a meaning in some format on the way. */
-const text = fc
-  .oneof(
-    fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }),
-    fc.string({
-      unit: fc.constantFrom('"', ',', '\t', '\n', '\r', '\\', 'N', '.', "'", '{', ' ', 'é', '😀', '\ufeff'),
-    }),
-    fc.string({ unit: 'binary', minLength: 1000, maxLength: 1000 }),
-  )
-  .filter((value) => value.trim() !== '' && !/[\0\p{Cs}]/u.test(value));
-
-const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,50}$/);
-
-const titles = fc.uniqueArray(
-  fc.record<StoredTitle>({
-    svc_id: id,
-    media_type: fc.constantFrom('movie', 'series'),
-    title: text,
-    has_bundles: fc.boolean(),
-    available_in_library: fc.boolean(),
-  }),
-  { selector: ({ svc_id }) => svc_id, maxLength: 20 },
-);
 
 type Written = Format | 'quoted tsv';
 
@@ -74,7 +51,7 @@ describe('import of any titles', () => {
 
     it(`stores exactly what the ${written} says, in its order, and again changes nothing`, async () => {
       await fc.assert(
-        fc.asyncProperty(titles, async (generated) => {
+        fc.asyncProperty(anyTitles, async (generated) => {
           // Titles cannot be removed, so each run has ids of its own.
           const prefix = `${++run}_`;
           const rows = generated.map((row) => ({ ...row, svc_id: prefix + row.svc_id }));
@@ -97,7 +74,7 @@ describe('import of any titles', () => {
     const other = await openCatalogue();
     try {
       await fc.assert(
-        fc.asyncProperty(titles, async (generated) => {
+        fc.asyncProperty(anyTitles, async (generated) => {
           const prefix = `${++run}_`;
           await catalogue.import(
             write(

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eventually } from './eventually.js';
 
@@ -34,25 +35,29 @@ interface StartOptions {
   readonly detached?: boolean;
   /** The most files that it may have open. */
   readonly openFiles?: number;
+  /** The file that its standard output is appended to. */
+  readonly stdout?: string;
 }
 
 /** Starts the built program with these settings and no others. */
 export function startProgram(
   args: readonly string[],
   environment: Environment,
-  { detached = false, openFiles }: StartOptions = {},
+  { detached = false, openFiles, stdout }: StartOptions = {},
 ): RunningProgram {
   const command = [process.execPath, CLI, ...args];
   const [file = '', ...rest] =
     openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command];
+  const fd = stdout === undefined ? undefined : openSync(stdout, 'a');
   const child = spawn(file, rest, {
     env: { PATH: process.env.PATH, ...environment },
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', fd ?? 'pipe', 'pipe'],
     detached,
   });
+  if (fd !== undefined) closeSync(fd);
   const output = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
-    child[stream].setEncoding('utf8').on('data', (text: string) => {
+    child[stream]?.setEncoding('utf8').on('data', (text: string) => {
       output[stream] += text;
     });
   }
@@ -66,8 +71,13 @@ export function timesLogged({ output }: RunningProgram, message: string): number
 }
 
 /** Runs a command to its end. @param input - what it reads from its standard input */
-export async function runProgram(args: readonly string[], environment: Environment, input = ''): Promise<Outcome> {
-  const { child, ended } = startProgram(args, environment);
+export async function runProgram(
+  args: readonly string[],
+  environment: Environment,
+  input = '',
+  options: StartOptions = {},
+): Promise<Outcome> {
+  const { child, ended } = startProgram(args, environment, options);
   child.stdin?.end(input);
   const timer = setTimeout(() => child.kill('SIGKILL'), COMMAND_TIMEOUT_MS);
   try {

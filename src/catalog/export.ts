@@ -1,0 +1,117 @@
+import { pipeline } from 'node:stream/promises';
+import type { Knex } from 'knex';
+import type { ClientBase } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { positionAfterCopy } from './changes.js';
+import { COLUMNS, type Kind } from './columns.js';
+import { readQuietClock } from './feed.js';
+import { withSession } from './session.js';
+import { fromRfc3339, systemClock, type Micros } from './timestamps.js';
+
+/** How an export writes rows. */
+export type ExportFormat = 'csv' | 'ndjson';
+
+export interface ExportOptions {
+  readonly kind: Kind;
+  readonly format: ExportFormat;
+  /** Puts the text, in UTF-8, where it belongs; the export has failed when this rejects. */
+  readonly write: (text: AsyncIterable<Buffer>) => Promise<void>;
+  /** Rows so far, and in all, which is undefined where the role may not read the counts. */
+  readonly onProgress?: (rows: number, total: number | undefined) => void;
+  /** Stops the export when aborted. */
+  readonly signal?: AbortSignal;
+}
+
+/** What was exported. */
+export interface ExportResult {
+  readonly rows: number;
+  /** Of titles: where a mirror that begins with this copy follows on. People and collections have no feed. */
+  readonly position: Micros | undefined;
+}
+
+/** Bound on the wait for a table that something else has locked, such as a migration. */
+const LOCK_TIMEOUT = '60s';
+
+const LF = 10;
+
+/**
+ * Exports all titles, people or collections as of one moment, while others go on writing. Takes no lock that a writer
+ * waits for and needs no right to write. The rows are streamed, so memory stays flat at any size.
+ *
+ * Titles come in the order of the feed, so that an import elsewhere makes the same order; the others by their ids.
+ *
+ * @throws the database's error, or the one that `write` throws; the signal's reason when it is aborted
+ */
+export async function exportCatalogue(db: Knex, options: ExportOptions): Promise<ExportResult> {
+  const { kind, signal } = options;
+  // Before the snapshot: every commit that the snapshot lacks is then stamped later than this.
+  const quiet = kind === 'titles' ? await quietClock(db) : undefined;
+  return withSession(db, signal, async (session) => {
+    await session.query('begin isolation level repeatable read read only');
+    await session.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
+    const total = await countKept(session, kind);
+    const newest = kind === 'titles' ? await newestIn(session) : undefined;
+    const copy = session.query(copyTo(copyStatement(kind, options.format)));
+    const header = options.format === 'csv' ? 1 : 0;
+    const report = (lines: number): void => options.onProgress?.(lines - header, total);
+    await pipeline(
+      copy,
+      (source: AsyncIterable<Buffer>) => countLines(source, report),
+      options.write,
+      signal ? { signal } : {},
+    );
+    await session.query('commit');
+    const position = kind === 'titles' ? positionAfterCopy(newest, quiet, systemClock()) : undefined;
+    return { rows: copy.rowCount, position };
+  });
+}
+
+/** @returns undefined also on a standby, which does not know the writers, and for a role that may not ask */
+async function quietClock(db: Knex): Promise<Micros | undefined> {
+  const { rows } = (await db.raw(
+    `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as can_tell`,
+  )) as { rows: [{ can_tell: boolean }] };
+  return rows[0].can_tell ? readQuietClock(db) : undefined;
+}
+
+async function countKept(session: ClientBase, kind: Kind): Promise<number | undefined> {
+  const { rows: rights } = await session.query<{ may: boolean }>(
+    `select has_table_privilege('public.catalog_counts', 'select') as may`,
+  );
+  if (rights[0]?.may !== true) return undefined;
+  const { rows } = await session.query<{ total: number }>(`select ${kind} as total from public.catalog_counts`);
+  return rows[0]?.total;
+}
+
+async function newestIn(session: ClientBase): Promise<Micros | undefined> {
+  const { rows } = await session.query<{ newest: string | null }>(
+    'select max(updated_at) as newest from public.titles',
+  );
+  const newest = rows[0]?.newest ?? null;
+  return newest === null ? undefined : fromRfc3339(newest);
+}
+
+/** The columns are those that an import reads, so that a file comes back as it went. */
+function copyStatement(kind: Kind, format: ExportFormat): string {
+  const columns = COLUMNS[kind];
+  const names = columns.map(({ name }) => name).join(', ');
+  const order = kind === 'titles' ? 'updated_at' : 'svc_id';
+  if (format === 'csv') {
+    const values = columns.map(({ name, type }) => (type === 'boolean' ? `${name}::text as ${name}` : name));
+    return `copy (select ${values.join(', ')} from public.${kind} order by ${kind}.${order})
+              to stdout (format csv, header true, encoding 'UTF8')`;
+  }
+  // CSV with a quote and a delimiter that JSON never has: a row is then the JSON itself. The text format would escape it.
+  return `copy (select row_to_json(r) from (select ${names} from public.${kind} order by ${order}) r)
+            to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`;
+}
+
+/** Passes text on. @param report - told after each piece how many lines there were, which is nearly how many rows */
+async function* countLines(source: AsyncIterable<Buffer>, report: (lines: number) => void): AsyncGenerator<Buffer> {
+  let lines = 0;
+  for await (const piece of source) {
+    for (let at = piece.indexOf(LF); at >= 0; at = piece.indexOf(LF, at + 1)) lines++;
+    report(lines);
+    yield piece;
+  }
+}

@@ -1,0 +1,169 @@
+import { resolve } from 'node:path';
+import { Option } from 'commander';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { exportCatalogue, type ExportFormat, type ExportResult } from '../catalog/export.js';
+import type { Kind } from '../catalog/import/index.js';
+import { toSeconds } from '../catalog/timestamps.js';
+import { OperatorError } from '../errors.js';
+import { parseBaseUrl } from '../follower/client.js';
+import { showPosition } from '../follower/printable.js';
+import { openState, type FollowerState } from '../follower/state.js';
+import type { CommandContext, RegisterCommand } from './context.js';
+import { openDestination } from './export-destination.js';
+import { formatOfName } from './file-format.js';
+import { ImportDisplay } from './import-display.js';
+import { printJson, printLine } from './output.js';
+
+interface ExportFlags {
+  readonly kind: Kind;
+  readonly format?: ExportFormat;
+  readonly state?: string;
+  readonly baseUrl?: string;
+  readonly json?: boolean;
+}
+
+const HELP = `
+The file has what catalog import reads: of titles svc_id, media_type, title, has_bundles and available_in_library, in
+the order of the feed; of people and collections svc_id and name, by svc_id. It holds the catalogue as of one moment.
+Writers go on meanwhile. A role that may read the tables is enough.
+
+The file gets its name when it is whole and on the disk; a file of that name is replaced then. With - the rows go to
+standard output, and all else to standard error.
+
+A copy of titles tells where a mirror follows on. --state writes that into a state file for catalog follow, once the
+copy is in its place. It needs --base-url, the address that the mirror will follow, and refuses a state file that is
+there already: its follower would lose its place. Hand out copy and state file together.
+
+Examples:
+  catalog export titles.csv.gz --kind titles --state mirror.json --base-url https://catalog.example.com
+  catalog export - --kind people --format ndjson | zstd > people.ndjson.zst`;
+
+/** `catalog export` */
+export const registerExport: RegisterCommand = (program, context) => {
+  program
+    .command('export')
+    .description('write all titles, people or collections, as of one moment, to a file')
+    .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
+    .addOption(
+      new Option('--kind <kind>', 'what to write').choices(['titles', 'people', 'collections']).makeOptionMandatory(),
+    )
+    .addOption(
+      new Option('--format <format>', "how to write it; by default as the file's ending says").choices([
+        'ndjson',
+        'csv',
+      ]),
+    )
+    .option('--state <file>', 'state file to make, from which catalog follow goes on exactly where the copy ends')
+    .option('--base-url <url>', 'with --state, the service that will be followed: what stands before /api/v1')
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', HELP)
+    .action((file: string, flags: ExportFlags) => run(file, flags, context));
+};
+
+async function run(file: string, flags: ExportFlags, context: CommandContext): Promise<void> {
+  const { kind } = flags;
+  const format = flags.format ?? formatOf(file);
+  const state = await openNewState(file, flags, context.signal);
+  try {
+    const result = await writeCopy(file, { kind, format, canDraw: !flags.json }, context);
+    const since = result.position === undefined ? undefined : toSeconds(result.position);
+    if (since !== undefined) await state?.save(since);
+    const report = file === '-' ? context.stderr : context.stdout;
+    if (flags.json) {
+      printJson(report, { kind, format, rows: result.rows, ...(since !== undefined && { follow_from: since }) });
+    } else {
+      printLine(report, summary(kind, result.rows, since));
+    }
+  } catch (error) {
+    throw context.signal.aborted && !(error instanceof OperatorError) ? interrupted(file, error) : error;
+  } finally {
+    await state?.close();
+  }
+}
+
+interface Copy {
+  readonly kind: Kind;
+  readonly format: ExportFormat;
+  readonly canDraw: boolean;
+}
+
+/** Writes the copy to where it belongs: all of it, or nothing under its name. */
+async function writeCopy(
+  file: string,
+  { kind, format, canDraw }: Copy,
+  context: CommandContext,
+): Promise<ExportResult> {
+  const { signal, stdout, stderr } = context;
+  const destination = await openDestination(file, stdout, signal);
+  const display = new ImportDisplay(stderr, { label: kind, size: undefined, canDraw });
+  const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
+    if (/\.gz$/i.test(file)) await pipeline(text, createGzip(), destination.write, { signal });
+    else await destination.write(text);
+  };
+  try {
+    const result = await context.withDatabase(
+      (db) =>
+        exportCatalogue(db, {
+          kind,
+          format,
+          write,
+          signal,
+          onProgress: (rows, total) => display.update({ phase: 'writing', rows, bytes: 0, total }),
+        }),
+      { bulk: true },
+    );
+    await destination.commit();
+    return result;
+  } catch (error) {
+    throw destination.failure ?? error;
+  } finally {
+    display.stop();
+    await destination.discard();
+  }
+}
+
+function formatOf(file: string): ExportFormat {
+  const format = formatOfName(file);
+  if (format === 'csv' || format === 'ndjson') return format;
+  throw new OperatorError(
+    file === '-'
+      ? 'Standard output has no name to tell a format by: add --format csv or ndjson.'
+      : `The ending of ${file} does not tell a format that an export has: add --format csv or ndjson.`,
+  );
+}
+
+/** Opens the state file that is to be made, if any: before the copy, which takes long, so that nothing is in its way. */
+async function openNewState(
+  file: string,
+  { kind, state: stateFile, baseUrl }: ExportFlags,
+  signal: AbortSignal,
+): Promise<FollowerState | undefined> {
+  if (stateFile === undefined) {
+    if (baseUrl !== undefined) throw new OperatorError('--base-url goes with --state, which keeps it.');
+    return undefined;
+  }
+  if (kind !== 'titles') {
+    throw new OperatorError(`--state goes with --kind titles: ${kind} have no feed of changes to follow.`);
+  }
+  if (baseUrl === undefined) {
+    throw new OperatorError('--state needs --base-url: the address of the service that the mirror will follow.');
+  }
+  if (resolve(stateFile) === resolve(file)) throw new OperatorError('The copy and its state need a file each.');
+  const state = await openState(stateFile, parseBaseUrl(baseUrl), signal);
+  if (state.since === undefined) return state;
+  await state.close();
+  throw new OperatorError(
+    `There is a state file ${stateFile} already, and its follower would lose its place. Name another one, or remove it.`,
+  );
+}
+
+function interrupted(file: string, cause: unknown): OperatorError {
+  const left = file === '-' ? 'What was written is no whole copy.' : 'Nothing was left behind.';
+  return new OperatorError(`Interrupted. ${left}`, { cause });
+}
+
+function summary(kind: Kind, rows: number, since: number | undefined): string {
+  const count = `${kind}: ${rows.toLocaleString('en-US')} rows written`;
+  return since === undefined ? count : `${count}; a mirror follows on from ${showPosition(since)}`;
+}

@@ -1,0 +1,23 @@
+import type { Knex } from 'knex';
+import { exportCatalogue, type ExportOptions, type ExportResult } from '../../src/catalog/export.js';
+
+/** Exports to memory. @param onText - called with each piece before it is taken, which holds the export up */
+export async function exportText(
+  db: Knex,
+  options: Partial<ExportOptions> = {},
+  onText: () => Promise<void> = () => Promise.resolve(),
+): Promise<ExportResult & { readonly text: string }> {
+  const pieces: Buffer[] = [];
+  const result = await exportCatalogue(db, {
+    kind: 'titles',
+    format: 'csv',
+    write: async (text) => {
+      for await (const piece of text) {
+        await onText();
+        pieces.push(piece);
+      }
+    },
+    ...options,
+  });
+  return { ...result, text: Buffer.concat(pieces).toString() };
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import type { Knex } from 'knex';
+import type { ChangesPage } from '../../src/follower/client.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { runProgram } from '../support/program.js';
+import { startService, type TestService } from '../support/service.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { addTitles } from '../support/titles.js';
+
+type Entry = ChangesPage['data'][number];
+
+const COLUMNS = ['svc_id', 'media_type', 'title', 'has_bundles'] as const;
+
+const TITLES = 5_000;
+
+/** Writes until it is stopped: new titles and changed ones, and now and then takes all back. */
+class Writer {
+  commits = 0;
+  #isStopping = false;
+  readonly #running: Promise<void>;
+
+  constructor(
+    private readonly db: Knex,
+    private readonly name: string,
+  ) {
+    this.#running = this.#run();
+  }
+
+  stop(): Promise<void> {
+    this.#isStopping = true;
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    for (let turn = 0; !this.#isStopping; turn++) {
+      const transaction = await this.db.transaction();
+      const changed = `title-${String(1 + ((turn * 37) % TITLES)).padStart(4, '0')}`;
+      await transaction('titles').insert({ svc_id: `${this.name}-${turn}`, media_type: 'series', title: 'New' });
+      await transaction('titles')
+        .where({ svc_id: changed })
+        .update({ title: `${this.name} ${turn}`, has_bundles: transaction.raw('not has_bundles') });
+      if (turn % 5 === 4) {
+        await transaction.rollback();
+      } else {
+        await transaction.commit();
+        this.commits += 1;
+      }
+    }
+  }
+}
+
+describe('a mirror from an export', () => {
+  let service: TestService;
+  let mirror: OpenTestDatabase;
+  let writers: Writer[];
+
+  beforeEach(async () => {
+    service = await startService();
+    mirror = await openTestDatabase();
+    await addTitles(service.db, TITLES);
+    writers = ['a', 'b', 'c'].map((name) => new Writer(service.db, name));
+  });
+
+  afterEach(async () => {
+    await Promise.all(writers.map((writer) => writer.stop()));
+    await mirror.close();
+    await service.stop();
+  });
+
+  async function catalog(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string> {
+    const { code, stdout, stderr } = await runProgram(args, environment);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  }
+
+  for (const name of ['copy.csv.gz', 'copy.ndjson']) {
+    it(`(${name}) that follows with its state file is equal to the catalogue, with writers at work`, async () => {
+      const folder = await temporaryFolder();
+      const [copy, state] = [join(folder, name), join(folder, 'mirror.json')];
+      await eventually('every writer has begun', () => writers.every(({ commits }) => commits > 0));
+      const before = writers.map(({ commits }) => commits);
+
+      await catalog(['export', copy, '--kind', 'titles', '--state', state, '--base-url', service.url], {
+        DATABASE_URL: service.databaseUrl,
+      });
+      await catalog(['import', copy, '--kind', 'titles', '--strict'], { DATABASE_URL: mirror.url });
+      const copied = new Map(
+        (await mirror.db('titles').select<Entry[]>(...COLUMNS)).map((row) => [row.svc_id, row] as const),
+      );
+      const after = writers.map(({ commits }) => commits);
+      await Promise.all(writers.map((writer) => writer.stop()));
+      assert.ok(
+        after.every((commits, index) => commits > (before[index] ?? 0)),
+        `writers were at work: ${before.join()} and then ${after.join()}`,
+      );
+
+      const lines = await catalog(['follow', '--base-url', service.url, '--state', state, '--once'], {
+        CATALOG_API_KEY: service.key,
+      });
+      const changes = lines
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Entry);
+      // Exactly from there: what the copy has does not come again.
+      const again = changes.filter((entry) =>
+        COLUMNS.every((column) => copied.get(entry.svc_id)?.[column] === entry[column]),
+      );
+      assert.deepEqual(again, []);
+      for (const { svc_id, media_type, title, has_bundles } of changes) {
+        copied.set(svc_id, { ...copied.get(svc_id), svc_id, media_type, title, has_bundles } as Entry);
+      }
+      const titles = await service
+        .db('titles')
+        .select<Entry[]>(...COLUMNS)
+        .orderBy('svc_id');
+      const mirrored = [...copied.values()].sort((one, two) => (one.svc_id < two.svc_id ? -1 : 1));
+      assert.ok(titles.length > TITLES);
+      assert.deepEqual(mirrored, titles);
+    });
+  }
+});

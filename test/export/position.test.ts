@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import { newestStamp, readQuietClock } from '../../src/catalog/feed.js';
+import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/catalog/timestamps.js';
+import { createClient, type ChangesPage } from '../../src/follower/client.js';
+import { follow } from '../../src/follower/follow.js';
+import { openDatabase } from '../../src/platform/database.js';
+import { eventually } from '../support/eventually.js';
+import { startService, type TestService } from '../support/service.js';
+import { addTitleAt, addTitles, titleIds } from '../support/titles.js';
+import { exportText } from './exporting.js';
+
+const DAY: Micros = 86_400n * MICROS_PER_SECOND;
+
+describe('the position that an export of titles gives', () => {
+  let service: TestService;
+  let db: Knex;
+
+  beforeEach(async () => {
+    service = await startService();
+    ({ db } = service);
+  });
+
+  afterEach(() => service.stop());
+
+  /** @returns the titles that the feed gives after a position */
+  async function followFrom(position: Micros | undefined): Promise<ChangesPage['data']> {
+    const entries: ChangesPage['data'][number][] = [];
+    await follow({
+      readPage: createClient({ baseUrl: service.url, key: service.key }),
+      since: toSeconds(position ?? assert.fail('no position')),
+      once: true,
+      intervalMs: 0,
+      deliver: async ({ data }) => void entries.push(...data),
+      save: async () => undefined,
+      signal: new AbortController().signal,
+    });
+    return entries;
+  }
+
+  function ids(entries: readonly { readonly svc_id: string }[]): string[] {
+    return entries.map(({ svc_id: id }) => id);
+  }
+
+  function exported(text: string): string[] {
+    return text
+      .trimEnd()
+      .split('\n')
+      .slice(1)
+      .map((line) => line.split(',')[0] ?? '');
+  }
+
+  it('is the last entry of the copy, after which the feed gives nothing that the copy has', async () => {
+    await addTitles(db, 3);
+    const { position, text } = await exportText(db);
+    assert.equal(position, await newestStamp(db));
+    assert.deepEqual([exported(text), await followFrom(position)], [titleIds(3), []]);
+  });
+
+  it('lies before all that was written and not yet committed when the copy was made', async () => {
+    await addTitles(db, 2);
+    const writer = await db.transaction();
+    await writer('titles').where({ svc_id: 'title-0001' }).update({ title: 'Changed' });
+    await writer('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
+    const { position, text } = await exportText(db);
+    await writer.commit();
+    assert.ok(!text.includes('Changed') && !text.includes('New'), text);
+    assert.deepEqual(ids(await followFrom(position)), ['title-0001', 'new']);
+  });
+
+  it('lies before all that is committed while the copy is being made, of which the copy has nothing', async () => {
+    await addTitles(db, 5_000);
+    let written = 0;
+    // The first pieces are held up until others have written, so most rows are read later.
+    const { position, text, rows } = await exportText(db, {}, async () => {
+      if (written++ > 0) return;
+      await db('titles').where({ svc_id: 'title-5000' }).update({ title: 'Changed' });
+      await db('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
+    });
+    assert.ok(written > 1);
+    assert.equal(rows, 5_000);
+    assert.ok(!text.includes('Changed') && !text.includes('New'));
+    assert.deepEqual(ids(await followFrom(position)), ['title-5000', 'new']);
+  });
+
+  it('loses nothing that a writer commits between the reading of the clock and the copy', async () => {
+    await addTitles(db, 1);
+    // Holds the export up at its first look at the titles, when its snapshot is taken.
+    const blocker = await db.transaction();
+    await blocker.raw('lock table titles in access exclusive mode');
+    const exporting = exportText(db);
+    await eventually('the export waits', async () => {
+      const { rows } = await db.raw<{ rows: unknown[] }>(
+        "select from pg_locks where not granted and relation = 'titles'::regclass",
+      );
+      return rows.length === 1;
+    });
+    await blocker('titles').insert({ svc_id: 'late', media_type: 'movie', title: 'Late' });
+    await blocker.commit();
+    const { position, text } = await exporting;
+    const missing = ['title-0001', 'late'].filter((id) => !exported(text).includes(id));
+    assert.deepEqual(ids(await followFrom(position)), missing);
+  });
+
+  it('is fresh in a catalogue that has been quiet for longer than the window, and the feed accepts it', async () => {
+    await addTitleAt(db, 'old', systemClock() - 40n * DAY);
+    const { position = 0n } = await exportText(db);
+    const age = systemClock() - position;
+    assert.ok(age >= DAY && age < DAY + 3_600n * MICROS_PER_SECOND, String(age));
+    assert.deepEqual(await followFrom(position), []);
+    await db('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
+    assert.deepEqual(ids(await followFrom(position)), ['new']);
+  });
+
+  it('is a day within the window in such a catalogue while a writer is at work, and loses nothing', async () => {
+    await addTitleAt(db, 'old', systemClock() - 40n * DAY);
+    const writer = await db.transaction();
+    await writer('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
+    assert.equal(await readQuietClock(db), undefined);
+    const { position = 0n } = await exportText(db);
+    await writer.commit();
+    const age = systemClock() - position;
+    assert.ok(age > 28n * DAY && age < 30n * DAY, String(age));
+    assert.deepEqual(ids(await followFrom(position)), ['new']);
+  });
+
+  it('of an empty catalogue gives all that comes', async () => {
+    const { position } = await exportText(db);
+    await addTitles(db, 2);
+    assert.deepEqual(ids(await followFrom(position)), titleIds(2));
+  });
+
+  it('is given to a role that may only read titles, and no other right is needed', async () => {
+    await addTitles(db, 2);
+    await db.raw("create role catalog_reader login password 'reader'");
+    try {
+      await db.raw('grant select on titles to catalog_reader');
+      const url = new URL(service.databaseUrl);
+      url.username = 'catalog_reader';
+      url.password = 'reader';
+      const reader = openDatabase({
+        address: url.href,
+        applicationName: 'reader',
+        poolSize: 2,
+        acquireTimeoutMs: 10_000,
+        statementTimeoutMs: 0,
+      });
+      try {
+        const totals = new Set<number | undefined>();
+        const { position, rows } = await exportText(reader, { onProgress: (_rows, total) => totals.add(total) });
+        assert.deepEqual([position, rows, [...totals]], [await newestStamp(db), 2, [undefined]]);
+      } finally {
+        await reader.destroy();
+      }
+    } finally {
+      await db.raw('drop owned by catalog_reader; drop role catalog_reader');
+    }
+  });
+});
