@@ -49,8 +49,8 @@ export async function exportCatalogue(db: Knex, options: ExportOptions): Promise
   return withSession(db, signal, async (session) => {
     await session.query('begin isolation level repeatable read read only');
     await session.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
-    const total = await countKept(session, kind);
     const newest = kind === 'titles' ? await newestIn(session) : undefined;
+    const total = await countKept(session, kind);
     const copy = session.query(copyTo(copyStatement(kind, options.format)));
     const header = options.format === 'csv' ? 1 : 0;
     const report = (lines: number): void => options.onProgress?.(lines - header, total);
