@@ -30,7 +30,7 @@ export function parseSince(values: readonly string[]): Micros {
   if (text === undefined) {
     throw new Problem(
       'missing_since',
-      'The query parameter since is required: Unix time in seconds. To begin, send a time an hour before your copy of the catalogue, at most 30 days ago; then send meta.next_since of each answer.',
+      'The query parameter since is required: Unix time in seconds. To begin, send the position that came with your copy of the catalogue, or a time an hour before it, at most 30 days ago; then send meta.next_since of each answer.',
     );
   }
   if (values.length > 1) throw invalidSince('since is given more than once. Send it once.');
@@ -77,7 +77,7 @@ export function requireWithinWindow(since: Micros, now: Micros, newest: Micros):
   if (since < oldest) {
     throw new Problem(
       'since_out_of_window',
-      'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from an hour before that copy; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
+      'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
       { members: { oldest_since: toSeconds(oldest) } },
     );
   }

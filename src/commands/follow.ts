@@ -29,10 +29,13 @@ The key comes from the environment variable CATALOG_API_KEY. Failures that may p
 waited for, as long as Retry-After asks. Exit code 0 on SIGINT, SIGTERM, when the reader of the lines has gone, and with
 --once; 1 when there is something for you to do, with what it is.
 
-A mirror begins with a full copy of the catalogue from its operator, or with nothing, and follows from an hour before the
-copy was begun. The hour covers what was being written then; applying an entry twice does no harm.
+A mirror begins with a full copy of the catalogue from its operator, or with nothing. With the state file that the
+operator makes beside the copy (catalog export --state), it follows on exactly where the copy ends. Without one, give a
+time an hour before the copy was begun: the hour covers what was being written then, and applying an entry twice does no
+harm.
 
-Example:
+Examples:
+  CATALOG_API_KEY=svc_... catalog follow --base-url https://catalog.example.com --state mirror.json >> changes.ndjson
   CATALOG_API_KEY=svc_... catalog follow --base-url https://catalog.example.com --state mirror.json \\
     --since 1795218005 >> changes.ndjson`;
 
@@ -96,7 +99,8 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
 function demandSince(file: string): never {
   throw new OperatorError(
     `There is no state file ${file} yet, so give --since: where to begin, as Unix time in seconds. A mirror needs a ` +
-      'full copy of the catalogue first: give a time an hour before that copy was begun.',
+      'full copy of the catalogue first: take the state file that came with it, or give a time an hour before that ' +
+      'copy was begun.',
   );
 }
 

@@ -135,8 +135,8 @@ async function read(path: string, file: string, baseUrl: string): Promise<number
   if (document === undefined) {
     throw new OperatorError(
       `The state file ${file} is damaged, or is not one. Put back a good copy: an older one only makes entries come ` +
-        'again. Without one, get a fresh full copy of the catalogue from its operator, remove the file, and start ' +
-        'again with --since set to an hour before that copy was begun.',
+        'again. Without one, get a fresh full copy of the catalogue from its operator, and start again with the state ' +
+        'file that comes with it, or, having removed the file, with --since set to an hour before that copy was begun.',
     );
   }
   if (document.base_url !== baseUrl) {

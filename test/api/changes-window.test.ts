@@ -54,7 +54,7 @@ describe('the window of GET /api/v1/changes', () => {
     assert.equal((await send(now - WINDOW)).status, 200);
     assertProblem(await send(now - WINDOW - 1n), 'since_out_of_window', {
       detail:
-        'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from an hour before that copy; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
+        'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
       members: { oldest_since: 1792626005.123456 },
     });
     assertProblem(await send(0n), 'since_out_of_window', { members: { oldest_since: 1792626005.123456 } });

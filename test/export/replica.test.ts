@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { MICROS_PER_SECOND, systemClock } from '../../src/catalog/timestamps.js';
+import { MICROS_PER_SECOND, systemClock, toSeconds } from '../../src/catalog/timestamps.js';
 import { openDatabase } from '../../src/platform/database.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
+import { runProgram } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/replica.js';
 import { addTitleAt } from '../support/titles.js';
-import { exportText } from './exporting.js';
 
 const DAY = 86_400n * MICROS_PER_SECOND;
 
@@ -22,18 +22,14 @@ describe('export of titles from a replica', () => {
     await primary.stop();
   });
 
-  function open(address: string): ReturnType<typeof openDatabase> {
-    return openDatabase({
-      address,
+  it('that lags for days gives a position before all that the replica does not have', async () => {
+    const onPrimary = openDatabase({
+      address: primary.url,
       applicationName: 'test',
       poolSize: 2,
       acquireTimeoutMs: 10_000,
       statementTimeoutMs: 0,
     });
-  }
-
-  it('that lags for days gives a position before all that the replica does not have', async () => {
-    const [onPrimary, onReplica] = [open(primary.url), open(replica.url)];
     try {
       const now = systemClock();
       await addTitleAt(onPrimary, 'old', now - 40n * DAY);
@@ -41,11 +37,14 @@ describe('export of titles from a replica', () => {
       await replica.pauseReplay();
       const missing = now - 3n * DAY;
       await addTitleAt(onPrimary, 'missing', missing);
-      const { rows, position = 0n } = await exportText(onReplica);
+      const { code, stderr } = await runProgram(['export', '-', '--kind', 'titles', '--format', 'csv', '--json'], {
+        DATABASE_URL: replica.url,
+      });
+      assert.equal(code, 0, stderr);
+      const { rows, follow_from: since } = JSON.parse(stderr) as { rows: number; follow_from: number };
       assert.equal(rows, 1);
-      assert.ok(position < missing && position > now - 30n * DAY, String(position));
+      assert.ok(since < toSeconds(missing) && since > toSeconds(now - 30n * DAY), String(since));
     } finally {
-      await onReplica.destroy();
       await onPrimary.destroy();
     }
   });

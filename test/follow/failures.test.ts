@@ -186,7 +186,7 @@ describe('a follower, when', () => {
     [
       'its position has left the window',
       problem(400, 'since_out_of_window', {}, { oldest_since: 1_795_218_600.5 }),
-      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed, which begins at 1795218600\.5 \(2026-11-20T23:50:00Z\): .* Get a fresh full copy of the catalogue from its operator, remove the state file, and start again with --since/,
+      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed, which begins at 1795218600\.5 \(2026-11-20T23:50:00Z\): .* Get a fresh full copy of the catalogue from its operator, and start again with the state file that comes with it\. Without one, remove the state file, and start again with --since/,
     ],
     [
       'its position lies in the future',
