@@ -68,9 +68,9 @@ export async function exportCatalogue(db: Knex, options: ExportOptions): Promise
 
 /** @returns undefined also on a standby, which does not know the writers, and for a role that may not ask */
 async function quietClock(db: Knex): Promise<Micros | undefined> {
-  const { rows } = (await db.raw(
+  const { rows } = await db.raw<{ rows: [{ can_tell: boolean }] }>(
     `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as can_tell`,
-  )) as { rows: [{ can_tell: boolean }] };
+  );
   return rows[0].can_tell ? readQuietClock(db) : undefined;
 }
 

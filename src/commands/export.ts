@@ -98,7 +98,8 @@ async function writeCopy(
   const destination = await openDestination(file, stdout, signal);
   const display = new ImportDisplay(stderr, { label: kind, size: undefined, canDraw });
   const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
-    if (/\.gz$/i.test(file)) await pipeline(text, createGzip(), destination.write, { signal });
+    if (/\.gz$/i.test(file))
+      await pipeline(text, createGzip(), (bytes: AsyncIterable<Buffer>) => destination.write(bytes), { signal });
     else await destination.write(text);
   };
   try {

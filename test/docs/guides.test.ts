@@ -58,7 +58,8 @@ describe('the guides', () => {
       ) ?? [];
     assert.ok(mentioned.length > 10);
     for (const text of new Set(mentioned)) {
-      const command = /^catalog (serve|migrate|import|export|follow|demo|usage|\w+ \w+)/.exec(text)?.[1] ?? assert.fail(text);
+      const command =
+        /^catalog (serve|migrate|import|export|follow|demo|usage|\w+ \w+)/.exec(text)?.[1] ?? assert.fail(text);
       const { code, stdout } = await runProgram([...command.split(' '), '--help'], {});
       assert.equal(code, 0, text);
       for (const option of text.match(/--[a-z-]+/g) ?? []) assert.ok(stdout.includes(option), `${text}: ${option}`);

@@ -22,7 +22,7 @@ describe('catalog export on a terminal', () => {
     [[], /titles: writing .*100% \| 1,500 rows \| [\d,]+ rows\/s/],
     [['--json'], /^$/],
   ] as const) {
-    it(`${flags.length === 0 ? 'draws a bar of all rows' : 'draws no bar with --json'}`, async () => {
+    it(flags.length === 0 ? 'draws a bar of all rows' : 'draws no bar with --json', async () => {
       const [stdout, stderr] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
       const program = new Command('catalog').exitOverride();
       registerExport(program, {
