@@ -9,6 +9,7 @@ import { authenticate, type AuthenticationParts } from './http/authenticate.js';
 import { respondConditionally } from './http/conditional.js';
 import { ignoreContent } from './http/content.js';
 import { withinDeadline } from './http/deadline.js';
+import { describeRequestError } from './http/loggable-error.js';
 import type { RequestMetrics } from './http/metrics.js';
 import { operationalRoutes } from './http/operational.js';
 import { createDispatch } from './http/operations.js';
@@ -70,7 +71,7 @@ export async function createApp(parts: AppParts): Promise<Listener> {
 
   // A connection that broke off during the answer, or an answer that could not be sent. Koa would write it to the console.
   app.on('error', (error: unknown, ctx: RequestContext) => {
-    log.warn({ request_id: ctx.state.requestId, err: error }, 'answer failed');
+    log.warn({ request_id: ctx.state.requestId, err: describeRequestError(error, ctx) }, 'answer failed');
   });
 
   // Every request gets an id, a line in the log, a count, and an answer that is in the contract.

@@ -1,7 +1,4 @@
-import { redactApiKeys } from '../keys/api-key.js';
-
-/** The query parameters whose values are written to the log. Of all others only the contract's silence is known. */
-const LOGGED_PARAMETERS = ['since'];
+import { mayHoldSecret, redactApiKeys } from '../keys/api-key.js';
 
 const MAX_LENGTH = 200;
 
@@ -11,25 +8,36 @@ const MAX_ENCODINGS = 8;
 /** Stands for a target that was encoded more often: what it may hide is not known. */
 const TOO_DEEP = '(encoded too often)';
 
-/** What follows a feed, save where it was written in some special way. */
-const PLAIN_NUMBER = /^[0-9.]+$/;
-
-/** In a path that has none of these nothing is to be decoded, and no key to be found. */
-const SUSPECT = /%|svc_/i;
+/** What follows a feed: seconds with decimals. */
+const PLAIN_NUMBER = /^\d{1,11}(?:\.\d{1,11})?$/;
 
 /**
- * A request's target as it may be logged: the path and the parameters that cannot hold a secret. `api_key` is left out
- * in any spelling, and whatever looks like a key elsewhere is cut to its prefix, with all that follows.
+ * A request's target as it may be logged: the path, and of the query `since` alone, which cannot be meant to hold a secret.
+ * `api_key` is left out in any spelling. Whatever looks like a key is cut to its prefix, with all that follows, and so is
+ * every run of letters and digits that may be part of a secret.
+ *
+ * @param isFound - whether the path led to something that there is. Such a path holds nothing of a key: it is one of the
+ *   contract's, with the id of a title of the catalogue, which may well look like a secret.
  */
-export function loggableUrl(path: string, search: URLSearchParams): string {
-  if (!SUSPECT.test(path)) {
-    if (search.size === 0) return path.slice(0, MAX_LENGTH);
-    const since = search.get('since') ?? '';
-    if (search.size === 1 && PLAIN_NUMBER.test(since)) return `${path}?since=${since}`.slice(0, MAX_LENGTH);
-  }
-  const logged = new URLSearchParams([...search].filter(([name]) => LOGGED_PARAMETERS.includes(name))).toString();
-  const decoded = decodeLeniently(path + (logged && `?${logged}`));
-  return decoded === undefined ? TOO_DEEP : redactApiKeys(decoded).slice(0, MAX_LENGTH);
+export function loggableUrl(path: string, search: URLSearchParams, isFound = false): string {
+  const query = loggedQuery(search);
+  const text = isFound && !path.includes('%') ? path + loggable(query) : loggable(path + query);
+  return text.slice(0, MAX_LENGTH);
+}
+
+/** What is logged of a query, with its question mark; empty for nothing. */
+function loggedQuery(search: URLSearchParams): string {
+  const values = search.size === 0 ? [] : search.getAll('since');
+  const [since] = values;
+  if (since === undefined) return '';
+  if (values.length === 1 && PLAIN_NUMBER.test(since)) return `?since=${since}`;
+  return `?${new URLSearchParams(values.map((value): [string, string] => ['since', value])).toString()}`;
+}
+
+function loggable(text: string): string {
+  if (!text.includes('%') && !mayHoldSecret(text)) return text;
+  const decoded = decodeLeniently(text);
+  return decoded === undefined ? TOO_DEEP : redactApiKeys(decoded);
 }
 
 /**
@@ -38,7 +46,7 @@ export function loggableUrl(path: string, search: URLSearchParams): string {
  *
  * @returns undefined for what was encoded too often
  */
-function decodeLeniently(text: string): string | undefined {
+export function decodeLeniently(text: string): string | undefined {
   let encoded = text;
   for (let i = 0; i <= MAX_ENCODINGS; i += 1) {
     const decoded = encoded.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) =>

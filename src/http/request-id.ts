@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { holdsApiKey } from '../keys/api-key.js';
+import { mayHoldSecret } from '../keys/api-key.js';
 
 const SANE = /^[A-Za-z0-9._-]{1,64}$/;
 
+/** What proxies and tracers make: a UUID, or the 32 hexadecimal digits of nginx and of W3C Trace Context. */
+const COMMON = /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/i;
+
 /**
- * Takes over the id that a client or a proxy gave a request, if it is short, printable, and no API key that went astray;
- * makes one otherwise.
+ * Takes over the id that a client or a proxy gave a request, if it is short, printable, and cannot hold a telling part of an
+ * API key that went astray; makes one otherwise.
+ *
+ * A key's secret is drawn from 62 characters: 32 of them are all hexadecimal once in 10^18 keys.
  */
 export function chooseRequestId(offered: string | string[] | undefined): string {
-  return typeof offered === 'string' && SANE.test(offered) && !holdsApiKey(offered) ? offered : randomUUID();
+  return typeof offered === 'string' && SANE.test(offered) && (COMMON.test(offered) || !mayHoldSecret(offered))
+    ? offered
+    : randomUUID();
 }

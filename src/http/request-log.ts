@@ -1,5 +1,6 @@
 import type { Level } from 'pino';
-import { describeError, type WriteLine } from '../platform/log.js';
+import type { WriteLine } from '../platform/log.js';
+import { describeRequestError } from './loggable-error.js';
 import { loggableUrl } from './loggable-url.js';
 import type { RequestMetrics } from './metrics.js';
 import type { RequestContext } from './state.js';
@@ -22,14 +23,14 @@ export function recordWhenDone(writeLine: WriteLine, metrics: RequestMetrics, ct
     const line = {
       request_id: requestId,
       method: ctx.req.method,
-      url: loggableUrl(path, search),
+      url: loggableUrl(path, search, operationId !== undefined && (status === 200 || status === 304)),
       operation: operationId,
       status,
       duration_ms: Math.round(milliseconds * 1000) / 1000,
       key_prefix: caller?.keyPrefix,
       // The client went away before the answer had gone out.
       aborted: ctx.res.writableFinished ? undefined : true,
-      err: error === undefined ? undefined : describeError(error),
+      err: error === undefined ? undefined : describeRequestError(error, ctx),
     };
     writeLine(levelOf(status), line, 'request');
   }

@@ -9,14 +9,23 @@ const CHECKSUM_LENGTH = 6;
 
 const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 
-/** All of a key that tells it from others, anywhere in a text. */
-const KEY_BODY = /[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
-
 /**
  * The beginning of a key anywhere in a text, in whatever letters, and all that follows: it may be the rest of a key that
  * something was put into, or a second one.
  */
 const KEY_AND_REST = /(svc_[0-9a-z]{8})_.*/is;
+
+/** So many characters of a secret in a row are too many to be written down: 71 of its 190 bits. */
+export const TELLING_LENGTH = 12;
+
+/** Letters and digits in a row that may be part of a secret. No shape tells them from a long word. */
+const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
+
+/** What {@link redactApiKeys} would cut. */
+const SUSPECT = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH}}|svc_[0-9a-z]{8}_`, 'i');
+
+/** Stands for what was cut. */
+const REDACTED = '[redacted]';
 
 /** A key as it is made: the only moment at which it exists in full on our side. */
 export interface NewApiKey {
@@ -54,14 +63,32 @@ export function hashApiKeyToText(key: string): string {
   return hash('sha256', key, 'base64');
 }
 
-/** Whether something in a text may be a key, also without its first letters. */
-export function holdsApiKey(text: string): boolean {
-  return KEY_BODY.test(text);
+/** Whether a text may hold a key, or as much of a secret as must not be written down. */
+export function mayHoldSecret(text: string): boolean {
+  return SUSPECT.test(text);
 }
 
-/** Cuts a text where the secret part of what looks like a key begins. For keeping keys out of what is written down. */
+/**
+ * Cuts from a text what may be a key or a part of one, for keeping keys out of what is written down: all that follows a
+ * key's prefix, and every run of {@link TELLING_LENGTH} or more letters and digits.
+ */
 export function redactApiKeys(text: string): string {
-  return text.replace(KEY_AND_REST, '$1_[redacted]');
+  return text.replace(KEY_AND_REST, `$1_${REDACTED}`).replace(TELLING_RUN, REDACTED);
+}
+
+/**
+ * Cuts from a text of our own what it repeats of somebody else's: every run of letters and digits that shares
+ * {@link TELLING_LENGTH} characters in a row with it, whether in capitals or not. Long words of our own stay.
+ */
+export function redactRepeated(text: string, others: string): string {
+  const source = others.toLowerCase();
+  return text.replace(TELLING_RUN, (run) => {
+    const lower = run.toLowerCase();
+    for (let at = 0; at + TELLING_LENGTH <= lower.length; at += 1) {
+      if (source.includes(lower.slice(at, at + TELLING_LENGTH))) return REDACTED;
+    }
+    return run;
+  });
 }
 
 /** randomInt draws without modulo bias. */

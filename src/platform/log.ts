@@ -25,7 +25,8 @@ export function createLog(level: string, destination: DestinationStream, members
     level,
     base: members,
     timestamp: timeMember(),
-    serializers: { err: describeError },
+    // A plain object is an error that was described before.
+    serializers: { err: (error: unknown) => (isPlainObject(error) ? error : describeError(error)) },
   };
   const gathered = new GatheredLines(destination);
   const atOnce = {
@@ -112,4 +113,8 @@ export function describeError(error: unknown): object {
     stack: error.stack,
     cause: error.cause === undefined ? undefined : describeError(error.cause),
   };
+}
+
+function isPlainObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }

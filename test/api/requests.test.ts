@@ -207,8 +207,16 @@ describe('requests', () => {
   });
 
   describe('X-Request-Id', () => {
-    for (const id of ['a', 'x'.repeat(64), '3f1c2a9e-6d84-4b0c-9a57-1e2f8c7d4b60', 'A.b_c-9']) {
-      it(`takes over ${id.slice(0, 12)}`, async () => {
+    for (const id of [
+      'a',
+      'x.'.repeat(32),
+      'elevenChars',
+      '3f1c2a9e-6d84-4b0c-9a57-1e2f8c7d4b60',
+      '3F1C2A9E-6D84-4B0C-9A57-1E2F8C7D4B60',
+      '3f1c2a9e6d844b0c9a571e2f8c7d4b60',
+      'A.b_c-9',
+    ]) {
+      it(`takes over ${id}`, async () => {
         const headers = { 'x-api-key': service.key, 'x-request-id': id };
         assertHeaders(await service.get('/api/v1/stats', { headers }), { 'x-request-id': id });
         assertProblem(await service.get('/api/v1/nope', { headers }), 'not_found', { headers: { 'x-request-id': id } });
@@ -219,9 +227,11 @@ describe('requests', () => {
       });
     }
 
-    it('replaces an API key, also one without its first letters', async () => {
-      const { key } = generateApiKey();
-      for (const id of [key, key.slice(4), `a.${key.slice(4)}`]) {
+    it('replaces what may hold a part of an API key', async () => {
+      const { key, prefix } = generateApiKey();
+      const secret = key.slice(prefix.length + 1);
+      const [part, parts] = [secret.slice(7, 19), `${secret.slice(0, 11)}.${secret.slice(11, 22)}`];
+      for (const id of [key, key.slice(4), `a.${key.slice(4)}`, part, `a-${part}`, `${prefix}_${parts}`]) {
         const headers = { 'x-api-key': service.key, 'x-request-id': id };
         const { headers: received } = await service.get('/api/v1/stats', { headers });
         assert.match(String(received['x-request-id']), /^[0-9a-f-]{36}$/);

@@ -4,10 +4,11 @@ import { generateApiKey } from '../../src/keys/api-key.js';
 
 describe('the URL of a request in the log', () => {
   const { key, prefix } = generateApiKey();
+  const secret = key.slice(prefix.length + 1);
 
-  function logged(target: string): string {
+  function logged(target: string, isFound = false): string {
     const [path = '', query = ''] = target.split('?');
-    return loggableUrl(path, new URLSearchParams(query));
+    return loggableUrl(path, new URLSearchParams(query), isFound);
   }
 
   /** Every character percent-encoded, so many times over. */
@@ -20,6 +21,11 @@ describe('the URL of a request in the log', () => {
   it('is cut to what may be logged', () => {
     assert.equal(logged('/api/v1/titles/a%20b'), '/api/v1/titles/a b');
     assert.equal(logged(`/api/v1/changes?since=17&api_key=${key}`), '/api/v1/changes?since=17');
+    for (const since of ['1795218005', '1795218005.123456', '-1', '0x10', 'soon']) {
+      assert.equal(logged(`/api/v1/changes?since=${since}`), `/api/v1/changes?since=${since}`);
+    }
+    assert.equal(logged('/api/v1/changes?x=2&since=1&since=a%26b'), '/api/v1/changes?since=1&since=a&b');
+    assert.equal(logged(`/api/v1/titles/${'a.'.repeat(200)}`).length, 200);
   });
 
   it('never shows a key, however often it is encoded', () => {
@@ -34,7 +40,6 @@ describe('the URL of a request in the log', () => {
   });
 
   it('shows no part of a key that something was put into', () => {
-    const secret = key.slice(prefix.length + 1);
     for (const broken of [
       key.toUpperCase(),
       key.replace('svc', 'SVC'),
@@ -47,6 +52,25 @@ describe('the URL of a request in the log', () => {
       const url = logged(`/api/v1/titles/${broken}`).toLowerCase();
       assert.equal(url, `/api/v1/titles/${prefix.toLowerCase()}_[redacted]`, broken);
     }
+  });
+
+  it('shows no 12 letters and digits in a row that may be part of a key', () => {
+    for (const part of [secret, secret.slice(0, 12), secret.slice(26), secret.toUpperCase(), secret.toLowerCase()]) {
+      for (const times of [0, 1, 2]) {
+        assert.equal(logged(`/api/v1/titles/${encoded(part, times)}`), '/api/v1/titles/[redacted]');
+        assert.equal(logged(`/api/v1/x?since=${encoded(part, times)}`), '/api/v1/x?since=[redacted]');
+        assert.equal(logged(`/api/v1/stats?since=${encoded(part, times)}`, true), '/api/v1/stats?since=[redacted]');
+      }
+    }
+    assert.equal(logged(`/${key.slice(4)}/and/more`), `/${prefix.slice(4)}_[redacted]/and/more`);
+    assert.equal(logged(`/titles/${secret.slice(0, 11)}`), `/titles/${secret.slice(0, 11)}`);
+    assert.equal(logged('/changes?since=179521800512'), '/changes?since=[redacted]');
+  });
+
+  it('shows the id of a title that there is, whatever it looks like', () => {
+    const path = `/api/v1/titles/${secret}`;
+    assert.equal(logged(path, true), path);
+    assert.equal(logged(`/api/v1/titles/%73${secret}`, true), '/api/v1/titles/[redacted]');
   });
 
   it('is not looked for any further where it was encoded thousands of times', () => {
