@@ -42,12 +42,24 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 const link = cluster.worker ? new WorkerLink(cluster.worker, () => stopping.abort()) : undefined;
 
-// Whoever read the output has left (`| head`): there is nobody to go on for.
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', () => {
-    stopping.abort();
-  });
-}
+// A file that has reached its limit (ulimit -f) is an error of the write. Without a listener of our own, the signal that comes
+// with it would end the process: a package has set one that does.
+process.on('SIGXFSZ', () => undefined);
+
+// Whoever read the output has left (`| head`): there is nobody to go on for. The log of a server does not come this way.
+let outputFailure: string | undefined;
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  if (code !== 'EPIPE') outputFailure ??= message;
+  stopping.abort();
+});
+// What cannot be told there cannot be told anywhere, and is no reason to end.
+process.stderr.on('error', () => undefined);
+// The last line may fail after everything else is done.
+process.once('exit', () => {
+  if (outputFailure === undefined || process.exitCode) return;
+  process.stderr.write(`catalog: the output cannot be written: ${outputFailure}\n`);
+  process.exitCode = EXIT_FAILED;
+});
 
 const base: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'> = {
   packageRoot: PACKAGE_ROOT,

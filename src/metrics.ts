@@ -26,6 +26,8 @@ export interface ServiceState {
   readonly failedAttempts: FailedAttempts;
   /** Undefined where nothing is cached. */
   readonly cache: CallerCache | undefined;
+  /** How many lines of the log were dropped. */
+  readonly droppedLines: () => number;
 }
 
 /**
@@ -41,6 +43,7 @@ export async function createMetrics(
   const metrics = new Metrics();
   const requestMetrics = new RequestMetrics(metrics, Object.keys(handlers));
   addGeneral(metrics, version, state);
+  addLog(metrics, state.droppedLines);
   addLimits(metrics, state);
   if (state.cache !== undefined) addCache(metrics, state.cache);
   addPools(metrics, state.pools);
@@ -48,9 +51,14 @@ export async function createMetrics(
   return { metrics, requestMetrics };
 }
 
-/** Makes the metrics of a service with workers, for those to be added to. */
-export function combineWorkers(): CombinedMetrics {
+/**
+ * Makes the metrics of a service with workers, for those to be added to.
+ *
+ * @param droppedLines - how many lines of its log this process, the primary, has dropped
+ */
+export function combineWorkers(droppedLines: () => number): CombinedMetrics {
   const own = new Metrics();
+  addLog(own, droppedLines);
   const combined = new CombinedMetrics(() => own.snapshot());
   own.readGauge({
     name: 'catalog_workers',
@@ -86,6 +94,15 @@ function addGeneral(metrics: Metrics, version: string, { health }: ServiceState)
     aggregator: 'min',
     read: () =>
       [...health.states].map(([component, state]) => ({ labels: { component }, value: state === 'up' ? 1 : 0 })),
+  });
+}
+
+function addLog(metrics: Metrics, droppedLines: () => number): void {
+  metrics.readCounter({
+    name: 'catalog_log_lines_dropped_total',
+    help: 'Lines of the log that could not be written.',
+    labels: [],
+    read: () => [{ labels: {}, value: droppedLines() }],
   });
 }
 

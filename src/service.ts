@@ -47,6 +47,8 @@ export interface ServeOptions {
   readonly log: Logger;
   /** For the lines of requests. */
   readonly requestLog: WriteLine;
+  /** How many lines of the log were dropped. */
+  readonly droppedLines: () => number;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
   readonly pid: number;
@@ -127,7 +129,7 @@ export function connect({ config, log, packageRoot, pid, migrate }: ServeOptions
 }
 
 async function open(options: ServeOptions, opened: OpenParts): Promise<ServiceProcess> {
-  const { config, log, requestLog, packageRoot, openFiles, overrides = {} } = options;
+  const { config, log, requestLog, droppedLines, packageRoot, openFiles, overrides = {} } = options;
   const database = opened.add(await connect(options), (it) => it.close());
   await options.prepare?.(database);
   const { db } = database;
@@ -155,6 +157,7 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     decisions: shared?.limiter.decisions ?? { process: limiter.decisions },
     failedAttempts,
     cache: shared?.cache,
+    droppedLines,
   });
   let stopping: Promise<void> | undefined;
   const listener = await createApp({

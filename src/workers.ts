@@ -10,17 +10,25 @@ import { connect, type RunningService, type ServeOptions } from './service.js';
  * own.
  *
  * @param fork - starts a worker process, which calls `serve`
+ * @param onUnread - called when a worker says that nobody reads the log
  * @throws OperatorError when the database or the address cannot be had; nothing is left running then
  */
-export async function serveWithWorkers(options: ServeOptions, fork: () => Worker): Promise<RunningService> {
+export async function serveWithWorkers(
+  options: ServeOptions,
+  fork: () => Worker,
+  onUnread: () => void,
+): Promise<RunningService> {
   const { config, log } = options;
   const database = await connect(options);
-  const metrics = combineWorkers();
+  const metrics = combineWorkers(options.droppedLines);
   let metricsServer: MetricsServer | undefined;
   const supervisor = new Supervisor({
     count: config.workers,
     fork,
-    onStarted: (worker) => metrics.add(worker),
+    onStarted: (worker) => {
+      metrics.add(worker);
+      void worker.unread.then(onUnread);
+    },
     log,
   });
   let stopping: Promise<void> | undefined;

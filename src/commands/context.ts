@@ -13,7 +13,7 @@ import type { WorkerLink } from '../platform/workers/worker-link.js';
 export interface CommandContext {
   readonly stdin: Readable;
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly fd?: number };
-  readonly stderr: Writable & { readonly isTTY?: boolean };
+  readonly stderr: Writable & { readonly isTTY?: boolean; readonly fd?: number };
   readonly packageRoot: string;
   readonly pid: number;
   /** How many files this process may have open; Infinity for any number. */

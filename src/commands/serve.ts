@@ -1,10 +1,8 @@
-import type { Writable } from 'node:stream';
 import { SETTINGS } from '../config.js';
-import { createLog } from '../platform/log.js';
 import type { RunningService, ServeOptions } from '../service.js';
 import type { RegisterCommand } from './context.js';
 import { prepareDemo } from './demo.js';
-import { printLine } from './output.js';
+import { openServerLog } from './server-log.js';
 
 interface ServeFlags {
   migrate?: boolean;
@@ -23,14 +21,14 @@ export const registerServe: RegisterCommand = (program, context) => {
     .option('--demo', 'fill an empty catalogue with the demo data, and create a demo developer and key')
     .addHelpText('after', `\nSettings, from the environment:\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`)
     .action(async ({ migrate = false, demo = false }: ServeFlags) => {
-      const { stdout, signal, packageRoot, pid, link, fork } = context;
+      const { packageRoot, pid, link, fork } = context;
       const openFiles = context.openFiles();
       // Loaded here alone: what only a server needs took every other command a third of its time.
       const [{ serve }, { serveWithWorkers }] = await Promise.all([import('../service.js'), import('../workers.js')]);
       const config = context.config();
-      const logs = createLog(config.logLevel, stdout, link ? { worker: link.id, pid } : {});
+      const serverLog = openServerLog(context);
+      const { logs, ending: signal } = serverLog;
       const { log } = logs;
-      context.atExit(logs.flush);
       if (link) {
         const service = await serve({
           // The primary serves the metrics of all.
@@ -47,6 +45,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         await service.stop();
         // What was counted since it was last asked for.
         await link.tellMetrics();
+        await serverLog.close();
         return;
       }
       let demoKey: string | undefined;
@@ -63,17 +62,20 @@ export const registerServe: RegisterCommand = (program, context) => {
       };
       let service: RunningService;
       try {
-        service = config.workers === 1 ? await serve(options) : await serveWithWorkers(options, fork);
+        service =
+          config.workers === 1 ? await serve(options) : await serveWithWorkers(options, fork, serverLog.noteUnread);
       } catch (error) {
         if (!signal.aborted) throw error;
         // A terminal tells the workers as well: those that end before they serve have not failed.
         log.info({ err: error }, 'stopped before it could serve');
+        await serverLog.close();
         return;
       }
       log.info({ url: service.url, metrics_url: service.metricsUrl, applied_migrations: service.applied }, 'listening');
-      if (demo) welcome(stdout, service.url, demoKey);
+      if (demo) serverLog.write(`${welcome(service.url, demoKey)}\n`);
       await aborted(signal);
       await service.stop();
+      await serverLog.close();
     });
 };
 
@@ -95,26 +97,19 @@ function settingsHelp(): string {
 }
 
 /** The first steps, for someone who has just started the service for the first time, or again. */
-function welcome(stdout: Writable, url: string, key: string | undefined): void {
+function welcome(url: string, key: string | undefined): string {
   if (key === undefined) {
-    printLine(
-      stdout,
-      `\nCatalog Lookup Service on ${url}\nThe demo key was shown on the first start. For a new one: make key\n`,
-    );
-    return;
+    return `\nCatalog Lookup Service on ${url}\nThe demo key was shown on the first start. For a new one: make key\n`;
   }
   const since = String(Math.floor(Date.now() / 1000) - DEMO_SINCE_AGO);
   const call = (path: string): string => `  curl -H 'Authorization: Bearer ${key}' '${url}/api/v1${path}'`;
-  printLine(
-    stdout,
-    [
-      `\nCatalog Lookup Service on ${url}`,
-      `\nYour demo key, shown this once (for a new one: make key):\n  ${key}`,
-      '\nTry it:',
-      call('/stats'),
-      call(`/changes?since=${since}`),
-      call('/titles/blade-runner-1982'),
-      '',
-    ].join('\n'),
-  );
+  return [
+    `\nCatalog Lookup Service on ${url}`,
+    `\nYour demo key, shown this once (for a new one: make key):\n  ${key}`,
+    '\nTry it:',
+    call('/stats'),
+    call(`/changes?since=${since}`),
+    call('/titles/blade-runner-1982'),
+    '',
+  ].join('\n');
 }

@@ -8,7 +8,12 @@ export interface Logs {
   readonly requestLog: WriteLine;
   /** Writes what is still held together: for the end of the process, which may come in the middle of something. */
   readonly flush: () => void;
+  /** How many lines were dropped so far. */
+  readonly droppedLines: () => number;
 }
+
+/** Where lines go, and how many of them it has dropped; one that does not count drops none. */
+export type Destination = DestinationStream & { readonly dropped?: number };
 
 /** Writes a line. @param members - plain data; those that are undefined are left out */
 export type WriteLine = (level: Level, members: object, message: string) => void;
@@ -20,7 +25,7 @@ export type WriteLine = (level: Level, members: object, message: string) => void
  * @param destination - where lines go
  * @param members - what every line carries
  */
-export function createLog(level: string, destination: DestinationStream, members: object = {}): Logs {
+export function createLog(level: string, destination: Destination, members: object = {}): Logs {
   const options = {
     level,
     base: members,
@@ -41,7 +46,14 @@ export function createLog(level: string, destination: DestinationStream, members
     flush: () => {
       gathered.flush();
     },
+    droppedLines: () => destination.dropped ?? 0,
   };
+}
+
+/** Makes the line that tells how many lines are missing before it. @param members - what every line carries */
+export function lossLine(members: object): (lines: number) => string {
+  const makeLine = lineMaker(members);
+  return (lines) => makeLine('warn', { dropped_lines: lines }, 'lines of the log were dropped before this one');
 }
 
 /**
@@ -51,13 +63,18 @@ export function createLog(level: string, destination: DestinationStream, members
 function plainLines(least: string, destination: DestinationStream, members: object): WriteLine {
   const { values } = pino.levels;
   const leastValue = values[least] ?? Infinity;
+  const makeLine = lineMaker(members);
+  return (level, line, message) => {
+    if ((values[level] ?? 0) >= leastValue) destination.write(makeLine(level, line, message));
+  };
+}
+
+function lineMaker(members: object): (level: Level, line: object, message: string) => string {
+  const { values } = pino.levels;
   const time = timeMember();
   const common = membersOf(members);
-  return (level, line, message) => {
-    const value = values[level] ?? 0;
-    if (value < leastValue) return;
-    destination.write(`{"level":${value}${time()}${common}${membersOf(line)},"msg":${JSON.stringify(message)}}\n`);
-  };
+  return (level, line, message) =>
+    `{"level":${values[level] ?? 0}${time()}${common}${membersOf(line)},"msg":${JSON.stringify(message)}}\n`;
 }
 
 /** @returns an object's members as JSON, each after a comma */
@@ -80,6 +97,9 @@ function timeMember(): () => string {
   };
 }
 
+/** So many characters are written without waiting for more. */
+const MAX_GATHERED = 65_536;
+
 /**
  * Gathers lines until everything that has arrived by now is dealt with, and writes them together: each write is a system
  * call, a tenth of a short request.
@@ -92,6 +112,7 @@ class GatheredLines {
   write(line: string): void {
     if (this.#lines === '') setImmediate(() => this.flush());
     this.#lines += line;
+    if (this.#lines.length > MAX_GATHERED) this.flush();
   }
 
   flush(): void {

@@ -35,26 +35,34 @@ interface StartOptions {
   readonly detached?: boolean;
   /** The most files that it may have open. */
   readonly openFiles?: number;
-  /** The file that its standard output is appended to. */
-  readonly stdout?: string;
+  /** The most bytes that a file of its own may have, in units of 512: a disk that is soon full. */
+  readonly fileBlocks?: number;
+  /** What its standard output goes to in place of what is collected: a file that it is appended to, or a descriptor. */
+  readonly stdout?: string | number;
+  /** The file descriptor that its standard error goes to in place of what is collected. */
+  readonly stderr?: number;
 }
 
 /** Starts the built program with these settings and no others. */
 export function startProgram(
   args: readonly string[],
   environment: Environment,
-  { detached = false, openFiles, stdout }: StartOptions = {},
+  { detached = false, openFiles, fileBlocks, stdout, stderr }: StartOptions = {},
 ): RunningProgram {
   const command = [process.execPath, CLI, ...args];
+  const limits = [
+    ...(openFiles === undefined ? [] : [`ulimit -n ${openFiles}`]),
+    ...(fileBlocks === undefined ? [] : [`ulimit -S -f ${fileBlocks}`]),
+  ];
   const [file = '', ...rest] =
-    openFiles === undefined ? command : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command];
-  const fd = stdout === undefined ? undefined : openSync(stdout, 'a');
+    limits.length === 0 ? command : ['sh', '-c', `${limits.join(' && ')} && exec "$@"`, 'sh', ...command];
+  const opened = typeof stdout === 'string' ? openSync(stdout, 'a') : undefined;
   const child = spawn(file, rest, {
     env: { PATH: process.env.PATH, ...environment },
-    stdio: ['pipe', fd ?? 'pipe', 'pipe'],
+    stdio: ['pipe', opened ?? stdout ?? 'pipe', stderr ?? 'pipe'],
     detached,
   });
-  if (fd !== undefined) closeSync(fd);
+  if (opened !== undefined) closeSync(opened);
   const output = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream]?.setEncoding('utf8').on('data', (text: string) => {

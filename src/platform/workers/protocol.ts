@@ -7,6 +7,8 @@ export const BEAT_INTERVAL_MS = 1_000;
 export type Report =
   | { readonly kind: 'beat' }
   | { readonly kind: 'listening'; readonly url: string }
+  /** Nobody reads the log that all processes write to. */
+  | { readonly kind: 'unread' }
   | { readonly kind: 'metrics'; readonly snapshot: MetricsSnapshot }
   /** It ends, and this is why, in the words for the operator. */
   | { readonly kind: 'failed'; readonly reason: string };

@@ -25,11 +25,14 @@ export class WatchedWorker implements MetricsMember {
   readonly pid: number | undefined;
   /** Resolves to its URL once it serves. Never does if it ends before. */
   readonly listening: Promise<string>;
+  /** Resolves when it says that nobody reads the log. */
+  readonly unread: Promise<void>;
   /** Resolves when it is gone, however it ends. */
   readonly ended: Promise<Ending>;
   readonly #worker: Worker;
   #isStopping = false;
   #reason: string | undefined;
+  #noteUnread: () => void = ignore;
   #missing = 0;
   #patience: number = MISSING_BEATS.starting;
   #lastMetrics: MetricsSnapshot = [];
@@ -48,6 +51,9 @@ export class WatchedWorker implements MetricsMember {
         this.#hear(report);
         if (report.kind === 'listening') resolve(report.url);
       });
+    });
+    this.unread = new Promise((resolve) => {
+      this.#noteUnread = resolve;
     });
     this.ended = new Promise((resolve) => {
       worker.once('exit', (code: number | null, signal: string | null) => {
@@ -99,6 +105,7 @@ export class WatchedWorker implements MetricsMember {
       this.#lastMetrics = report.snapshot;
       for (const resolve of this.#onMetrics.splice(0)) resolve();
     }
+    if (report.kind === 'unread') this.#noteUnread();
     if (report.kind === 'failed') this.#reason = report.reason;
     // What it was told before its first word may not have been heard.
     if (this.#isStopping) this.#order({ kind: 'stop' });

@@ -47,6 +47,11 @@ export class WorkerLink {
     this.#report({ kind: 'listening', url });
   }
 
+  /** Tells that nobody reads the log that all processes write to. */
+  unread(): void {
+    this.#report({ kind: 'unread' });
+  }
+
   /** Tells why this process ends. */
   failed(reason: string): void {
     this.#report({ kind: 'failed', reason });

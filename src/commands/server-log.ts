@@ -1,0 +1,64 @@
+import { writeSync } from 'node:fs';
+import { OperatorError } from '../errors.js';
+import { LogOutput } from '../platform/log-output.js';
+import { createLog, lossLine, type Logs } from '../platform/log.js';
+import type { CommandContext } from './context.js';
+
+/** How long the end waits for a reader to take the last lines, in milliseconds. */
+const LAST_LINES_MS = 1_000;
+
+const STDOUT = 1;
+const STDERR = 2;
+
+/** The log of a server process, on standard output. */
+export interface ServerLog {
+  readonly logs: Logs;
+  /** Writes a text for people among the lines. */
+  readonly write: (text: string) => void;
+  /** Notes what a worker says: nobody reads the log. */
+  readonly noteUnread: () => void;
+  /** Aborted when the server is to end: it is asked to, or nobody reads the log any more. */
+  readonly ending: AbortSignal;
+  /** Waits until the last lines are written, for a bounded time. @throws OperatorError when nobody reads them any more */
+  close(): Promise<void>;
+}
+
+/** Opens the log. What cannot be told there is told on standard error. */
+export function openServerLog(context: CommandContext): ServerLog {
+  const { stdout, stderr, signal, pid, link } = context;
+  const members = link ? { worker: link.id, pid } : {};
+  const unread = new AbortController();
+  const output = new LogOutput(stdout.fd ?? STDOUT, {
+    lossLine: lossLine(members),
+    tell: (message) => tell(stderr.fd ?? STDERR, message),
+    onUnread: () => {
+      // All processes write to the same reader, and the primary ends them in order.
+      if (link) link.unread();
+      else unread.abort();
+    },
+  });
+  const logs = createLog(context.config().logLevel, output, members);
+  context.atExit(logs.flush);
+  return {
+    logs,
+    write: (text) => output.write(text),
+    noteUnread: () => unread.abort(),
+    ending: AbortSignal.any([signal, unread.signal]),
+    async close() {
+      logs.flush();
+      await output.settle(LAST_LINES_MS);
+      if (unread.signal.aborted) {
+        throw new OperatorError('Nobody reads the log on standard output any more, so the server has ended.');
+      }
+    },
+  };
+}
+
+/** Tells the operator something, where that can be done at once. */
+function tell(fd: number, message: string): void {
+  try {
+    writeSync(fd, `catalog: ${message}\n`);
+  } catch {
+    // There is no other way to tell it.
+  }
+}

@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { scrape } from '../metrics/exposition.js';
+import { eventually } from '../support/eventually.js';
+import { runProgram, startProgram, type RunningProgram } from '../support/program.js';
+import { freePort } from '../support/redis.js';
+import { send } from '../support/request.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { areGone, startSurroundings, type Surroundings } from '../workers/workers.js';
+
+const DROPPED = 'catalog_log_lines_dropped_total';
+
+/** What a process keeps for a reader at most, and a pipe of Linux beside it, in bytes. */
+const MOST_KEPT = 1_048_576;
+const PIPE = 65_536;
+
+/** A path that makes a long line, although nothing in it may be a part of a key. */
+const LONG_PATH = `/nope/${'elevenChars/'.repeat(16)}`;
+
+/** Of a line of the log, what these tests look at. */
+interface Line {
+  readonly msg: string;
+  readonly pid?: number;
+  readonly worker?: number;
+  readonly dropped_lines?: number;
+}
+
+describe('the log of a server', () => {
+  let surroundings: Surroundings;
+  const running: RunningProgram[] = [];
+
+  before(async function () {
+    // Pipes that a test can hold, disks that it can fill.
+    if (process.platform !== 'linux') this.skip();
+    surroundings = await startSurroundings();
+  });
+
+  afterEach(async () => {
+    for (const { child, ended } of running.splice(0)) {
+      child.kill('SIGKILL');
+      await ended;
+    }
+  });
+
+  after(() => surroundings?.stop());
+
+  interface Server extends RunningProgram {
+    readonly url: string;
+    droppedLines(): Promise<number>;
+    /** Asks for a path so many times, at once. */
+    ask(times: number, path?: string): Promise<void>;
+  }
+
+  /** Starts a server whose log goes to a file descriptor, and waits until it serves. */
+  async function start(
+    workers: number,
+    options: Parameters<typeof startProgram>[2],
+    environment: Record<string, string> = {},
+  ): Promise<Server> {
+    const [port, metricsPort] = [await freePort(), await freePort()];
+    const url = `http://127.0.0.1:${port}`;
+    const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
+    const program = startProgram(
+      ['serve'],
+      {
+        ...surroundings.environment,
+        PORT: String(port),
+        METRICS_ADDRESS: `127.0.0.1:${metricsPort}`,
+        WORKERS: String(workers),
+        ...environment,
+      },
+      options,
+    );
+    running.push(program);
+    const isServing = eventually('the server serves', async () => (await send(metricsUrl, '/metrics')).status === 200);
+    await Promise.race([
+      isServing,
+      program.ended.then(({ stderr }) => Promise.reject(new Error(`the server ended: ${stderr}`))),
+    ]);
+    // The metrics come first.
+    await eventually('the server listens', async () => (await send(url, '/livez')).status === 200);
+    return {
+      ...program,
+      url,
+      droppedLines: async () => (await scrape(metricsUrl)).series.get(DROPPED) ?? assert.fail('no such metric'),
+      ask: (times, path = '/nope') => ask(url, times, path),
+    };
+  }
+
+  /** Sends requests on a connection for each hundred of them, and waits for all answers. */
+  async function ask(url: string, times: number, path: string): Promise<void> {
+    await Promise.all(
+      Array.from({ length: Math.ceil(times / 100) }, (_, i) =>
+        askInPipeline(url, Math.min(100, times - 100 * i), path),
+      ),
+    );
+  }
+
+  function askInPipeline(url: string, times: number, path: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let answers = '';
+      const request = `GET ${path} HTTP/1.1\r\nHost: x\r\n`;
+      const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
+        socket.write(`${`${request}\r\n`.repeat(times - 1)}${request}Connection: close\r\n\r\n`);
+      });
+      socket.setEncoding('latin1').on('data', (text: string) => (answers += text));
+      socket.on('error', reject);
+      socket.on('close', () => {
+        const count = answers.split('HTTP/1.1 404 ').length - 1;
+        if (count === times) resolve();
+        else reject(new Error(`${count} answers for ${times} requests`));
+      });
+    });
+  }
+
+  /** A pipe whose reader reads when the test says so. */
+  async function openPipe() {
+    const path = join(await temporaryFolder(), 'pipe');
+    execFileSync('mkfifo', [path]);
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writer = openSync(path, 'w');
+    const chunk = Buffer.alloc(PIPE);
+    let text = '';
+    return {
+      writer,
+      /** The writer is the server alone from now on. */
+      handOver: () => closeSync(writer),
+      /** Reads what is there now. @returns all that was read so far */
+      read(): string {
+        try {
+          for (let length = 1; length > 0;) {
+            length = readSync(reader, chunk);
+            text += chunk.toString('utf8', 0, length);
+          }
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+        }
+        return text;
+      },
+      leave: () => closeSync(reader),
+    };
+  }
+
+  function linesOf(text: string): Line[] {
+    return text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Line);
+  }
+
+  function countRequests(lines: readonly Line[]): number {
+    return lines.filter(({ msg }) => msg === 'request').length;
+  }
+
+  function sumOfLosses(lines: readonly Line[]): number {
+    return lines.reduce((sum, { dropped_lines: lost = 0 }) => sum + lost, 0);
+  }
+
+  for (const workers of [1, 2]) {
+    it(`may meet a full device, while the requests are served and the lines counted, WORKERS=${workers}`, async function () {
+      if (!existsSync('/dev/full')) this.skip();
+      const device = openSync('/dev/full', 'w');
+      const server = await start(workers, { stdout: device });
+      closeSync(device);
+      await server.ask(300);
+      assert.ok((await server.droppedLines()) >= 300, String(await server.droppedLines()));
+      server.child.kill('SIGTERM');
+      const { code, stderr } = await server.ended;
+      assert.equal(code, 0);
+      // Once for each process.
+      const told = `catalog: Lines of the log are dropped, and counted: ENOSPC: no space left on device, write.\n`;
+      assert.equal(stderr, told.repeat(workers === 1 ? 1 : workers + 1));
+    });
+
+    it(`may have a reader that stalls: what is kept for it is bounded, and the rest is counted, WORKERS=${workers}`, async () => {
+      const pipe = await openPipe();
+      const server = await start(workers, { stdout: pipe.writer });
+      pipe.handOver();
+      // With the request that found it serving, and one to come.
+      const asked = 8_000;
+      await server.ask(asked, LONG_PATH);
+      const droppedLines = await eventually('lines are dropped', server.droppedLines);
+      assert.equal((await send(server.url, '/livez')).status, 200);
+      const stalled = pipe.read().length;
+
+      const text = await eventually('all lines are there or told of', () => {
+        const read = pipe.read();
+        const lines = linesOf(read);
+        return countRequests(lines) + sumOfLosses(lines) >= asked + 2 && read;
+      });
+      const lines = linesOf(text);
+      assert.equal(countRequests(lines) + sumOfLosses(lines), asked + 2);
+      assert.equal(await server.droppedLines(), sumOfLosses(lines));
+      assert.ok(sumOfLosses(lines) >= droppedLines && droppedLines > 0, String(droppedLines));
+      assert.ok(text.length - stalled <= workers * MOST_KEPT + PIPE, `${text.length} bytes were kept`);
+      // One line for each process that had to drop some: connections are not dealt out evenly.
+      const tellers = lines.flatMap(({ dropped_lines: lost, worker }) => (lost === undefined ? [] : [worker]));
+      assert.equal(new Set(tellers).size, tellers.length);
+
+      await server.ask(10);
+      await eventually('further lines flow', () => {
+        const now = linesOf(pipe.read());
+        return countRequests(now) + sumOfLosses(now) === asked + 12;
+      });
+      server.child.kill('SIGTERM');
+      const { code, stderr } = await server.ended;
+      assert.equal(code, 0);
+      const told = 'catalog: Lines of the log are dropped, and counted: its reader does not keep up.\n';
+      assert.equal(stderr, told.repeat(tellers.length));
+      assert.equal(linesOf(pipe.read()).at(-1)?.msg, 'stopped');
+      pipe.leave();
+    });
+
+    it(`ends the server in order where its reader leaves, with a code other than 0, WORKERS=${workers}`, async () => {
+      const pipe = await openPipe();
+      const server = await start(workers, { stdout: pipe.writer });
+      pipe.handOver();
+      const pids = await eventually('all workers listen', () => {
+        const found = linesOf(pipe.read()).flatMap(({ msg, pid }) => (msg === 'worker listening' ? (pid ?? []) : []));
+        return found.length === (workers === 1 ? 0 : workers) && found;
+      });
+      await eventually('the first request is logged', () => countRequests(linesOf(pipe.read())) === 1);
+      pipe.leave();
+      // It is answered, although nobody reads its line.
+      await server.ask(1);
+      const { code, stderr } = await server.ended;
+      assert.equal(code, 1);
+      assert.equal(stderr, 'catalog: Nobody reads the log on standard output any more, so the server has ended.\n');
+      await areGone(pids);
+    });
+  }
+
+  it('goes on where the disk was full, and misses no line that it does not count', async () => {
+    const path = join(await temporaryFolder(), 'log');
+    const file = openSync(path, 'a');
+    // 16 KiB.
+    const server = await start(1, { stdout: file, fileBlocks: 32 });
+    closeSync(file);
+    const asked = 300;
+    await server.ask(asked);
+    const droppedLines = await eventually('lines are dropped', server.droppedLines);
+    assert.equal(readFileSync(path).length, 32 * 512);
+    execFileSync('prlimit', ['--pid', String(server.child.pid), '--fsize=unlimited']);
+    await server.ask(5);
+
+    const text = await eventually('the log goes on', () => {
+      const now = readFileSync(path, 'utf8');
+      return now.includes('dropped_lines') && now;
+    });
+    const [cut = '', ...others] = text.split('\n').filter((line) => !isJson(line));
+    assert.deepEqual(others, ['']);
+    assert.ok(text.startsWith(`${cut}\n{"level":40,`, 32 * 512 - cut.length), 'a line of its own follows the cut one');
+    const lines = linesOf(text.replace(`${cut}\n`, ''));
+    assert.equal(await server.droppedLines(), droppedLines);
+    assert.equal(sumOfLosses(lines), droppedLines);
+    // Those that asked whether it serves are in it, too.
+    assert.equal(lines.filter(({ msg }) => msg === 'request').length + droppedLines >= asked + 5, true);
+    server.child.kill('SIGTERM');
+    const { code, stderr } = await server.ended;
+    assert.equal(code, 0);
+    assert.equal(stderr, 'catalog: Lines of the log are dropped, and counted: EFBIG: file too large, write.\n');
+  });
+
+  it('and what there is to tell on stderr may both meet a full device', async function () {
+    if (!existsSync('/dev/full')) this.skip();
+    const device = openSync('/dev/full', 'w');
+    const server = await start(1, { stdout: device, stderr: device });
+    closeSync(device);
+    await server.ask(10);
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
+});
+
+describe('a command whose output cannot be written', () => {
+  it('says so on stderr, and ends with code 1', async function () {
+    if (!existsSync('/dev/full')) this.skip();
+    const device = openSync('/dev/full', 'w');
+    const { ended } = startProgram(['--help'], {}, { stdout: device });
+    closeSync(device);
+    const { code, stderr } = await ended;
+    assert.match(stderr, /^catalog: the output cannot be written: ENOSPC: .+\n$/);
+    assert.equal(code, 1);
+    assert.equal((await runProgram(['--help'], {})).code, 0);
+  });
+});
+
+function isJson(line: string): boolean {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+}
