@@ -68,9 +68,14 @@ check-dead-code: $(INSTALLED) ## Knip: unused files, exports and packages
 bench: $(BUILT) redis ## Measure size and speed: import, reads, writes, compression, costs, speed, idle, or the PARTS named; growth when named
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
 
-contract: $(INSTALLED) ## Hold any deployment, given as BASE_URL and API_KEY, against the contract
+# Every user of the machine sees the arguments of a program, and nobody else its environment.
+contract: $(INSTALLED) ## Hold any deployment, BASE_URL, against the contract, with the key in the environment as API_KEY
+	@test '$(origin API_KEY)' != 'command line' || { \
+	  echo 'Give API_KEY in the environment: as an argument of make every user of this machine can read it, so' \
+	    'replace the key. Then: read -rs API_KEY && export API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
 	@test -n "$$BASE_URL" && test -n "$$API_KEY" || { \
-	  echo 'Say which deployment and with which key: make contract BASE_URL=https://host API_KEY=svc_...' >&2; exit 2; }
+	  echo 'Say which deployment, and with which key in the environment:' \
+	    'read -rs API_KEY && export API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
 	@exec node --import tsx test/contract/run.ts
 
 generate: $(INSTALLED) ## Write generated/ from openapi.yaml and db/schema.sql from the migrations

@@ -1,4 +1,4 @@
-import { open, readFile, realpath, rename, rm } from 'node:fs/promises';
+import { constants, open, readFile, realpath, rename, rm, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { lock } from 'proper-lockfile';
@@ -163,7 +163,7 @@ function parse(text: string): Document | undefined {
 async function replace(path: string, text: string): Promise<void> {
   const temporary = `${path}.new`;
   try {
-    const handle = await open(temporary, 'w');
+    const handle = await create(temporary);
     try {
       await handle.writeFile(text);
       await handle.sync();
@@ -176,6 +176,13 @@ async function replace(path: string, text: string): Promise<void> {
     throw error;
   }
   await syncFolder(dirname(path));
+}
+
+/** A file that is new, and no link to another: others may be able to write to the folder. */
+async function create(path: string): Promise<FileHandle> {
+  // A crash may have left one.
+  await rm(path, { force: true });
+  return open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o666);
 }
 
 /** So that the new name survives a power failure. Not every system lets a folder be opened; there, it is up to it. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, openSync, closeSync, readFileSync, writeFileSync } from 'node:fs';
-import { readdir, readFile, symlink } from 'node:fs/promises';
+import { link as hardLink, lstat, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Answer } from '../../src/contract.js';
@@ -203,6 +203,20 @@ describe('catalog follow', () => {
     closeSync(fd);
     assert.match(stderr, /\ncatalog: The lines cannot be written: ENOSPC.*\. The position is kept\.\n$/);
     assert.deepEqual(await readdir(folder), []);
+  });
+
+  it('writes through no link where its new state is to stand, and over what a crash left there', async () => {
+    const other = join(folder, 'other');
+    for (const [name, link] of Object.entries({ symlink, hardLink })) {
+      await addTitles(service.db, 1, name);
+      writeFileSync(other, 'of another account');
+      await link(other, `${state}.new`);
+      assert.equal((await run('--once', '--since', start)).code, 0);
+      assert.equal(readFileSync(other, 'utf8'), 'of another account');
+      assert.equal((await lstat(state)).isFile(), true);
+      assert.deepEqual(await saved(), await expectedState());
+      assert.deepEqual((await readdir(folder)).sort(), ['mirror.json', 'other']);
+    }
   });
 
   it('waits while the service is away, and tells of it', async () => {
