@@ -4,6 +4,7 @@ import type { Worker } from 'node:cluster';
 import type { Readable, Writable } from 'node:stream';
 import type { Config } from '../config.js';
 import { OperatorError } from '../errors.js';
+import { areCallersCached } from '../keys/caching-servers.js';
 import { renewEpoch } from '../keys/epoch.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/connect.js';
 import { RedisLink, RedisUnavailable } from '../platform/redis.js';
@@ -102,10 +103,13 @@ export async function useRedis<T>(url: string, use: (redis: RedisLink) => Promis
  *
  * @returns whether the change holds from the next request on; otherwise it does within moments, and stderr says why
  */
-export async function endCachedRecords({ withRedis, stderr }: CommandContext): Promise<boolean> {
+export async function endCachedRecords({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
   try {
-    await withRedis(renewEpoch);
-    return true;
+    const isDone = await withRedis(async (redis) => {
+      await renewEpoch(redis);
+      return true;
+    });
+    if (isDone) return true;
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     stderr.write(
@@ -113,4 +117,11 @@ export async function endCachedRecords({ withRedis, stderr }: CommandContext): P
     );
     return false;
   }
+  // That it cannot be told is no reason to call a change that is made a failure.
+  if (!(await areCallersCached(db).catch(() => true))) return true;
+  stderr.write(
+    'catalog: There are servers that share a Redis and remember keys, and REDIS_URL is not set. The change is made, and ' +
+      'they hear of it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',
+  );
+  return false;
 }

@@ -56,8 +56,11 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog developers suspend 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const developer = await withDatabase((db) => suspendDeveloper(db, id));
-      await endCachedRecords(context);
+      const developer = await withDatabase(async (db) => {
+        const changed = await suspendDeveloper(db, id);
+        await endCachedRecords(context, db);
+        return changed;
+      });
       if (json) printJson(stdout, { developer: toJson(developer) });
       else printLine(stdout, `Suspended developer ${String(id)}. To undo: catalog developers reinstate ${String(id)}`);
     });
@@ -69,8 +72,11 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog developers reinstate 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const developer = await withDatabase((db) => reinstateDeveloper(db, id));
-      await endCachedRecords(context);
+      const developer = await withDatabase(async (db) => {
+        const changed = await reinstateDeveloper(db, id);
+        await endCachedRecords(context, db);
+        return changed;
+      });
       if (json) printJson(stdout, { developer: toJson(developer) });
       else printLine(stdout, `Reinstated developer ${String(id)}.`);
     });

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import type { Knex } from 'knex';
 import { createKey, listKeys, revokeKey, setKeyPlan, type KeyRecord } from '../keys/keys.js';
 import { planId, positiveInteger, text } from './arguments.js';
 import { endCachedRecords, type CommandContext, type RegisterCommand } from './context.js';
@@ -83,11 +84,13 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog keys set-plan svc_1a2B3c4D --plan pro')
     .action(async (prefix: string, { plan, json }: { plan: string; json?: boolean }) => {
-      const { record, previousPlanId } = await withDatabase((db) => setKeyPlan(db, toPrefix(prefix), plan));
-      const changed = previousPlanId !== plan;
-      const since = changed ? await makeEffective(context) : undefined;
+      const { record, previousPlanId, since } = await withDatabase(async (db) => {
+        const moved = await setKeyPlan(db, toPrefix(prefix), plan);
+        return { ...moved, since: moved.previousPlanId === plan ? undefined : await makeEffective(context, db) };
+      });
+      const changed = since !== undefined;
       if (json) printJson(stdout, { ...toJson(record), changed });
-      else if (since === undefined) printLine(stdout, `Key ${record.prefix} is on plan ${plan} already.`);
+      else if (!changed) printLine(stdout, `Key ${record.prefix} is on plan ${plan} already.`);
       else printLine(stdout, `Moved ${record.prefix} from plan ${previousPlanId} to ${plan}. It holds ${since}.`);
     });
 
@@ -98,8 +101,10 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog keys revoke svc_1a2B3c4D')
     .action(async (prefix: string, { json }: { json?: boolean }) => {
-      const record = await withDatabase((db) => revokeKey(db, toPrefix(prefix)));
-      const since = await makeEffective(context);
+      const { record, since } = await withDatabase(async (db) => ({
+        record: await revokeKey(db, toPrefix(prefix)),
+        since: await makeEffective(context, db),
+      }));
       if (json) printJson(stdout, toJson(record));
       else printLine(stdout, `Revoked ${record.prefix}. It is refused ${since}, for good.`);
     });
@@ -111,8 +116,8 @@ function toPrefix(prefixOrKey: string): string {
 }
 
 /** Makes the servers see a change that is committed. @returns since when they do, in words */
-async function makeEffective(context: CommandContext): Promise<string> {
-  return (await endCachedRecords(context)) ? 'from the next request on' : 'within moments';
+async function makeEffective(context: CommandContext, db: Knex): Promise<string> {
+  return (await endCachedRecords(context, db)) ? 'from the next request on' : 'within moments';
 }
 
 function toJson(record: KeyRecord): Record<string, unknown> {

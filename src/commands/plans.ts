@@ -47,15 +47,16 @@ export const registerPlans: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog plans set pro --per-minute 900')
     .action(async (id: string, { name, perMinute, perDay, commercialUse, json }: SetOptions) => {
-      const { plan, created } = await withDatabase((db) =>
-        setPlan(db, id, {
+      const { plan, created } = await withDatabase(async (db) => {
+        const change = await setPlan(db, id, {
           ...(name !== undefined && { name }),
           ...(perMinute !== undefined && { requestsPerMinute: perMinute }),
           ...(perDay !== undefined && { requestsPerDay: perDay }),
           ...(commercialUse !== undefined && { commercialUse }),
-        }),
-      );
-      await endCachedRecords(context);
+        });
+        await endCachedRecords(context, db);
+        return change;
+      });
       if (json) printJson(stdout, { plan: toJson(plan), created });
       else {
         printLine(stdout, created ? `Added plan ${id}:` : `Plan ${id} is now:`);

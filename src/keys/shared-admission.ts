@@ -3,6 +3,7 @@ import { RedisLimiter } from '../limits/redis-limiter.js';
 import { NotificationListener } from '../platform/notifications.js';
 import { ifAvailable, RedisLink } from '../platform/redis.js';
 import { admitFromCache, type Admit } from './admission.js';
+import { CACHING_LOCK } from './caching-servers.js';
 import { CallerCache } from './caller-cache.js';
 import { readEpoch } from './epoch.js';
 import type { Lookups } from './lookups.js';
@@ -47,7 +48,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
   // One that requests had to begin would not be trusted by them, and all at once would ask the database.
   const beginEpoch = (): Promise<unknown> => ifAvailable(readEpoch(redis));
   let wasLost = false;
-  const announcements = new NotificationListener(parts.connectAlone, CHANNEL, {
+  const announcements = new NotificationListener(parts.connectAlone, CHANNEL, CACHING_LOCK, {
     onListening: () => {
       cache.open();
       if (wasLost) parts.onChange('announcements', 'back');

@@ -10,6 +10,9 @@ export interface NotificationHandlers {
   readonly onLost: (error: unknown) => void;
 }
 
+/** The two numbers of an advisory lock of PostgreSQL. */
+export type AdvisoryLock = readonly [number, number];
+
 /** How often the connection is tried: one that died silently would never bring anything. In milliseconds. */
 const HEARTBEAT_MS = 2_000;
 
@@ -22,10 +25,14 @@ export class NotificationListener {
   readonly #isStopping = (): boolean => this.#stopping.signal.aborted;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param connect - opens a connection on which every query has a bound */
+  /**
+   * @param connect - opens a connection on which every query has a bound
+   * @param presence - a lock that it shares with others while it listens, by which anybody can see in `pg_locks` that it does
+   */
   constructor(
     private readonly connect: () => Promise<pg.Client>,
     private readonly channel: string,
+    private readonly presence: AdvisoryLock,
     private readonly handlers: NotificationHandlers,
   ) {}
 
@@ -83,7 +90,9 @@ export class NotificationListener {
         client.on('notification', () => {
           this.handlers.onNotification();
         });
-        client.query(`listen ${client.escapeIdentifier(this.channel)}`).then(() => {
+        // Only somebody who holds the lock alone could refuse it, and is seen in its place.
+        const announce = `select pg_catalog.pg_try_advisory_lock_shared(${this.presence.join(', ')})`;
+        client.query(`${announce}; listen ${client.escapeIdentifier(this.channel)}`).then(() => {
           if (this.#isStopping()) return;
           onListening();
           heartbeat = setInterval(() => {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { scrape } from '../metrics/exposition.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, type RunningProgram } from '../support/program.js';
-import { freePort } from '../support/redis.js';
+import { freePort } from '../support/free-port.js';
 import { send } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { areGone, startSurroundings, type Surroundings } from '../workers/workers.js';

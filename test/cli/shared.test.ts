@@ -12,6 +12,21 @@ import { send } from '../support/request.js';
 
 const EPOCH = '{catalog}:epoch';
 
+/** What names a key on the command line. */
+interface Names {
+  readonly key_prefix: string;
+  readonly id: number;
+}
+
+/** The commands that change what servers may remember, with the table that each one changes. */
+const CHANGES = [
+  ['keys set-plan', 'api_keys', ({ key_prefix }: Names) => ['keys', 'set-plan', key_prefix, '--plan', 'pro']],
+  ['keys revoke', 'api_keys', ({ key_prefix }: Names) => ['keys', 'revoke', key_prefix]],
+  ['developers suspend', 'developers', ({ id }: Names) => ['developers', 'suspend', String(id)]],
+  ['developers reinstate', 'developers', ({ id }: Names) => ['developers', 'reinstate', String(id)]],
+  ['plans set', 'plans', () => ['plans', 'set', 'free', '--name', 'Free']],
+] as readonly (readonly [string, string, (names: Names) => string[]])[];
+
 describe('command line beside servers that share a Redis', () => {
   let database: OpenTestDatabase;
   let redis: TestRedis;
@@ -154,23 +169,17 @@ describe('command line beside servers that share a Redis', () => {
       assert.equal(await planOf(key), 'pro');
     });
 
-    for (const [what, table, change] of [
-      ['keys set-plan', 'api_keys', ({ prefix }: KeyRecord) => ['keys', 'set-plan', prefix, '--plan', 'pro']],
-      ['keys revoke', 'api_keys', ({ prefix }: KeyRecord) => ['keys', 'revoke', prefix]],
-      ['developers suspend', 'developers', ({ developerId: id }: KeyRecord) => ['developers', 'suspend', `${id}`]],
-      ['developers reinstate', 'developers', ({ developerId: id }: KeyRecord) => ['developers', 'reinstate', `${id}`]],
-      ['plans set', 'plans', () => ['plans', 'set', 'free', '--name', 'Free']],
-    ] as const) {
+    for (const [what, table, change] of CHANGES) {
       // What a command prints makes no difference to what it does.
       for (const flags of [[], ['--json']]) {
         it(`ends the epoch once it is committed, and not before: ${[what, ...flags].join(' ')}`, async () => {
           const { id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
-          const record = await createKey(database.db, { developerId: id, planId: 'free' });
+          const { prefix } = await createKey(database.db, { developerId: id, planId: 'free' });
           if (what === 'developers reinstate') await suspendDeveloper(database.db, id);
           const turn = await holdCommits(database.db, table);
           try {
             await direct.set(EPOCH, 'before');
-            const command = catalog(...change(record), ...flags);
+            const command = catalog(...change({ key_prefix: prefix, id }), ...flags);
             await eventually('the commit is held', () => turn.isWaitedFor());
             assert.equal(await direct.get(EPOCH), 'before');
             await turn.release();
@@ -182,6 +191,52 @@ describe('command line beside servers that share a Redis', () => {
         });
       }
     }
+
+    for (const [what, , change] of CHANGES) {
+      it(`holds within moments without REDIS_URL, which the command says while servers remember keys: ${what}`, async () => {
+        const { key, ...names } = await newKey('free');
+        assert.equal(await ask(key), 200);
+        const alone = { DATABASE_URL: database.url };
+        const { code, stdout, stderr } = await runProgram(change(names), alone);
+        assert.equal(code, 0);
+        assert.doesNotMatch(stdout, /from the next request on/);
+        assert.equal(
+          stderr,
+          'catalog: There are servers that share a Redis and remember keys, and REDIS_URL is not set. The change is made, ' +
+            'and they hear of it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',
+        );
+        if (what === 'keys revoke') {
+          assert.equal(stdout, `Revoked ${names.key_prefix}. It is refused within moments, for good.\n`);
+          await eventually('the key is refused', async () => (await ask(key)) === 401);
+        }
+      });
+    }
+
+    it('holds from the next request on without REDIS_URL where no server remembers keys, even after one was killed', async () => {
+      const other = await openTestDatabase();
+      try {
+        const alone = { DATABASE_URL: other.url };
+        const killed = await startServer({ ...alone, REDIS_URL: redis.url });
+        const caution = /There are servers that share a Redis/;
+        assert.match((await runProgram(['plans', 'set', 'free', '--name', 'F'], alone)).stderr, caution);
+        await killed.stop('SIGKILL');
+        // It looks anew each time: PostgreSQL hears of the death a moment later.
+        await eventually('nobody is there', async () => {
+          return (await runProgram(['plans', 'set', 'free', '--name', 'F'], alone)).stderr === '';
+        });
+        const plain = await startServer(alone);
+        const { id } = await createDeveloper(other.db, { projectName: 'P', attributionRequired: false });
+        const { prefix } = await createKey(other.db, { developerId: id, planId: 'free' });
+        assert.deepEqual(await runProgram(['keys', 'revoke', prefix], alone), {
+          code: 0,
+          stdout: `Revoked ${prefix}. It is refused from the next request on, for good.\n`,
+          stderr: '',
+        });
+        await plain.stop();
+      } finally {
+        await other.close();
+      }
+    });
 
     it('holds, and says so, where Redis cannot be reached', async () => {
       const { key, key_prefix: prefix } = await newKey('free');

@@ -1,0 +1,23 @@
+import type { Knex } from 'knex';
+import type { AdvisoryLock } from '../platform/notifications.js';
+
+/**
+ * Held, shared with others, by the connection on which a server hears of changes to keys, developers and plans. Only while
+ * that is open does a server remember any, so the lock tells whether one may: 'cach' in ASCII, and 1.
+ */
+export const CACHING_LOCK: AdvisoryLock = [0x63616368, 1];
+
+/** Whether there are servers that may remember keys, developers and plans; not those of versions without the lock. */
+export async function areCallersCached(db: Knex): Promise<boolean> {
+  const [classId, objectId] = CACHING_LOCK;
+  // objsubid is 2 for a key of two numbers (PostgreSQL, pg_locks).
+  const { rows } = await db.raw<{ rows: { cached: boolean }[] }>(
+    `select exists (
+       select from pg_catalog.pg_locks
+        where locktype = 'advisory' and (classid, objid, objsubid) = (?::oid, ?::oid, 2)
+          and database = (select oid from pg_catalog.pg_database where datname = current_database())
+     ) as cached`,
+    [classId, objectId],
+  );
+  return rows[0]?.cached === true;
+}
