@@ -11,6 +11,9 @@ const MAX_WAITING_BYTES = 1_048_576;
 /** How often writing is tried while nothing new is to be written, in milliseconds. */
 const RETRY_MS = 100;
 
+/** How long a pipe that was full is not tried again, in milliseconds: each time costs as much as a short request. */
+const FULL_MS = 1;
+
 /** Between two messages to the operator at least, in milliseconds. */
 const TELL_INTERVAL_MS = 60_000;
 
@@ -54,6 +57,7 @@ export class LogOutput implements DestinationStream {
   #obstacle: Obstacle | undefined;
   #reason = '';
   #endsMidLine = false;
+  #fullUntil = -Infinity;
   #retry: NodeJS.Timeout | undefined;
 
   /** @param fd - of a pipe or a socket only where it does not block: Node.js has made that of `process.stdout` */
@@ -70,16 +74,17 @@ export class LogOutput implements DestinationStream {
   /** Writes whole lines, keeps or drops them. Never throws. */
   write(lines: string): void {
     const bytes = Buffer.from(lines);
-    if (this.#isBehind) this.#catchUp();
+    if (this.#isBehind && performance.now() > this.#fullUntil) this.#catchUp();
     if (this.#untold > 0 && this.#waiting.length === 0) {
-      // Not even that lines are missing could be written.
+      // It was just found that nothing can be written, not even how many lines are missing.
       this.#drop(bytes);
     } else if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) {
       this.#reason = 'its reader does not keep up';
       this.#drop(bytes);
     } else {
+      const isFirst = this.#waiting.length === 0;
       this.#keep(bytes);
-      this.#writeWaiting();
+      if (isFirst) this.#writeWaiting();
     }
     if (this.#isBehind) this.#retry ??= setTimeout(() => this.#tryAgain(), RETRY_MS).unref();
   }
@@ -153,6 +158,7 @@ export class LogOutput implements DestinationStream {
 
   #meet({ code = '', message }: NodeJS.ErrnoException): void {
     const before = this.#obstacle;
+    this.#fullUntil = performance.now() + FULL_MS;
     this.#obstacle = OBSTACLES[code] ?? 'broken';
     this.#reason = message;
     if (this.#obstacle === 'unread' && before !== 'unread') this.#options.onUnread();
