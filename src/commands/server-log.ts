@@ -23,7 +23,7 @@ export interface ServerLog {
   close(): Promise<void>;
 }
 
-/** Opens the log. What cannot be told there is told on standard error. */
+/** Opens the log. Standard error says when lines of it get lost. */
 export function openServerLog(context: CommandContext): ServerLog {
   const { stdout, stderr, signal, pid, link } = context;
   const members = link ? { worker: link.id, pid } : {};
@@ -59,6 +59,6 @@ function tell(fd: number, message: string): void {
   try {
     writeSync(fd, `catalog: ${message}\n`);
   } catch {
-    // There is no other way to tell it.
+    // Nor can this be written.
   }
 }

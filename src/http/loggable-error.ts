@@ -4,8 +4,8 @@ import { decodeLeniently } from './loggable-url.js';
 import type { RequestContext } from './state.js';
 
 /**
- * An error of a request as it may be logged. PostgreSQL and Node repeat in their messages the values that they refuse, which
- * may hold a key: what the client sent is cut from all that the error says.
+ * An error of a request as it may be logged: without what the client sent. PostgreSQL and Node repeat the values that they
+ * refuse in their messages, and these may hold a key.
  */
 export function describeRequestError(error: unknown, { originalUrl, req }: RequestContext): object {
   const sent = [originalUrl, decodeLeniently(originalUrl) ?? '', ...req.rawHeaders].join('\n');

@@ -12,12 +12,11 @@ const TOO_DEEP = '(encoded too often)';
 const PLAIN_NUMBER = /^\d{1,11}(?:\.\d{1,11})?$/;
 
 /**
- * A request's target as it may be logged: the path, and of the query `since` alone, which cannot be meant to hold a secret.
- * `api_key` is left out in any spelling. Whatever looks like a key is cut to its prefix, with all that follows, and so is
- * every run of letters and digits that may be part of a secret.
+ * A request's target as it may be logged: the path, and of the query `since` alone. A key is cut to its prefix, with all
+ * that follows. Every other run of letters and digits that may be part of a secret is cut as well.
  *
- * @param isFound - whether the path led to something that there is. Such a path holds nothing of a key: it is one of the
- *   contract's, with the id of a title of the catalogue, which may well look like a secret.
+ * @param isFound - whether the path led to something that exists. Such a path is one of the contract's, with the id of a
+ *   title of the catalogue: it holds no key, although the id may look like a secret.
  */
 export function loggableUrl(path: string, search: URLSearchParams, isFound = false): string {
   const query = loggedQuery(search);

@@ -16,7 +16,7 @@ const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 const KEY_AND_REST = /(svc_[0-9a-z]{8})_.*/is;
 
 /** So many characters of a secret in a row are too many to be written down: 71 of its 190 bits. */
-export const TELLING_LENGTH = 12;
+const TELLING_LENGTH = 12;
 
 /** Letters and digits in a row that may be part of a secret. No shape tells them from a long word. */
 const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
@@ -69,16 +69,16 @@ export function mayHoldSecret(text: string): boolean {
 }
 
 /**
- * Cuts from a text what may be a key or a part of one, for keeping keys out of what is written down: all that follows a
- * key's prefix, and every run of {@link TELLING_LENGTH} or more letters and digits.
+ * Cuts from a text what may be a key or a part of one: all that follows a key's prefix, and every run of
+ * {@link TELLING_LENGTH} or more letters and digits.
  */
 export function redactApiKeys(text: string): string {
   return text.replace(KEY_AND_REST, `$1_${REDACTED}`).replace(TELLING_RUN, REDACTED);
 }
 
 /**
- * Cuts from a text of our own what it repeats of somebody else's: every run of letters and digits that shares
- * {@link TELLING_LENGTH} characters in a row with it, whether in capitals or not. Long words of our own stay.
+ * Cuts from a text of our own what it repeats of somebody else's. Long words of our own stay: only runs of letters and
+ * digits go that share {@link TELLING_LENGTH} characters in a row with the other text, in capitals or not.
  */
 export function redactRepeated(text: string, others: string): string {
   const source = others.toLowerCase();

@@ -2,10 +2,10 @@ import { writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 
-/** A pipe takes so many bytes whole or not at all (pipe(7) of Linux), so lines of several processes do not mix in it. */
+/** A pipe takes so many bytes whole or not at all (Linux, pipe(7)): lines of several processes do not mix in it. */
 const PIECE_BYTES = 4_096;
 
-/** Bound on what waits for a reader, in bytes: some 4,000 lines. */
+/** Bound on what waits for a reader, in bytes: 4,000 common lines. */
 const MAX_WAITING_BYTES = 1_048_576;
 
 /** How often writing is tried while nothing new is to be written, in milliseconds. */
@@ -19,7 +19,7 @@ const TELL_INTERVAL_MS = 60_000;
 
 const NEWLINE = 0x0a;
 
-/** What stands in the way: a pipe that is full, one that nobody reads any more, or anything else, such as a full disk. */
+/** What stands in the way: a full pipe, a pipe that nobody reads any more, or anything else, such as a full disk. */
 type Obstacle = 'full' | 'unread' | 'broken';
 
 const OBSTACLES: Readonly<Record<string, Obstacle>> = {
@@ -40,9 +40,9 @@ export interface LogOutputOptions {
 }
 
 /**
- * Writes a log to a file descriptor and never waits for its reader. What a pipe cannot take yet is kept, up to a bound;
- * lines beyond it, and lines that a full disk refuses, are dropped and counted. Once lines can be written again, one of
- * them tells how many are missing.
+ * Writes a log to a file descriptor and never waits for its reader. It keeps what a pipe cannot take yet, up to a
+ * bound. It drops and counts lines beyond the bound, and lines that a full disk refuses. Once lines can be written again,
+ * one of them says how many are missing.
  */
 export class LogOutput implements DestinationStream {
   readonly #fd: number;
@@ -86,7 +86,7 @@ export class LogOutput implements DestinationStream {
       this.#keep(bytes);
       if (isFirst) this.#writeWaiting();
     }
-    if (this.#isBehind) this.#retry ??= setTimeout(() => this.#tryAgain(), RETRY_MS).unref();
+    if (this.#isBehind && this.#retry === undefined) this.#tryLater();
   }
 
   /** Waits until a reader has taken what is kept for it. @param atMostMs - bound on it, in milliseconds */
@@ -107,9 +107,12 @@ export class LogOutput implements DestinationStream {
     this.#waitingBytes += bytes.length;
   }
 
-  #tryAgain(): void {
-    this.#catchUp();
-    this.#retry = this.#isBehind ? setTimeout(() => this.#tryAgain(), RETRY_MS).unref() : undefined;
+  #tryLater(): void {
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined;
+      this.#catchUp();
+      if (this.#isBehind) this.#tryLater();
+    }, RETRY_MS).unref();
   }
 
   /** Writes what is kept, and then how many lines are missing behind it. */

@@ -62,7 +62,7 @@ function encode(text: string): string {
 const anyKey = fc
   .tuple(
     ...[8, SECRET_LENGTH].map((length) =>
-      fc.string({ unit: fc.constantFrom(...DIGITS), minLength: length, maxLength: length }),
+      fc.string({ unit: fc.constantFrom(...Array.from(DIGITS)), minLength: length, maxLength: length }),
     ),
   )
   .map(([id, secret]) => ({ id: id ?? '', secret: secret ?? '' }));

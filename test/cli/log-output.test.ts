@@ -29,7 +29,7 @@ interface Line {
 }
 
 describe('the log of a server', () => {
-  let surroundings: Surroundings;
+  let surroundings: Surroundings | undefined;
   const running: RunningProgram[] = [];
 
   before(async function () {
@@ -49,7 +49,7 @@ describe('the log of a server', () => {
 
   interface Server extends RunningProgram {
     readonly url: string;
-    droppedLines(): Promise<number>;
+    readonly droppedLines: () => Promise<number>;
     /** Asks for a path so many times, at once. */
     ask(times: number, path?: string): Promise<void>;
   }
@@ -66,7 +66,7 @@ describe('the log of a server', () => {
     const program = startProgram(
       ['serve'],
       {
-        ...surroundings.environment,
+        ...surroundings?.environment,
         PORT: String(port),
         METRICS_ADDRESS: `127.0.0.1:${metricsPort}`,
         WORKERS: String(workers),
