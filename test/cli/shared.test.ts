@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import { createDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
-import { createKey, type KeyRecord } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';

@@ -57,9 +57,10 @@ export function startProgram(
   const [file = '', ...rest] =
     limits.length === 0 ? command : ['sh', '-c', `${limits.join(' && ')} && exec "$@"`, 'sh', ...command];
   const opened = typeof stdout === 'string' ? openSync(stdout, 'a') : undefined;
+  const target = typeof stdout === 'string' ? opened : stdout;
   const child = spawn(file, rest, {
     env: { PATH: process.env.PATH, ...environment },
-    stdio: ['pipe', opened ?? stdout ?? 'pipe', stderr ?? 'pipe'],
+    stdio: ['pipe', target ?? 'pipe', stderr ?? 'pipe'],
     detached,
   });
   if (opened !== undefined) closeSync(opened);
