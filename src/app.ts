@@ -7,6 +7,7 @@ import type { Micros } from './catalog/timestamps.js';
 import { Problem } from './errors.js';
 import { authenticate, type AuthenticationParts } from './http/authenticate.js';
 import { respondConditionally } from './http/conditional.js';
+import { isWaitedFor } from './http/connection/turns.js';
 import { ignoreContent } from './http/content.js';
 import { withinDeadline } from './http/deadline.js';
 import { describeRequestError } from './http/loggable-error.js';
@@ -45,7 +46,7 @@ export interface AppParts {
   readonly requestMetrics: RequestMetrics;
   /** The clock of this process, in microseconds since 1970. */
   readonly now: () => Micros;
-  /** Whether the service is shutting down: it still answers, but a balancer should send it nothing more. */
+  /** Whether the service is shutting down: it still serves, but a balancer should send it nothing more. */
   readonly isStopping: () => boolean;
 }
 
@@ -85,8 +86,7 @@ export async function createApp(parts: AppParts): Promise<Listener> {
       if (!API_ROOT.test(path)) {
         ctx.set('X-Request-Id', ctx.state.requestId);
         await next();
-        // A kept connection would hold up the end.
-        if (parts.isStopping()) ctx.set('Connection', 'close');
+        if (isLastOfConnection(ctx)) ctx.set('Connection', 'close');
         return;
       }
       outgoing = await withinDeadline(answerCaller(ctx));
@@ -95,7 +95,7 @@ export async function createApp(parts: AppParts): Promise<Listener> {
       ctx.state.error = problem.cause;
       outgoing = respondWithProblem(problem, ctx.state.requestId);
     }
-    send(ctx, outgoing, parts.isStopping());
+    send(ctx, outgoing, isLastOfConnection(ctx));
   }
 
   // The API: who is calling and what the plan still allows, in one step, and then the operation.
@@ -119,6 +119,11 @@ export async function createApp(parts: AppParts): Promise<Listener> {
       },
     });
     return respondConditionally(req, state.operationId, answer);
+  }
+
+  /** Clients are to go elsewhere, once each request is answered that they have sent. */
+  function isLastOfConnection({ req }: RequestContext): boolean {
+    return parts.isStopping() && !isWaitedFor(req);
   }
 
   /** What every request begins with, and every answer has. */

@@ -15,9 +15,9 @@ export interface Outgoing {
  * Sends an answer. All fields go to Node at once; Koa would check and keep them one by one, several microseconds of each
  * request.
  *
- * @param isStopping - whether the service is about to end
+ * @param isLast - whether the connection is to be closed after it
  */
-export function send(ctx: RequestContext, { status, fields, variesBy, body }: Outgoing, isStopping: boolean): void {
+export function send(ctx: RequestContext, { status, fields, variesBy, body }: Outgoing, isLast: boolean): void {
   const { res, state } = ctx;
   ctx.respond = false;
   // Its client has gone.
@@ -25,8 +25,7 @@ export function send(ctx: RequestContext, { status, fields, variesBy, body }: Ou
   const all = [...state.fields, ...fields];
   const vary = variesBy === undefined ? state.vary : `${state.vary}, ${variesBy}`;
   if (vary !== '') all.push('Vary', vary);
-  // A kept connection would hold up the end.
-  if (isStopping && !fields.includes('Connection')) all.push('Connection', 'close');
+  if (isLast && !fields.includes('Connection')) all.push('Connection', 'close');
   if (body !== undefined) all.push('Content-Length', String(Buffer.byteLength(body)));
   res.writeHead(status, all);
   // Node leaves the body out where the method is HEAD.

@@ -25,7 +25,7 @@ export interface ReadinessReport {
 
 const SHUTTING_DOWN: Reason = {
   code: 'shutting_down',
-  detail: 'The service is shutting down: it finishes what is in flight and accepts nothing more.',
+  detail: 'The service is shutting down. It serves what still comes, for a while: send it nothing more.',
 };
 
 /**

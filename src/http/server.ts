@@ -1,7 +1,10 @@
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import { OperatorError, Problem } from '../errors.js';
-import { inTurn } from './pipelining.js';
+import { Backlog, type BacklogState } from './connection/backlog.js';
+import { takeConnect } from './connection/connect-method.js';
+import { Turns } from './connection/turns.js';
+import { UnreadAnswers } from './connection/unread-answers.js';
 import { problemDocument, PROBLEM_MEDIA_TYPE } from './problem-response.js';
 import { chooseRequestId } from './request-id.js';
 
@@ -13,8 +16,10 @@ export interface ServerLimits {
   readonly requestTimeoutMs: number;
   /** An idle connection is kept this long for the next request, in milliseconds. */
   readonly keepAliveTimeoutMs: number;
-  /** A connection on which nothing moves while a response is due is cut after this long, in milliseconds. */
+  /** A connection whose client does not read an answer, or on which nothing moves, is cut after this long, in milliseconds. */
   readonly stalledTimeoutMs: number;
+  /** The most memory that unread answers and waiting requests may take, of all connections together, in bytes. */
+  readonly maxBacklogBytes: number;
   /** The most bytes of request line and header fields together. */
   readonly maxHeaderBytes: number;
   /** How often the first two are checked, in milliseconds. */
@@ -27,6 +32,7 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
   requestTimeoutMs: 15_000,
   keepAliveTimeoutMs: 65_000,
   stalledTimeoutMs: 30_000,
+  maxBacklogBytes: 64 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   checkIntervalMs: 1_000,
 };
@@ -40,13 +46,34 @@ export interface Rejection {
   readonly problem: Problem;
 }
 
-/** Makes an HTTP server that cuts off slow, oversized and malformed requests with the right status. */
+/** What a server tells, for the log. */
+export interface ServerReports {
+  readonly onRejected?: (rejection: Rejection) => void;
+  readonly onBacklog?: (state: BacklogState) => void;
+}
+
+/**
+ * Makes an HTTP server that cuts off slow, oversized and malformed requests with the right status, and clients that do not
+ * read. Each request is answered once, in turn: also CONNECT, and one whose client has closed its side of the connection.
+ */
 export function createHttpServer(
   listener: Listener,
   limits: ServerLimits = DEFAULT_SERVER_LIMITS,
-  onRejected: (rejection: Rejection) => void = () => undefined,
+  { onRejected, onBacklog }: ServerReports = {},
 ): Server {
-  const handle = inTurn(listener);
+  const backlog = new Backlog(limits.maxBacklogBytes, (state) => onBacklog?.(state));
+  const turns = new Turns(backlog);
+  const unread = new UnreadAnswers(backlog, limits.stalledTimeoutMs);
+  const begin: Listener = (request, response) => {
+    unread.watch(response);
+    listener(request, response);
+  };
+  const handle: Listener = (request, response) => {
+    if (announcesContent(request)) lastWithContent.set(request.socket, request);
+    turns.take(request, response, () => {
+      begin(request, response);
+    });
+  };
   const server = createServer(
     {
       headersTimeout: limits.headersTimeoutMs,
@@ -67,10 +94,17 @@ export function createHttpServer(
   server.on('checkContinue', handle);
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
-  server.on('clientError', (error, socket) => {
-    const rejection = rejectConnection(error, socket);
-    if (rejection) onRejected(rejection);
+  server.on('connect', (request, socket) => {
+    takeConnect(request, socket as Socket, turns, limits.stalledTimeoutMs, (response) => {
+      begin(request, response);
+    });
   });
+  server.on('clientError', (error, socket) => {
+    const rejection = rejectConnection(error, socket as Socket, turns);
+    if (rejection) onRejected?.(rejection);
+  });
+  // Node's documentation leaves it out. Without it, a client that sends no more is taken for one that reads no more.
+  Object.assign(server, { httpAllowHalfOpen: true });
   return server;
 }
 
@@ -135,20 +169,32 @@ function explain(error: NodeJS.ErrnoException, setting?: string): string {
   }
 }
 
+/** The last request of a connection that announced content. */
+const lastWithContent = new WeakMap<Socket, IncomingMessage>();
+
+function announcesContent({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
 /** Answers what never became a request, in the form of all other errors, and closes the connection. */
 function rejectConnection(
   error: NodeJS.ErrnoException,
-  socket: Duplex & { _httpMessage?: ServerResponse | null },
+  socket: Socket & { _httpMessage?: ServerResponse | null },
+  turns: Turns,
 ): Rejection | undefined {
-  const current = socket._httpMessage;
-  // Node's own guard: once a response is under way on this connection, a second one would only garble it.
-  if (error.code === 'ECONNRESET' || !socket.writable || current?.headersSent === true) {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return undefined;
   }
-  // It came behind a request that is being answered, whose answer this one would be taken for.
-  if (current) {
-    current.once('close', () => socket.end(() => socket.destroy()));
+  const close = (): void => void socket.end(() => socket.destroy());
+  // It came behind requests that are being answered: this answer would be taken for one of theirs.
+  if (socket._httpMessage) {
+    turns.last(socket, close);
+    return undefined;
+  }
+  // A request whose content did not come has had its answer.
+  if (lastWithContent.get(socket)?.complete === false) {
+    close();
     return undefined;
   }
   const problem = connectionProblem(error.code);

@@ -1,18 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { generateApiKey } from '../../src/keys/api-key.js';
+import { converse as converseWith, openConnectionTo, type Conversation } from '../support/conversation.js';
 import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
-
-/** What a client got on one connection, until the server closed it. */
-interface Conversation {
-  readonly received: string;
-  readonly statuses: readonly number[];
-}
-
-/** Bound on a conversation, in milliseconds: one that the server does not end fails. */
-const BOUND_MS = 20_000;
 
 describe('connections', () => {
   let service: TestService;
@@ -25,27 +16,8 @@ describe('connections', () => {
 
   after(() => service.stop());
 
-  function open(): Socket {
-    return connect({ port: Number(new URL(service.url).port), host: '127.0.0.1' });
-  }
-
-  /** Sends text on a new connection and reads until the server closes it. */
   function converse(text: string): Promise<Conversation> {
-    const socket = open();
-    socket.setTimeout(BOUND_MS, () => socket.destroy(new Error('the server did not close the connection')));
-    const chunks: Buffer[] = [];
-    return new Promise((resolve, reject) => {
-      socket.on('data', (chunk) => chunks.push(chunk));
-      socket.on('error', reject);
-      socket.on('close', () => {
-        const received = Buffer.concat(chunks).toString('latin1');
-        resolve({
-          received,
-          statuses: [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status)),
-        });
-      });
-      socket.write(text);
-    });
+    return converseWith(service.url, text);
   }
 
   function assertProblem({ received, statuses }: Conversation, status: number, code: string): void {
@@ -121,7 +93,7 @@ describe('connections', () => {
     try {
       await lock.raw('lock table catalog_counts in access exclusive mode');
       const before = service.queries.length;
-      const socket = open();
+      const socket = openConnectionTo(service.url);
       socket.write(Array.from({ length: 500 }, (_, i) => head([`X-Request-Id: in-turn-${i}`])).join(''));
       await eventually('the first waits in the database', () => service.queries.length === before + 2);
       // What has come with it would have begun by now.
@@ -158,7 +130,7 @@ describe('connections', () => {
     const lock = await service.db.transaction();
     try {
       await lock.raw('lock table catalog_counts in access exclusive mode');
-      const socket = open();
+      const socket = openConnectionTo(service.url);
       socket.write(`GET /livez HTTP/1.1\r\nHost: x\r\n\r\n${head(['X-Request-Id: left'])}`);
       await once(socket, 'data');
       socket.destroy();
@@ -191,7 +163,7 @@ describe('connections', () => {
 
   it('serves others while hundreds of connections stay half open', async () => {
     const sockets = Array.from({ length: 300 }, () => {
-      const socket = open().on('error', () => undefined);
+      const socket = openConnectionTo(service.url).on('error', () => undefined);
       socket.write('GET /api/v1/stats HTTP/1.1\r\n');
       return socket;
     });

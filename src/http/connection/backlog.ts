@@ -1,0 +1,72 @@
+import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
+
+/** Once full, a backlog counts as full until it is no more than this part of its bound: it would say so all the time. */
+const FREE_AGAIN = 0.5;
+
+/** What a server reports about its backlog: connections were cut since it was full; there is room again. */
+export type BacklogState =
+  { readonly is: 'full'; readonly bytes: number } | { readonly is: 'free'; readonly cut: number };
+
+/**
+ * The memory that connections hold: answers that their clients do not read, and requests that wait for their turn. Above
+ * the bound, the connection that holds the most is cut, and then the next one.
+ */
+export class Backlog {
+  readonly #held = new Map<Socket, number>();
+  readonly #mostBytes: number;
+  readonly #onChange: (state: BacklogState) => void;
+  #bytes = 0;
+  #cut = 0;
+
+  /**
+   * @param mostBytes - of all connections together
+   * @param onChange - called when the first connection is cut, and once there is room again
+   */
+  constructor(mostBytes: number, onChange: (state: BacklogState) => void) {
+    this.#mostBytes = mostBytes;
+    this.#onChange = onChange;
+  }
+
+  /** Adds what a connection holds from now on, in bytes. The connection may be cut by it. */
+  add(socket: Socket, bytes: number): void {
+    if (socket.destroyed) return;
+    this.#held.set(socket, (this.#held.get(socket) ?? 0) + bytes);
+    this.#bytes += bytes;
+    while (this.#bytes > this.#mostBytes) this.#cutLargest();
+  }
+
+  /** Takes away what a connection holds no more, in bytes. */
+  remove(socket: Socket, bytes: number): void {
+    const held = this.#held.get(socket);
+    // It was cut, or was gone before it was added.
+    if (held === undefined) return;
+    if (held > bytes) this.#held.set(socket, held - bytes);
+    else this.#held.delete(socket);
+    this.#bytes -= bytes;
+    if (this.#cut === 0 || this.#bytes > this.#mostBytes * FREE_AGAIN) return;
+    this.#onChange({ is: 'free', cut: this.#cut });
+    this.#cut = 0;
+  }
+
+  #cutLargest(): void {
+    let largest: Socket | undefined;
+    let most = 0;
+    for (const [socket, bytes] of this.#held) {
+      if (bytes > most) [largest, most] = [socket, bytes];
+    }
+    if (largest === undefined) return;
+    if (++this.#cut === 1) this.#onChange({ is: 'full', bytes: this.#bytes });
+    this.#held.delete(largest);
+    this.#bytes -= most;
+    // Not in order: the system would go on offering the client what it does not read.
+    largest.resetAndDestroy();
+  }
+}
+
+/** Logs that connections are cut for what they hold, and how many were once there is room again. */
+export function logBacklog(log: Logger, state: BacklogState): void {
+  if (state.is === 'free') log.info({ cut: state.cut }, 'unread answers fewer again');
+  else
+    log.warn({ bytes: state.bytes }, 'unread answers take too much memory. The connections that hold the most are cut');
+}

@@ -1,0 +1,44 @@
+import { ServerResponse, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Turns } from './turns.js';
+
+/**
+ * Answers CONNECT as any other method: after the requests before it, and as the last one of its connection, since Node
+ * parses no more of what comes on it. Node leaves both the response and the connection to its caller.
+ *
+ * @param idleTimeoutMs - after so long without traffic the connection is closed, in milliseconds
+ */
+export function takeConnect(
+  request: IncomingMessage,
+  socket: Socket,
+  turns: Turns,
+  idleTimeoutMs: number,
+  begin: (response: ServerResponse) => void,
+): void {
+  socket.on('error', ignore);
+  socket.setTimeout(idleTimeoutMs, () => socket.destroy());
+  // What follows is no request and is thrown away; the end of the connection is noticed by reading.
+  socket.resume();
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.once('finish', () => socket.destroySoon());
+  assignWhereFree(response, socket);
+  turns.take(request, response, () => {
+    if (!socket.destroyed) assignWhereFree(response, socket);
+    begin(response);
+  });
+}
+
+/** Gives a response its socket, unless another one still has it: Node refuses that. */
+function assignWhereFree(response: ServerResponse, socket: Socket): void {
+  if (response.socket !== null) return;
+  try {
+    response.assignSocket(socket);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_HTTP_SOCKET_ASSIGNED') throw error;
+  }
+}
+
+function ignore(): void {
+  // The connection broke: its response is told by its end.
+}

@@ -1,0 +1,29 @@
+import type { ServerResponse } from 'node:http';
+import type { Backlog } from './backlog.js';
+
+/** Cuts connections whose clients do not read their answers, and counts such answers in the backlog. */
+export class UnreadAnswers {
+  readonly #onWritten: (this: ServerResponse) => void;
+
+  /** @param timeoutMs - how long a client may take to read an answer, beside what the system buffers, in milliseconds */
+  constructor(backlog: Backlog, timeoutMs: number) {
+    this.#onWritten = function () {
+      const { socket } = this;
+      const bytes = socket?.writableLength ?? 0;
+      // Most answers: the system has taken the whole.
+      if (socket === null || bytes === 0) return;
+      backlog.add(socket, bytes);
+      // Not the timeout of the socket: Node sets that anew when it expires while something is being written.
+      const timer = setTimeout(() => socket.resetAndDestroy(), timeoutMs);
+      this.once('close', () => {
+        clearTimeout(timer);
+        backlog.remove(socket, bytes);
+      });
+    };
+  }
+
+  /** Looks at a response once it is written. Its connection sends no other one before it is read or cut. */
+  watch(response: ServerResponse): void {
+    response.on('prefinish', this.#onWritten);
+  }
+}

@@ -1,0 +1,40 @@
+import { connect, type Socket } from 'node:net';
+
+/** What a client got on one connection, until the server closed it. */
+export interface Conversation {
+  readonly received: string;
+  readonly statuses: readonly number[];
+}
+
+/** Bound on a conversation, in milliseconds: one that the server does not end fails. */
+const BOUND_MS = 20_000;
+
+/** Opens a connection to a server on this machine. */
+export function openConnectionTo(url: string): Socket {
+  return connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
+}
+
+/**
+ * Sends text on a new connection and reads until the server closes it.
+ *
+ * @param closesItsSide - whether the client says, behind the text, that it sends no more
+ */
+export function converse(url: string, text: string, closesItsSide = false): Promise<Conversation> {
+  const socket = openConnectionTo(url);
+  socket.setTimeout(BOUND_MS, () => socket.destroy(new Error('the server did not close the connection')));
+  const chunks: Buffer[] = [];
+  return new Promise((resolve, reject) => {
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('error', reject);
+    socket.on('end', () => socket.end());
+    socket.on('close', () => {
+      const received = Buffer.concat(chunks).toString('latin1');
+      resolve({
+        received,
+        statuses: [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status)),
+      });
+    });
+    socket.write(text);
+    if (closesItsSide) socket.end();
+  });
+}
