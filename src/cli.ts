@@ -31,16 +31,18 @@ const LAST_OUTPUT_MS = 1_000;
 const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 const stopping = new AbortController();
+/** Whether a server goes on serving for a while: only where the first that asks it to end wants that. */
+let drains = false;
 let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     // Asked a second time, it ends at once. A worker that the primary has told to stop has not been asked yet: Ctrl-C
     // asks all processes.
     if (++signals > 1) endAtOnce();
-    stopping.abort();
+    stop(signal === 'SIGTERM');
   });
 }
-const link = cluster.worker ? new WorkerLink(cluster.worker, () => stopping.abort()) : undefined;
+const link = cluster.worker ? new WorkerLink(cluster.worker, stop) : undefined;
 
 // A file that has reached its limit (ulimit -f) is an error of the write. Without a listener of our own, the signal that comes
 // with it would end the process: a package has set one that does.
@@ -77,6 +79,7 @@ const context: CommandContext = {
   link,
   fork: () => cluster.fork(),
   signal: stopping.signal,
+  drains: () => drains,
   atExit: (act) => {
     process.once('exit', act);
   },
@@ -126,6 +129,11 @@ try {
 link?.leave();
 // What is then still unwritten waits for a reader of the pipe that does not read, and would keep the process for ever.
 if (stopping.signal.aborted) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();
+
+function stop(isToDrain: boolean): void {
+  if (!stopping.signal.aborted) drains = isToDrain;
+  stopping.abort();
+}
 
 function endAtOnce(): never {
   for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');

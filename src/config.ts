@@ -36,6 +36,11 @@ export const SETTINGS = [
     description: 'number of your own proxies in front, whose X-Forwarded-For tells the address of a client',
   },
   { name: 'WORKERS', default: '1', description: 'server processes on the one port; more than one need REDIS_URL' },
+  {
+    name: 'DRAIN_SECONDS',
+    default: '5',
+    description: 'how long SIGTERM leaves a balancer to find out before the server stops listening; 0 for none',
+  },
   { name: 'DATA_DIR', default: '.data in the checkout', description: 'folder of the embedded PostgreSQL' },
   {
     name: 'METRICS_ADDRESS',
@@ -64,6 +69,8 @@ export interface Config {
   readonly trustedProxies: number;
   /** How many server processes share the port. */
   readonly workers: number;
+  /** How long the service goes on serving after SIGTERM. */
+  readonly drainSeconds: number;
   /** Undefined for the place that the embedded PostgreSQL chooses. */
   readonly dataDir: string | undefined;
   /** Undefined for none. */
@@ -114,6 +121,7 @@ export function readConfig(environment: Environment): Config {
     redisUrl: setting<string | undefined>('REDIS_URL', undefined, redisUrl),
     trustedProxies: setting('TRUST_PROXY', 0, proxies),
     workers: setting('WORKERS', 1, wholeNumber(1, 128)),
+    drainSeconds: setting('DRAIN_SECONDS', 5, wholeNumber(0, 600)),
     dataDir: setting<string | undefined>('DATA_DIR', undefined, String),
     metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', DEFAULT_METRICS_ADDRESS, metricsAddress),
     logLevel: setting('LOG_LEVEL', 'info', logLevel),

@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { createApp } from './app.js';
 import { systemClock, type Micros } from './catalog/timestamps.js';
 import type { Config } from './config.js';
 import { limitConnections } from './http/connection-limit.js';
+import { logBacklog } from './http/connection/backlog.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf, type ServerLimits } from './http/server.js';
 import { admitFromDatabase } from './keys/admission.js';
 import { LastUsed } from './keys/last-used.js';
@@ -84,8 +86,10 @@ export interface RunningService {
   /**
    * Stops listening, finishes what is in flight, writes down what is kept in memory, and stops what was started. Takes a
    * bounded time and never rejects: what went wrong is logged.
+   *
+   * @param drains - whether it first goes on serving for DRAIN_SECONDS, while it tells balancers and clients to go
    */
-  stop(): Promise<void>;
+  stop(drains?: boolean): Promise<void>;
 }
 
 /** A server that is this process alone. */
@@ -179,9 +183,14 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     isStopping: () => stopping !== undefined,
   });
   const serverLimits = { ...DEFAULT_SERVER_LIMITS, ...overrides.serverLimits };
-  const server = createHttpServer(listener, serverLimits, ({ requestId, problem }) => {
-    requestMetrics.reject(problem.status);
-    log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
+  const server = createHttpServer(listener, serverLimits, {
+    onRejected({ requestId, problem }) {
+      requestMetrics.reject(problem.status);
+      log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
+    },
+    onBacklog: (state) => {
+      logBacklog(log, state);
+    },
   });
   limitConnections(server, maxConnections, log);
   const metricsServer = await openMetrics(config.metricsAddress, metrics, log);
@@ -205,8 +214,10 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     clearInterval,
   );
 
-  async function stop(): Promise<void> {
-    log.info('stopping');
+  async function stop(drains: boolean): Promise<void> {
+    const drainSeconds = drains ? config.drainSeconds : 0;
+    log.info({ drain_seconds: drainSeconds }, 'stopping');
+    if (drainSeconds > 0) await delay(drainSeconds * 1_000);
     await opened.close();
     log.info('stopped');
   }
@@ -215,7 +226,7 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     metricsUrl: metricsServer?.url,
     metrics,
     applied: database.applied,
-    stop: () => (stopping ??= stop()),
+    stop: (drains = false) => (stopping ??= stop(drains)),
   };
 }
 

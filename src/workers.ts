@@ -33,9 +33,10 @@ export async function serveWithWorkers(
   });
   let stopping: Promise<void> | undefined;
 
-  async function stop(): Promise<void> {
-    log.info('stopping');
-    await supervisor.stop();
+  async function stop(drains: boolean): Promise<void> {
+    const drainSeconds = drains ? config.drainSeconds : 0;
+    log.info({ drain_seconds: drainSeconds }, 'stopping');
+    await supervisor.stop(drainSeconds);
     await metricsServer?.close();
     await database.close();
     log.info('stopped');
@@ -45,7 +46,12 @@ export async function serveWithWorkers(
     await options.prepare?.(database);
     metricsServer = await openMetrics(config.metricsAddress, metrics, log);
     const url = await supervisor.start();
-    return { url, metricsUrl: metricsServer?.url, applied: database.applied, stop: () => (stopping ??= stop()) };
+    return {
+      url,
+      metricsUrl: metricsServer?.url,
+      applied: database.applied,
+      stop: (drains = false) => (stopping ??= stop(drains)),
+    };
   } catch (error) {
     await supervisor.stop();
     await metricsServer?.close();

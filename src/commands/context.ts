@@ -25,6 +25,8 @@ export interface CommandContext {
   readonly fork: () => Worker;
   /** Aborted when the process is asked to end (SIGINT, SIGTERM). */
   readonly signal: AbortSignal;
+  /** Once it is aborted: whether a server goes on serving for DRAIN_SECONDS (SIGTERM). */
+  readonly drains: () => boolean;
   /** Runs something at the very end of the process, however that comes about; it cannot wait for anything. */
   readonly atExit: (act: () => void) => void;
   /** The API key with which to call a service, from CATALOG_API_KEY; empty when it is not set. */

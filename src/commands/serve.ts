@@ -21,7 +21,7 @@ export const registerServe: RegisterCommand = (program, context) => {
     .option('--demo', 'fill an empty catalogue with the demo data, and create a demo developer and key')
     .addHelpText('after', `\nSettings, from the environment:\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`)
     .action(async ({ migrate = false, demo = false }: ServeFlags) => {
-      const { packageRoot, pid, link, fork } = context;
+      const { drains, packageRoot, pid, link, fork } = context;
       const openFiles = context.openFiles();
       // Loaded here alone: what only a server needs took every other command a third of its time.
       const [{ serve }, { serveWithWorkers }] = await Promise.all([import('../service.js'), import('../workers.js')]);
@@ -41,8 +41,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         });
         link.offerMetrics(() => service.metrics.snapshot());
         link.listening(service.url);
-        await aborted(signal);
-        await service.stop();
+        await stopWhenAsked(service);
         // What was counted since it was last asked for.
         await link.tellMetrics();
         await serverLog.close();
@@ -73,9 +72,15 @@ export const registerServe: RegisterCommand = (program, context) => {
       }
       log.info({ url: service.url, metrics_url: service.metricsUrl, applied_migrations: service.applied }, 'listening');
       if (demo) serverLog.write(`${welcome(service.url, demoKey)}\n`);
-      await aborted(signal);
-      await service.stop();
+      await stopWhenAsked(service);
       await serverLog.close();
+
+      async function stopWhenAsked(running: RunningService): Promise<void> {
+        // Asked before it served: there is nobody to wait for.
+        const isTooSoon = signal.aborted;
+        await aborted(signal);
+        await running.stop(!isTooSoon && drains());
+      }
     });
 };
 

@@ -71,6 +71,7 @@ describe('catalog import', () => {
       pid: 0,
       atExit: () => undefined,
       openFiles: () => Infinity,
+      drains: () => false,
       signal: new AbortController().signal,
       link: undefined,
       fork: () => assert.fail(),

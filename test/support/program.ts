@@ -43,7 +43,7 @@ interface StartOptions {
   readonly stderr?: number;
 }
 
-/** Starts the built program with these settings and no others. */
+/** Starts the built program with these settings and no others. A server ends without delay, unless they say otherwise. */
 export function startProgram(
   args: readonly string[],
   environment: Environment,
@@ -59,7 +59,7 @@ export function startProgram(
   const opened = typeof stdout === 'string' ? openSync(stdout, 'a') : undefined;
   const target = typeof stdout === 'string' ? opened : stdout;
   const child = spawn(file, rest, {
-    env: { PATH: process.env.PATH, ...environment },
+    env: { PATH: process.env.PATH, DRAIN_SECONDS: '0', ...environment },
     stdio: ['pipe', target ?? 'pipe', stderr ?? 'pipe'],
     detached,
   });

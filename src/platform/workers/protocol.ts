@@ -14,10 +14,11 @@ export type Report =
   | { readonly kind: 'failed'; readonly reason: string };
 
 /** What the primary tells a worker. */
-export interface Order {
-  /** Measure: tell your metrics. */
-  readonly kind: 'stop' | 'measure';
-}
+export type Order =
+  /** End in order. Drains: go on serving first, for as long as the settings say. */
+  | { readonly kind: 'stop'; readonly drains: boolean }
+  /** Tell your metrics. */
+  | { readonly kind: 'measure' };
 
 /** Node and other packages send messages over the same channel: those without this mark are theirs, and left alone. */
 const MARK = 'catalogWorker';

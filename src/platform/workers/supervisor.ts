@@ -10,7 +10,7 @@ const SOUND_LIFE_MS = 5_000;
 /** Between replacements of workers that die young, in milliseconds. The first one is replaced at once. */
 const PAUSE_MS = { first: 100, factor: 2, max: 5_000 } as const;
 
-/** Bound on a worker's orderly end, in milliseconds: more than the service takes for it. */
+/** Bound on a worker's orderly end after its drain, in milliseconds: more than the service takes for it. */
 const STOP_TIMEOUT_MS = 8_000;
 
 /** What the supervisor needs. */
@@ -51,16 +51,23 @@ export class Supervisor {
     return url;
   }
 
-  /** Lets the workers finish what is in flight, and waits until all are gone. Takes a bounded time and never rejects. */
-  async stop(): Promise<void> {
+  /**
+   * Lets the workers finish what is in flight, and waits until all are gone. Takes a bounded time and never rejects.
+   *
+   * @param drainSeconds - how long the workers go on serving first; 0 for not at all
+   */
+  async stop(drainSeconds = 0): Promise<void> {
     this.#stopping.abort();
-    for (const worker of this.#workers) worker.stop();
-    const timer = setTimeout(() => {
-      for (const worker of this.#workers) {
-        this.#options.log.error({ worker: worker.id, pid: worker.pid }, 'worker did not stop in time: killed');
-        worker.kill();
-      }
-    }, STOP_TIMEOUT_MS);
+    for (const worker of this.#workers) worker.stop(drainSeconds > 0);
+    const timer = setTimeout(
+      () => {
+        for (const worker of this.#workers) {
+          this.#options.log.error({ worker: worker.id, pid: worker.pid }, 'worker did not stop in time: killed');
+          worker.kill();
+        }
+      },
+      drainSeconds * 1_000 + STOP_TIMEOUT_MS,
+    );
     await Promise.all([...this.#workers].map(({ ended }) => ended));
     clearTimeout(timer);
   }

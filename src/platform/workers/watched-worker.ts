@@ -30,7 +30,8 @@ export class WatchedWorker implements MetricsMember {
   /** Resolves when it is gone, however it ends. */
   readonly ended: Promise<Ending>;
   readonly #worker: Worker;
-  #isStopping = false;
+  /** The order to end, once it is given. */
+  #stop: Order | undefined;
   #reason: string | undefined;
   #noteUnread: () => void = ignore;
   #missing = 0;
@@ -75,10 +76,10 @@ export class WatchedWorker implements MetricsMember {
     void this.ended.then(() => clearInterval(watching));
   }
 
-  /** Asks it to finish what is in flight and to end. */
-  stop(): void {
-    this.#isStopping = true;
-    this.#order({ kind: 'stop' });
+  /** Asks it to finish what is in flight and to end. @param drains - whether it goes on serving first */
+  stop(drains: boolean): void {
+    this.#stop = { kind: 'stop', drains };
+    this.#order(this.#stop);
   }
 
   get lastMetrics(): MetricsSnapshot {
@@ -108,7 +109,7 @@ export class WatchedWorker implements MetricsMember {
     if (report.kind === 'unread') this.#noteUnread();
     if (report.kind === 'failed') this.#reason = report.reason;
     // What it was told before its first word may not have been heard.
-    if (this.#isStopping) this.#order({ kind: 'stop' });
+    if (this.#stop) this.#order(this.#stop);
   }
 
   #order(order: Order): void {

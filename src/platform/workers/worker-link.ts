@@ -12,21 +12,22 @@ export class WorkerLink {
 
   /**
    * @param worker - `cluster.worker`
-   * @param onStop - called when this process is to end in order: the primary says so, or is gone
+   * @param onStop - called when this process is to end in order: the primary says so, or is gone; told whether to go on
+   *   serving first
    */
-  constructor(worker: Worker, onStop: () => void) {
+  constructor(worker: Worker, onStop: (drains: boolean) => void) {
     this.id = worker.id;
     this.#worker = worker;
     worker.on('message', (message: unknown) => {
-      const order = unseal(message)?.kind;
-      if (order === 'stop') onStop();
+      const order = unseal(message);
+      if (order?.kind === 'stop') onStop(order.drains);
       // Without an answer the primary goes by the last one.
-      if (order === 'measure') this.tellMetrics().catch(ignore);
+      if (order?.kind === 'measure') this.tellMetrics().catch(ignore);
     });
     worker.once('disconnect', () => {
       // Unless told that this was meant, Node.js would end the process right here, with requests in flight.
       worker.exitedAfterDisconnect = true;
-      onStop();
+      onStop(false);
     });
     this.#beating = setInterval(() => this.#report({ kind: 'beat' }), BEAT_INTERVAL_MS).unref();
     this.#report({ kind: 'beat' });

@@ -88,7 +88,7 @@ async function launch(
   const file = join(folder, `${name}-${++launched}.log`);
   const output = openSync(file, 'w');
   const child = spawn(program, args, {
-    env: { PATH: process.env.PATH, NODE_ENV: 'production', ...environment },
+    env: { PATH: process.env.PATH, NODE_ENV: 'production', DRAIN_SECONDS: '0', ...environment },
     stdio: ['ignore', output, 'inherit', ...(isProfiled ? (['ipc'] as const) : [])],
   });
   closeSync(output);

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { Agent } from 'node:http';
+import { newKey } from '../shared/deployment.js';
+import { converse } from '../support/conversation.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { assertProblem } from '../support/problem.js';
+import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { send, type Reply } from '../support/request.js';
+import { isAlive } from '../support/server-processes.js';
+import { workersOf } from '../workers/workers.js';
+
+/** Long enough for all that a test does meanwhile. */
+const DRAIN_SECONDS = 4;
+
+/** Longer than a test may take: it fails if it waits for the end of such a drain. */
+const ENDLESS_SECONDS = '600';
+
+/** Connections that are in use all the time. */
+const KEPT = 40;
+
+for (const workers of [1, 2]) {
+  describe(`a server that ends by SIGTERM (processes: ${workers})`, () => {
+    let database: OpenTestDatabase;
+    let redis: TestRedis;
+    let headers: { authorization: string };
+    let server: ServerProcess;
+
+    before(async () => {
+      [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
+      headers = { authorization: `Bearer ${(await newKey(database.db, 'scale')).key}` };
+    });
+
+    after(async () => {
+      await redis.stop();
+      await database.close();
+    });
+
+    afterEach(() => server.stop('SIGKILL'));
+
+    async function start(drainSeconds: string, detached = false): Promise<void> {
+      const environment = {
+        DATABASE_URL: database.url,
+        REDIS_URL: redis.url,
+        WORKERS: String(workers),
+        DRAIN_SECONDS: drainSeconds,
+      };
+      server = await startServer(environment, [], { detached });
+    }
+
+    /** Waits until every process has been told to end. */
+    function told(): Promise<unknown> {
+      const processes = workers === 1 ? 1 : workers + 1;
+      return eventually('all processes are told', () => timesLogged(server, 'stopping') === processes);
+    }
+
+    function assertServed({ status, headers: { connection } }: Reply): void {
+      assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
+    }
+
+    it('serves everything for DRAIN_SECONDS, and tells balancers and clients to go', async () => {
+      await start(String(DRAIN_SECONDS));
+      const agent = new Agent({ keepAlive: true });
+      const kept = await send(server.url, '/api/v1/me', { headers, agent });
+      assert.deepEqual([kept.status, kept.headers.connection], [200, 'keep-alive']);
+
+      const askedAt = performance.now();
+      const ended = server.stop();
+      await told();
+      // As many as it takes for each worker to get some.
+      for (let i = 0; i < workers * 2; i += 1) {
+        const readiness = await send(server.url, '/readyz');
+        const { reasons, checks } = readiness.json as { reasons: { code: string }[]; checks: object };
+        assert.deepEqual(
+          reasons.map(({ code }) => code),
+          ['shutting_down'],
+        );
+        assertProblem(readiness, 'service_unavailable', {
+          members: { reasons, checks },
+          headers: { connection: 'close', 'retry-after': '2' },
+        });
+        assertServed(await send(server.url, '/api/v1/stats', { headers }));
+        assertServed(await send(server.url, '/livez'));
+      }
+      assertServed(await send(server.url, '/api/v1/me', { headers, agent }));
+      agent.destroy();
+      // Of requests that come together, the last one is told.
+      const request = `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization}\r\n\r\n`;
+      const { received, statuses } = await converse(server.url, request.repeat(5));
+      assert.deepEqual(statuses, Array(5).fill(200));
+      assert.equal(received.split('Connection: close').length - 1, 1);
+
+      const { code, stderr } = await ended;
+      assert.deepEqual([code, stderr], [0, '']);
+      assert.ok(performance.now() - askedAt >= DRAIN_SECONDS * 1_000);
+      await assert.rejects(send(server.url, '/livez'), { code: 'ECONNREFUSED' });
+    });
+
+    it('resets no connection that is in use', async () => {
+      await start(String(DRAIN_SECONDS));
+      let isDraining = false;
+      let answers = 0;
+      const clients = Array.from({ length: KEPT }, async () => {
+        const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+        for (let isLast = false; !isLast;) {
+          isLast = isDraining;
+          const { status, headers: fields } = await send(server.url, '/api/v1/me', { headers, agent });
+          assert.equal(status, 200);
+          if (isLast) assert.equal(fields.connection, 'close');
+          answers += 1;
+        }
+        agent.destroy();
+      });
+      await eventually('all are at work', () => answers > KEPT * 5);
+      const ended = server.stop();
+      await told();
+      isDraining = true;
+      await Promise.all(clients);
+      assert.equal((await ended).code, 0);
+    });
+
+    it('ends at once by SIGINT', async () => {
+      await start(ENDLESS_SECONDS);
+      assert.equal((await server.stop('SIGINT')).code, 0);
+    });
+
+    it('ends at once by a second signal', async () => {
+      await start(ENDLESS_SECONDS);
+      const pids = workersOf(server);
+      const ended = server.stop();
+      await told();
+      assert.equal((await send(server.url, '/livez')).status, 200);
+      server.child.kill('SIGINT');
+      assert.equal((await ended).code, 1);
+      await eventually('all processes are gone', () => !pids.some(isAlive));
+    });
+
+    it('drains also where all its processes are told, as systemd does it', async () => {
+      await start(String(DRAIN_SECONDS), true);
+      process.kill(-(server.child.pid ?? assert.fail()), 'SIGTERM');
+      await told();
+      for (let i = 0; i < workers * 2; i += 1) assertServed(await send(server.url, '/api/v1/me', { headers }));
+    });
+  });
+}
