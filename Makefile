@@ -23,7 +23,7 @@ NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://n
 # Folders are listed too: a folder's time changes when a file in it is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis check $(CHECKS) bench contract generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench contract generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -34,12 +34,15 @@ run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue 
 key: $(BUILT) ## Make one more demo key
 	@exec node .build/cli.js keys create --demo
 
-test: $(BUILT) check redis ## Every check, then every test
+test: $(BUILT) check programs ## Every check, then every test
 	@echo '== tests'
 	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) 'test/**/*.test.ts'
 
 redis: $(INSTALLED) ## Find the Redis server that the tests start, or install one with the system's package manager
-	@exec node --import tsx test/support/provide-redis.ts
+	@exec node --import tsx test/support/provide-programs.ts redis
+
+programs: $(INSTALLED) ## The same for every program that the tests start: Redis, and HAProxy, without which one test is skipped
+	@exec node --import tsx test/support/provide-programs.ts redis haproxy
 
 check: $(INSTALLED) ## All checks of the sources, also those after a failed one
 	@$(MAKE) --keep-going $(CHECKS)

@@ -5,10 +5,10 @@ import { Redis } from 'ioredis';
 import { eventually } from '../support/eventually.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram, type Outcome } from '../support/program.js';
-import { findRedisProgram } from '../support/redis-program.js';
 import { freePort } from '../support/free-port.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { skipWithout } from '../support/skip.js';
+import { findProgram, REDIS } from '../support/system-program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { newKey } from '../shared/deployment.js';
 
@@ -121,7 +121,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
 });
 
 function canTls(): boolean {
-  const program = findRedisProgram();
+  const program = findProgram(REDIS);
   if (program === undefined || spawnSync('openssl', ['version']).status !== 0) return false;
   // It ends at once in either case: for want of a certificate, or because it does not know the setting.
   const { stderr } = spawnSync(program, ['--port', '0', '--tls-port', '1'], { encoding: 'utf8' });

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';
-import { findRedisProgram, installRedis } from './redis-program.js';
+import { provideProgram, REDIS } from './system-program.js';
 import { temporaryFolder } from './temporary-folder.js';
 
 /** A Redis server of its own for one suite. It is stopped and removed with the test run at the latest. */
@@ -41,7 +41,7 @@ function killAll(): void {
 
 /** Starts a Redis server on a free port. */
 export async function startRedis({ settings = {}, sentinel }: TestRedisOptions = {}): Promise<TestRedis> {
-  const program = findRedisProgram() ?? installRedis(() => undefined);
+  const program = provideProgram(REDIS);
   const folder = await temporaryFolder();
   const port = await freePort();
   const args =

@@ -1,0 +1,113 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** A program that tests start and that the system's package manager provides. */
+export interface SystemProgram {
+  /** For messages. */
+  readonly title: string;
+  /** Programs that do equally well. */
+  readonly programs: readonly string[];
+  /** Names of packages that have it, the most common first. Debian has the first one. */
+  readonly packages: readonly [string, ...string[]];
+}
+
+/** A server that speaks Redis. */
+export const REDIS: SystemProgram = {
+  title: 'a Redis server',
+  programs: ['redis-server', 'valkey-server'],
+  packages: ['redis-server', 'redis', 'valkey'],
+};
+
+/** The balancer that the guide for operators describes. */
+export const HAPROXY: SystemProgram = {
+  title: 'HAProxy',
+  programs: ['haproxy'],
+  packages: ['haproxy'],
+};
+
+/** Where package managers put programs that a short PATH leaves out. */
+const MORE_FOLDERS = ['/usr/local/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
+
+/** How each package manager is asked for a package, with the commands in turn until the program is there. */
+const MANAGERS: readonly {
+  readonly asRoot: boolean;
+  readonly commands: (name: string) => readonly (readonly string[])[];
+}[] = [
+  {
+    asRoot: true,
+    commands: (name) => [
+      ['apt-get', 'install', '--yes', '--no-install-recommends', name],
+      ['apt-get', 'update'],
+      ['apt-get', 'install', '--yes', '--no-install-recommends', name],
+    ],
+  },
+  { asRoot: true, commands: (name) => [['dnf', 'install', '--assumeyes', name]] },
+  { asRoot: true, commands: (name) => [['yum', 'install', '--assumeyes', name]] },
+  { asRoot: true, commands: (name) => [['apk', 'add', name]] },
+  { asRoot: true, commands: (name) => [['zypper', '--non-interactive', 'install', name]] },
+  { asRoot: true, commands: (name) => [['pacman', '--sync', '--refresh', '--noconfirm', name]] },
+  { asRoot: false, commands: (name) => [['brew', 'install', name]] },
+];
+
+/** Bound on one command of a package manager, in milliseconds. */
+const INSTALL_TIMEOUT_MS = 300_000;
+
+/** @returns the path of a program; undefined where there is none */
+export function findProgram({ programs }: SystemProgram): string | undefined {
+  return programs.map(find).find((path) => path !== undefined);
+}
+
+/**
+ * Finds a program, or installs it with the system's package manager: as root, or through sudo where that asks for no
+ * password.
+ *
+ * @param say - told what is done
+ * @returns the path of the program
+ * @throws Error that says in one line what to do, where it cannot be installed
+ */
+export function provideProgram(wanted: SystemProgram, say: (line: string) => void = () => undefined): string {
+  const there = findProgram(wanted);
+  if (there !== undefined) return there;
+  const isRoot = process.getuid?.() === 0;
+  const sudo = isRoot ? [] : ['sudo', '-n'];
+  const mayBecomeRoot = isRoot || (find('sudo') !== undefined && run(['sudo', '-n', 'true']));
+  for (const { asRoot, commands } of MANAGERS) {
+    const [manager = ''] = commands('')[0] ?? [];
+    if (find(manager) === undefined || (asRoot && !mayBecomeRoot)) continue;
+    for (const name of manager === 'apt-get' ? wanted.packages.slice(0, 1) : wanted.packages) {
+      for (const command of commands(name)) {
+        const full = asRoot ? [...sudo, ...command] : command;
+        say(full.join(' '));
+        run(full);
+        const program = findProgram(wanted);
+        if (program !== undefined) return program;
+      }
+    }
+  }
+  const names = wanted.packages.join(', or ');
+  throw new Error(`The tests need ${wanted.title}: install the package ${names} with the package manager of your system.`);
+}
+
+function find(program: string): string | undefined {
+  return [...(process.env.PATH ?? '').split(delimiter), ...MORE_FOLDERS]
+    .map((folder) => join(folder, program))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** @returns whether it succeeded */
+function run([program = '', ...args]: readonly string[]): boolean {
+  const { status } = spawnSync(program, args, {
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    stdio: 'ignore',
+    timeout: INSTALL_TIMEOUT_MS,
+  });
+  return status === 0;
+}
