@@ -86,7 +86,9 @@ export function provideProgram(wanted: SystemProgram, say: (line: string) => voi
     }
   }
   const names = wanted.packages.join(', or ');
-  throw new Error(`The tests need ${wanted.title}: install the package ${names} with the package manager of your system.`);
+  throw new Error(
+    `The tests need ${wanted.title}: install the package ${names} with the package manager of your system.`,
+  );
 }
 
 function find(program: string): string | undefined {

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { newKey, newPlan } from '../shared/deployment.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/free-port.js';
+import { readGuide } from '../support/guides.js';
+import { startBalancer, type Balancer, type ServerStatistics } from '../support/haproxy.js';
+import { KeptConnections, requestFor } from '../support/kept-connections.js';
+import { startServer, type ServerProcess } from '../support/program.js';
+import { findProgram, HAPROXY } from '../support/system-program.js';
+import { linesOf } from '../workers/workers.js';
+
+/** Kept by clients, all the time. */
+const CONNECTIONS = 500;
+
+/** Of them that wait for an answer at a time. */
+const AT_A_TIME = 50;
+
+/** More requests than the test sends. */
+const MANY = 2_000_000_000;
+
+const TIMEOUT_MS = 180_000;
+
+/** Columns of HAProxy's statistics that count what went wrong between it and a server. */
+const FAULTS = ['econ', 'eresp', 'wretr', 'wredis', 'srv_abrt', 'hrsp_5xx', 'hrsp_4xx', 'hrsp_other'];
+
+const NAMES = ['one', 'two'] as const;
+
+describe('two servers behind the balancer of the guide', function () {
+  this.timeout(TIMEOUT_MS);
+  let program: string;
+  let database: OpenTestDatabase;
+  let key: string;
+  let balancer: Balancer;
+  let url: string;
+  const servers: Partial<Record<(typeof NAMES)[number], ServerProcess>> = {};
+  const ports: Record<string, number> = {};
+
+  before(async function () {
+    const found = findProgram(HAPROXY);
+    if (found === undefined) {
+      console.log('      skipped: HAProxy is missing on this machine. make programs installs it where it may');
+      this.skip();
+    }
+    program = found;
+    database = await openTestDatabase();
+    ({ key } = await newKey(database.db, await newPlan(database.db, 'unlimited', MANY, MANY)));
+    for (const name of NAMES) {
+      ports[name] = await freePort();
+      await start(name);
+    }
+    const port = await freePort();
+    url = `http://127.0.0.1:${port}`;
+    balancer = await startBalancer(program, await configuration(port));
+    for (const name of NAMES) await isUp(name);
+  });
+
+  after(async () => {
+    await balancer?.stop();
+    await Promise.all(Object.values(servers).map((server) => server.stop('SIGKILL')));
+    await database?.close();
+  });
+
+  /** With the default of DRAIN_SECONDS. */
+  async function start(name: (typeof NAMES)[number]): Promise<void> {
+    servers[name] = await startServer({
+      DATABASE_URL: database.url,
+      PORT: String(ports[name]),
+      TRUST_PROXY: '1',
+      DRAIN_SECONDS: '',
+    });
+  }
+
+  /** What the guide shows, with the addresses of this test. */
+  async function configuration(port: number): Promise<string> {
+    const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('operating')) ?? [];
+    const changes: [string, string][] = [
+      ['bind :80', `bind 127.0.0.1:${port}`],
+      ['10.0.0.1:8080', `127.0.0.1:${ports.one}`],
+      ['10.0.0.2:8080', `127.0.0.1:${ports.two}`],
+    ];
+    return changes.reduce((text, [from, to]) => {
+      assert.ok(text.includes(from), from);
+      return text.replace(from, to);
+    }, shown);
+  }
+
+  async function statisticsOf(name: string): Promise<ServerStatistics> {
+    return (await balancer.servers()).get(name) ?? assert.fail(name);
+  }
+
+  function isUp(name: string): Promise<unknown> {
+    return eventually(`${name} is up`, async () => (await statisticsOf(name)).status === 'UP');
+  }
+
+  it('are replaced one after the other under load, without a request that fails or a connection that is reset', async () => {
+    const clients = new KeptConnections(url, CONNECTIONS, requestFor('/api/v1/me', key));
+    let rounds = 0;
+    let isOver = false;
+    const load = (async () => {
+      for (; !isOver; rounds += 1) assert.deepEqual(await clients.ask(AT_A_TIME), { 200: CONNECTIONS });
+    })();
+    // A failure ends the test at once: nothing else waits for the load meanwhile.
+    const failed = load.then(() => new Promise<never>(() => undefined));
+
+    async function replaceAll(): Promise<void> {
+      await eventually('the load flows', () => rounds > 0);
+      for (const name of NAMES) {
+        const old = servers[name] ?? assert.fail(name);
+        const { code, stderr } = await old.stop();
+        assert.deepEqual([code, stderr], [0, '']);
+        assert.deepEqual(
+          linesOf(old, 'request').filter(({ aborted }) => aborted),
+          [],
+        );
+        await start(name);
+        await isUp(name);
+        const { stot } = await statisticsOf(name);
+        await eventually(`${name} serves again`, async () => (await statisticsOf(name)).stot !== stot);
+      }
+    }
+    await Promise.race([replaceAll(), failed]);
+    isOver = true;
+    await load;
+
+    assert.deepEqual(clients.states, { open: CONNECTIONS });
+    clients.close();
+    for (const name of NAMES) {
+      const statistics = await statisticsOf(name);
+      assert.deepEqual(
+        Object.fromEntries(FAULTS.map((fault) => [fault, statistics[fault]])),
+        Object.fromEntries(FAULTS.map((fault) => [fault, '0'])),
+        name,
+      );
+      // The balancer took it out by its readiness.
+      assert.equal(statistics.chkdown, '1', name);
+    }
+  });
+});
