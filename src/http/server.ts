@@ -1,5 +1,5 @@
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { OperatorError, Problem } from '../errors.js';
 import { Backlog, type BacklogState } from './connection/backlog.js';
 import { takeConnect } from './connection/connect-method.js';
@@ -94,13 +94,13 @@ export function createHttpServer(
   server.on('checkContinue', handle);
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
-  server.on('connect', (request, socket) => {
-    takeConnect(request, socket as Socket, turns, limits.stalledTimeoutMs, (response) => {
+  server.on('connect', (request) => {
+    takeConnect(request, turns, limits.stalledTimeoutMs, (response) => {
       begin(request, response);
     });
   });
   server.on('clientError', (error, socket) => {
-    const rejection = rejectConnection(error, socket as Socket, turns);
+    const rejection = rejectConnection(error, socket, turns);
     if (rejection) onRejected?.(rejection);
   });
   // Node's documentation leaves it out. Without it, a client that sends no more is taken for one that reads no more.
@@ -170,7 +170,7 @@ function explain(error: NodeJS.ErrnoException, setting?: string): string {
 }
 
 /** The last request of a connection that announced content. */
-const lastWithContent = new WeakMap<Socket, IncomingMessage>();
+const lastWithContent = new WeakMap<Duplex, IncomingMessage>();
 
 function announcesContent({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
@@ -179,7 +179,7 @@ function announcesContent({ headers }: IncomingMessage): boolean {
 /** Answers what never became a request, in the form of all other errors, and closes the connection. */
 function rejectConnection(
   error: NodeJS.ErrnoException,
-  socket: Socket & { _httpMessage?: ServerResponse | null },
+  socket: Duplex & { _httpMessage?: ServerResponse | null },
   turns: Turns,
 ): Rejection | undefined {
   if (error.code === 'ECONNRESET' || !socket.writable) {

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
+import { ConnectionShortage, isTooManyConnections } from './connection-shortage.js';
 import { inTime } from './in-time.js';
 import {
   ListeningClient,
@@ -44,6 +45,7 @@ export class ConnectionPool {
   readonly #queryTimeoutMs: number;
   readonly #open = new Set<pg.Client>();
   #pool: pg.Pool;
+  #shortage: ConnectionShortage;
   #closing: Promise<void> | undefined;
 
   /**
@@ -59,6 +61,7 @@ export class ConnectionPool {
     this.#queryTimeoutMs = settings.query_timeout ?? 0;
     this.#openPool = () => this.#createPool(address, settings);
     this.#pool = this.#openPool();
+    this.#shortage = new ConnectionShortage(this.#pool, max);
   }
 
   /** What it is doing now. */
@@ -137,6 +140,7 @@ export class ConnectionPool {
     if (this.#closing !== undefined) return;
     this.#pool.end().catch(ignore);
     this.#pool = this.#openPool();
+    this.#shortage = new ConnectionShortage(this.#pool, this.#max);
   }
 
   /** Closes the connections, those in use when they are given back. Takes no longer than a query may. */
@@ -163,8 +167,15 @@ export class ConnectionPool {
       return;
     }
     this.#pool.connect((error, connection) => {
-      if (connection === undefined) onFailure(error ?? closed());
-      else onConnection(connection);
+      if (connection !== undefined) {
+        onConnection(connection);
+      } else if (isTooManyConnections(error)) {
+        this.#shortage.begin();
+        // Waits for one of those that there are.
+        this.#connect(onConnection, onFailure);
+      } else {
+        onFailure(error ?? closed());
+      }
     });
   }
 

@@ -29,9 +29,9 @@ const NAMES = ['one', 'two'] as const;
 describe('two servers behind the balancer of the guide', function () {
   this.timeout(TIMEOUT_MS);
   let program: string;
-  let database: OpenTestDatabase;
+  let database: OpenTestDatabase | undefined;
   let key: string;
-  let balancer: Balancer;
+  let balancer: Balancer | undefined;
   let url: string;
   const servers: Partial<Record<(typeof NAMES)[number], ServerProcess>> = {};
   const ports: Record<string, number> = {};
@@ -64,7 +64,7 @@ describe('two servers behind the balancer of the guide', function () {
   /** With the default of DRAIN_SECONDS. */
   async function start(name: (typeof NAMES)[number]): Promise<void> {
     servers[name] = await startServer({
-      DATABASE_URL: database.url,
+      DATABASE_URL: database?.url ?? '',
       PORT: String(ports[name]),
       TRUST_PROXY: '1',
       DRAIN_SECONDS: '',
@@ -86,7 +86,7 @@ describe('two servers behind the balancer of the guide', function () {
   }
 
   async function statisticsOf(name: string): Promise<ServerStatistics> {
-    return (await balancer.servers()).get(name) ?? assert.fail(name);
+    return (await balancer?.servers())?.get(name) ?? assert.fail(name);
   }
 
   function isUp(name: string): Promise<unknown> {
@@ -96,9 +96,12 @@ describe('two servers behind the balancer of the guide', function () {
   it('are replaced one after the other under load, without a request that fails or a connection that is reset', async () => {
     const clients = new KeptConnections(url, CONNECTIONS, requestFor('/api/v1/me', key));
     let rounds = 0;
-    let isOver = false;
+    const over = new AbortController();
     const load = (async () => {
-      for (; !isOver; rounds += 1) assert.deepEqual(await clients.ask(AT_A_TIME), { 200: CONNECTIONS });
+      while (!over.signal.aborted) {
+        assert.deepEqual(await clients.ask(AT_A_TIME), { 200: CONNECTIONS });
+        rounds += 1;
+      }
     })();
     // A failure ends the test at once: nothing else waits for the load meanwhile.
     const failed = load.then(() => new Promise<never>(() => undefined));
@@ -120,7 +123,7 @@ describe('two servers behind the balancer of the guide', function () {
       }
     }
     await Promise.race([replaceAll(), failed]);
-    isOver = true;
+    over.abort();
     await load;
 
     assert.deepEqual(clients.states, { open: CONNECTIONS });

@@ -90,6 +90,83 @@ describe('a pool of connections', () => {
     await eventually('its connections are gone', async () => (await connections()) === 0);
   });
 
+  describe('of a database that gives no more connections', () => {
+    const LIMIT = 2;
+    let limited: string;
+
+    before(async () => {
+      await database.db.raw(`create role limited login password 'limited' connection limit ${LIMIT}`);
+      const url = new URL(database.url);
+      [url.username, url.password] = ['limited', 'limited'];
+      limited = url.href;
+    });
+
+    after(() => database.db.raw('drop role limited'));
+
+    function openLimited(acquireTimeoutMs: number): ReturnType<typeof openDatabase> {
+      return openDatabase({
+        address: limited,
+        applicationName: 'test pool',
+        poolSize: 8,
+        acquireTimeoutMs,
+        statementTimeoutMs: 5_000,
+      });
+    }
+
+    it('lets queries wait for the connections that it has', async () => {
+      const db = openLimited(10_000);
+      const pool = poolOf(db);
+      try {
+        for (let round = 0; round < 3; round += 1) {
+          const answers = await Promise.all(
+            Array.from({ length: 30 }, () => pool.query({ text: 'select pg_sleep(0.01), 1 as one' })),
+          );
+          assert.ok(answers.every(({ rows }) => rows[0]?.one === 1));
+          assert.equal(await connections(), LIMIT);
+        }
+        assert.equal(pool.state.max, 8);
+      } finally {
+        await db.destroy();
+      }
+    });
+
+    it('lets queries wait until there is room, where it has none, and takes what there is then', async () => {
+      const others = openLimited(10_000);
+      const db = openLimited(10_000);
+      const pool = poolOf(db);
+      try {
+        const held = await Promise.all(Array.from({ length: LIMIT }, () => poolOf(others).acquire().promise));
+        const answers = Promise.all(Array.from({ length: 5 }, () => pool.query({ text: 'select 1 as one' })));
+        await eventually('all wait', () => pool.state.waiting === 5);
+        for (const connection of held) connection.release(true);
+        assert.equal((await answers).length, 5);
+        // As many as before, once there is room.
+        await Promise.all(Array.from({ length: 20 }, () => pool.query({ text: 'select pg_sleep(0.02)' })));
+        assert.equal(pool.state.idle, LIMIT);
+      } finally {
+        await Promise.all([others.destroy(), db.destroy()]);
+      }
+    });
+
+    it('refuses queries after the bound where there is never room', async () => {
+      const others = openLimited(10_000);
+      const db = openLimited(BOUND_MS);
+      try {
+        const held = await Promise.all(Array.from({ length: LIMIT }, () => poolOf(others).acquire().promise));
+        const answers = await Promise.allSettled(
+          Array.from({ length: 5 }, () => poolOf(db).query({ text: 'select 1' })),
+        );
+        for (const answer of answers) {
+          assert.match(answer.status === 'rejected' ? String(answer.reason) : 'answered', /timeout exceeded/);
+        }
+        for (const connection of held) connection.release(true);
+        await eventually('they are answered once there is room', () => poolOf(db).query({ text: 'select 1' }));
+      } finally {
+        await Promise.all([others.destroy(), db.destroy()]);
+      }
+    });
+  });
+
   it('survives a connection that breaks, in use or idle', async () => {
     const db = open();
     const pool = poolOf(db);

@@ -10,11 +10,11 @@ import type { Turns } from './turns.js';
  */
 export function takeConnect(
   request: IncomingMessage,
-  socket: Socket,
   turns: Turns,
   idleTimeoutMs: number,
   begin: (response: ServerResponse) => void,
 ): void {
+  const { socket } = request;
   socket.on('error', ignore);
   socket.setTimeout(idleTimeoutMs, () => socket.destroy());
   // What follows is no request and is thrown away; the end of the connection is noticed by reading.

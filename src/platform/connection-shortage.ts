@@ -1,0 +1,66 @@
+import type pg from 'pg';
+
+/** How often another connection is asked for while queries wait, in milliseconds. */
+const RETRY_INTERVAL_MS = 100;
+
+/** The database, or the role's or the database's own limit, allows no more connections (PostgreSQL, appendix A). */
+const TOO_MANY_CONNECTIONS = '53300';
+
+/** @returns whether the database is there and refuses one more connection */
+export function isTooManyConnections(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === TOO_MANY_CONNECTIONS;
+}
+
+/**
+ * Lets a pool do with the connections that it has while the database gives no more: whoever asks waits for one of them, in
+ * the pool's own queue and within its bound. One attempt at a time finds out when there is room again.
+ */
+export class ConnectionShortage {
+  readonly #pool: pg.Pool;
+  readonly #max: number;
+  readonly #established: () => number;
+  #retry: NodeJS.Timeout | undefined;
+
+  /**
+   * @param max - the most connections that the pool may have otherwise
+   * @param established - counts those that it has; the pool's own count includes those that are being made
+   */
+  constructor(pool: pg.Pool, max: number, established: () => number) {
+    this.#pool = pool;
+    this.#max = max;
+    this.#established = established;
+  }
+
+  /** For after a connection was refused. */
+  begin(): void {
+    this.#allow(this.#established());
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      this.#tryOne();
+    }, RETRY_INTERVAL_MS).unref();
+  }
+
+  #tryOne(): void {
+    if (this.#pool.waitingCount === 0 || this.#pool.ending) {
+      this.#allow(this.#max);
+      return;
+    }
+    this.#allow(this.#pool.totalCount + 1);
+    this.#pool.connect((error, connection) => {
+      if (isTooManyConnections(error)) {
+        this.begin();
+        return;
+      }
+      this.#allow(this.#max);
+      // Goes to the first of those who wait.
+      connection?.release();
+    });
+    // If it is refused, the pool would go on with one attempt for each of those who wait.
+    this.#allow(this.#established());
+  }
+
+  /** The pool looks at its bound whenever it is asked for a connection. */
+  #allow(connections: number): void {
+    this.#pool.options.max = connections;
+  }
+}
