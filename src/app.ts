@@ -23,6 +23,7 @@ import { originForm, parseQuery, requireHost, splitTarget } from './http/request
 import type { Listener } from './http/server.js';
 import type { RequestContext, RequestState } from './http/state.js';
 import type { LastUsed } from './keys/last-used.js';
+import type { Warning } from './platform/connection-budget.js';
 import type { DatabaseCheck } from './platform/database-check.js';
 import type { Health } from './platform/health.js';
 import type { WriteLine } from './platform/log.js';
@@ -40,6 +41,8 @@ export interface AppParts {
   readonly lastUsed: LastUsed;
   readonly health: Health;
   readonly databaseCheck: DatabaseCheck;
+  /** What readiness tells beside. */
+  readonly warnings: () => readonly Warning[];
   readonly log: Logger;
   /** For the lines of requests. */
   readonly requestLog: WriteLine;
@@ -65,7 +68,7 @@ export async function createApp(parts: AppParts): Promise<Listener> {
     contract: { yaml: parts.contract, json: JSON.stringify(contract) },
     checkReadiness: async () => {
       await parts.databaseCheck.run();
-      return { isStopping: parts.isStopping(), states: parts.health.states };
+      return { isStopping: parts.isStopping(), states: parts.health.states, warnings: parts.warnings() };
     },
   });
   const app = new Koa();

@@ -16,8 +16,9 @@ import { FailedAttempts, type FailurePolicy } from './limits/failed-attempts.js'
 import { PlanLimiter } from './limits/plan-limiter.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
+import { ConnectionBudget } from './platform/connection-budget.js';
 import { DatabaseCheck } from './platform/database-check.js';
-import { isDatabaseUnavailable, openDatabase } from './platform/database.js';
+import { isDatabaseUnavailable, openDatabase, poolOf } from './platform/database.js';
 import { connectionsWithin } from './platform/file-descriptors.js';
 import { Health } from './platform/health.js';
 import type { WriteLine } from './platform/log.js';
@@ -39,6 +40,9 @@ const REPLICA_TIMEOUT_MS = 300;
 
 /** How often the database is asked whether it is there, so that its loss is told also where nobody probes, in milliseconds. */
 const DATABASE_CHECK_INTERVAL_MS = 2_000;
+
+/** How often the connections are counted that the database has left, in milliseconds. */
+const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
 
 /** How long requests in flight may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
@@ -163,6 +167,8 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     cache: shared?.cache,
     droppedLines,
   });
+  const budget = budgetOf(config, db, log);
+  await budget.check();
   let stopping: Promise<void> | undefined;
   const listener = await createApp({
     contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
@@ -176,6 +182,7 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     lastUsed,
     health,
     databaseCheck,
+    warnings: () => budget.warnings,
     log,
     requestLog,
     requestMetrics,
@@ -213,6 +220,10 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     setInterval(() => void databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
     clearInterval,
   );
+  opened.add(
+    setInterval(() => void budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
+    clearInterval,
+  );
 
   async function stop(drains: boolean): Promise<void> {
     const drainSeconds = drains ? config.drainSeconds : 0;
@@ -228,6 +239,15 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     applied: database.applied,
     stop: (drains = false) => (stopping ??= stop(drains)),
   };
+}
+
+/** A process may have one connection more than its pool, on which it hears of changes. */
+function budgetOf({ databasePoolSize, workers, redisUrl }: Config, db: Knex, log: Logger): ConnectionBudget {
+  const held = (): number => {
+    const { used, idle } = poolOf(db).state;
+    return used + idle + (redisUrl === undefined ? 0 : 1);
+  };
+  return new ConnectionBudget(db, { ofProcess: databasePoolSize + 1, processes: workers, held }, log);
 }
 
 function openReplica(config: Config, health: Health, primary: Knex): { pool: Knex; reader: ReplicaReader } | undefined {

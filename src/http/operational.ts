@@ -22,14 +22,19 @@ export function operationalRoutes({ contract, checkReadiness }: OperationalSourc
   });
 
   router.get('/readyz', async (ctx) => {
-    const { isReady, reasons, checks } = reportReadiness(await checkReadiness());
+    const { isReady, reasons, warnings, checks } = reportReadiness(await checkReadiness());
     if (!isReady) {
       const detail = reasons.map((reason) => reason.detail).join(' ');
       throw serviceUnavailable({ detail, members: { reasons, checks } });
     }
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
     const status = reasons.length === 0 ? 'ready' : 'degraded';
-    ctx.body = JSON.stringify({ status, ...(reasons.length > 0 && { reasons }), checks });
+    ctx.body = JSON.stringify({
+      status,
+      ...(reasons.length > 0 && { reasons }),
+      ...(warnings.length > 0 && { warnings }),
+      checks,
+    });
   });
 
   for (const [path, mediaType, text] of [

@@ -1,3 +1,4 @@
+import type { Warning } from '../platform/connection-budget.js';
 import { CONSEQUENCES, type Component, type ComponentState } from '../platform/health.js';
 
 /** What readiness is told from. */
@@ -5,6 +6,8 @@ export interface Readiness {
   readonly isStopping: boolean;
   /** The components that are configured. */
   readonly states: ReadonlyMap<Component, ComponentState>;
+  /** What changes nothing of readiness. */
+  readonly warnings: readonly Warning[];
 }
 
 /** Why the service is not as it should be. */
@@ -20,6 +23,7 @@ export interface ReadinessReport {
   /** Whether requests should be sent here. */
   readonly isReady: boolean;
   readonly reasons: readonly Reason[];
+  readonly warnings: readonly Warning[];
   readonly checks: Readonly<Partial<Record<Component, ComponentState>>>;
 }
 
@@ -33,7 +37,7 @@ const SHUTTING_DOWN: Reason = {
  * without the rest everything can, at a cost. Taking a server that lacks Redis away from its balancer would take all of
  * them away at once.
  */
-export function reportReadiness({ isStopping, states }: Readiness): ReadinessReport {
+export function reportReadiness({ isStopping, states, warnings }: Readiness): ReadinessReport {
   const lost = [...states].filter(([, state]) => state === 'lost').map(([component]) => component);
   return {
     isReady: !isStopping && !lost.includes('database'),
@@ -41,6 +45,7 @@ export function reportReadiness({ isStopping, states }: Readiness): ReadinessRep
       ...(isStopping ? [SHUTTING_DOWN] : []),
       ...lost.map((component): Reason => ({ code: `${component}_lost`, detail: CONSEQUENCES[component] })),
     ],
+    warnings,
     checks: Object.fromEntries(states),
   };
 }

@@ -12,14 +12,14 @@ export function isTooManyConnections(error: unknown): boolean {
 }
 
 /**
- * Lets a pool do with the connections that it has while the database gives no more: whoever asks waits for one of them, in
- * the pool's own queue and within its bound. One attempt at a time finds out when there is room again.
+ * Keeps a pool to the connections that it has while the database gives no more. Callers wait for one of them, in the pool's
+ * own queue and within its bound. One attempt at a time finds out when there is room again.
  */
 export class ConnectionShortage {
   readonly #pool: pg.Pool;
   readonly #max: number;
   readonly #established: () => number;
-  #retry: NodeJS.Timeout | undefined;
+  #isRetrying = false;
 
   /**
    * @param max - the most connections that the pool may have otherwise
@@ -34,8 +34,10 @@ export class ConnectionShortage {
   /** For after a connection was refused. */
   begin(): void {
     this.#allow(this.#established());
-    this.#retry ??= setTimeout(() => {
-      this.#retry = undefined;
+    if (this.#isRetrying) return;
+    this.#isRetrying = true;
+    setTimeout(() => {
+      this.#isRetrying = false;
       this.#tryOne();
     }, RETRY_INTERVAL_MS).unref();
   }

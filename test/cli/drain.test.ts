@@ -85,7 +85,7 @@ for (const workers of [1, 2]) {
       }
       assertServed(await send(server.url, '/api/v1/me', { headers, agent }));
       agent.destroy();
-      // Of requests that come together, the last one is told.
+      // Of requests that come together, only the last answer closes the connection.
       const request = `GET /api/v1/stats HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization}\r\n\r\n`;
       const { received, statuses } = await converse(server.url, request.repeat(5));
       assert.deepEqual(statuses, Array(5).fill(200));

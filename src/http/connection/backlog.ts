@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 
-/** Once full, a backlog counts as full until it is no more than this part of its bound: it would say so all the time. */
+/** A full backlog counts as full until it has shrunk to this part of its bound. Otherwise it would report all the time. */
 const FREE_AGAIN = 0.5;
 
 /** What a server reports about its backlog: connections were cut since it was full; there is room again. */

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import type { Turns } from './turns.js';
 
 /**
- * Answers CONNECT as any other method: after the requests before it, and as the last one of its connection, since Node
- * parses no more of what comes on it. Node leaves both the response and the connection to its caller.
+ * Answers CONNECT as any other method, after the requests before it. It is the last one of its connection: Node parses
+ * nothing after it, and leaves both the response and the connection to its caller.
  *
  * @param idleTimeoutMs - after so long without traffic the connection is closed, in milliseconds
  */
@@ -40,5 +40,5 @@ function assignWhereFree(response: ServerResponse, socket: Socket): void {
 }
 
 function ignore(): void {
-  // The connection broke: its response is told by its end.
+  // The connection broke. Its response hears of that by 'close'.
 }

@@ -19,8 +19,8 @@ export function isWaitedFor({ socket }: IncomingMessage): boolean {
 /**
  * Begins the requests of one connection one after the other, each once the answer before it has gone out.
  *
- * Node parses whatever a client sends together, up to 64 KiB, and hands over all requests in it at once (RFC 9112, section
- * 9.3.2). Begun together, they would keep the process to themselves, and their answers would fill its memory when the
+ * A client may send many requests without waiting (RFC 9112, section 9.3.2). Node parses up to 64 KiB together, and hands
+ * over all requests in it at once. Begun together, they would keep the process to themselves, and their answers would fill its memory when the
  * client does not read. While many wait, no more are read from the connection.
  */
 export class Turns {
@@ -83,7 +83,7 @@ export class Turns {
 
   #holdBack(socket: Duplex): void {
     if (!isLong(socket)) return;
-    // Whoever begins to read a request sets its connection going, in the ticks after.
+    // To read a request sets its connection going, in the ticks after.
     queueMicrotask(() => {
       if (isLong(socket)) socket.pause();
     });

@@ -5,7 +5,7 @@ import type { Backlog } from './backlog.js';
 export class UnreadAnswers {
   readonly #onWritten: (this: ServerResponse) => void;
 
-  /** @param timeoutMs - how long a client may take to read an answer, beside what the system buffers, in milliseconds */
+  /** @param timeoutMs - how long a client may take to read what the system does not buffer of an answer, in milliseconds */
   constructor(backlog: Backlog, timeoutMs: number) {
     this.#onWritten = function () {
       const { socket } = this;
