@@ -18,22 +18,24 @@ export function isTooManyConnections(error: unknown): boolean {
 export class ConnectionShortage {
   readonly #pool: pg.Pool;
   readonly #max: number;
-  readonly #established: () => number;
+  /** Connections that the pool has. Its own count includes those that are being made. */
+  #established = 0;
   #isRetrying = false;
 
   /**
+   * @param pool - one that has no connection yet
    * @param max - the most connections that the pool may have otherwise
-   * @param established - counts those that it has; the pool's own count includes those that are being made
    */
-  constructor(pool: pg.Pool, max: number, established: () => number) {
+  constructor(pool: pg.Pool, max: number) {
     this.#pool = pool;
     this.#max = max;
-    this.#established = established;
+    pool.on('connect', () => (this.#established += 1));
+    pool.on('remove', () => (this.#established -= 1));
   }
 
   /** For after a connection was refused. */
   begin(): void {
-    this.#allow(this.#established());
+    this.#allow(this.#established);
     if (this.#isRetrying) return;
     this.#isRetrying = true;
     setTimeout(() => {
@@ -58,7 +60,7 @@ export class ConnectionShortage {
       connection?.release();
     });
     // If it is refused, the pool would go on with one attempt for each of those who wait.
-    this.#allow(this.#established());
+    this.#allow(this.#established);
   }
 
   /** The pool looks at its bound whenever it is asked for a connection. */

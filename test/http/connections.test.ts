@@ -68,8 +68,7 @@ describe('connections', () => {
   it('answers what came before malformed HTTP, and it not in its place', async () => {
     assert.deepEqual((await converse(`${head()}BOGUS\r\n\r\n`)).statuses, [200]);
     assert.deepEqual((await converse(`${head(['Content-Length: 2'])}{}BOGUS\r\n\r\n`)).statuses, [200]);
-    const { statuses } = await converse(`${head().repeat(3)}BOGUS\r\n\r\n`);
-    assert.ok(statuses.length > 0 && statuses.every((status) => status === 200), statuses.join());
+    assert.deepEqual((await converse(`${head().repeat(3)}BOGUS\r\n\r\n`)).statuses, [200, 200, 200]);
   });
 
   it('begins no request behind the last answer of its connection', async () => {
@@ -99,7 +98,8 @@ describe('connections', () => {
       // What has come with it would have begun by now.
       assert.equal((await service.get('/api/v1/me')).status, 200);
       assert.equal(service.queries.length, before + 3);
-      socket.destroy();
+      // One that only ends its side may still read.
+      socket.resetAndDestroy();
       await eventually('its line is written', () => lines().length > 0);
     } finally {
       await lock.rollback();

@@ -24,7 +24,7 @@ export function takeConnect(
   response.once('finish', () => socket.destroySoon());
   assignWhereFree(response, socket);
   turns.take(request, response, () => {
-    if (!socket.destroyed) assignWhereFree(response, socket);
+    assignWhereFree(response, socket);
     begin(response);
   });
 }
