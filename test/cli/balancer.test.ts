@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { newKey, newPlan } from '../shared/deployment.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { skipWithout } from '../support/skip.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
 import { readGuide } from '../support/guides.js';
@@ -37,12 +38,7 @@ describe('two servers behind the balancer of the guide', function () {
   const ports: Record<string, number> = {};
 
   before(async function () {
-    const found = findProgram(HAPROXY);
-    if (found === undefined) {
-      console.log('      skipped: HAProxy is missing on this machine. make programs installs it where it may');
-      this.skip();
-    }
-    program = found;
+    program = findProgram(HAPROXY) ?? skipWithout('HAProxy', this);
     database = await openTestDatabase();
     ({ key } = await newKey(database.db, await newPlan(database.db, 'unlimited', MANY, MANY)));
     for (const name of NAMES) {

@@ -10,6 +10,7 @@ import { freePort } from '../support/free-port.js';
 import { send } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { areGone, startSurroundings, type Surroundings } from '../workers/workers.js';
+import { skipWithout } from '../support/skip.js';
 
 const DROPPED = 'catalog_log_lines_dropped_total';
 
@@ -34,7 +35,7 @@ describe('the log of a server', () => {
 
   before(async function () {
     // Pipes that a test can hold, disks that it can fill.
-    if (process.platform !== 'linux') this.skip();
+    if (process.platform !== 'linux') skipWithout('Linux', this);
     surroundings = await startSurroundings();
   });
 
@@ -161,7 +162,7 @@ describe('the log of a server', () => {
 
   for (const workers of [1, 2]) {
     it(`may meet a full device, while the requests are served and the lines counted, WORKERS=${workers}`, async function () {
-      if (!existsSync('/dev/full')) this.skip();
+      if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
       const device = openSync('/dev/full', 'w');
       const server = await start(workers, { stdout: device });
       closeSync(device);
@@ -263,7 +264,7 @@ describe('the log of a server', () => {
   });
 
   it('and what there is to tell on stderr may both meet a full device', async function () {
-    if (!existsSync('/dev/full')) this.skip();
+    if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
     const device = openSync('/dev/full', 'w');
     const server = await start(1, { stdout: device, stderr: device });
     closeSync(device);
@@ -275,7 +276,7 @@ describe('the log of a server', () => {
 
 describe('a command whose output cannot be written', () => {
   it('says so on stderr, and ends with code 1', async function () {
-    if (!existsSync('/dev/full')) this.skip();
+    if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
     const device = openSync('/dev/full', 'w');
     const { ended } = startProgram(['--help'], {}, { stdout: device });
     closeSync(device);

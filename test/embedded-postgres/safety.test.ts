@@ -8,6 +8,7 @@ import { OperatorError } from '../../src/errors.js';
 import { postgresAccount, runCommand, runningAsRoot } from '../../src/platform/embedded-postgres/command.js';
 import { acquireEmbeddedPostgres } from '../../src/platform/embedded-postgres/index.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+import { skipWithout } from '../support/skip.js';
 
 /** An account that is neither root nor the one that PostgreSQL runs as. */
 const STRANGER = { uid: 12_345, gid: 12_345 };
@@ -23,7 +24,7 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
     let victim: string;
 
     before(function () {
-      if (!runningAsRoot()) this.skip();
+      if (!runningAsRoot()) skipWithout('the rights of root', this);
     });
 
     beforeEach(async () => {

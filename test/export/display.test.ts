@@ -34,6 +34,7 @@ describe('catalog export on a terminal', () => {
         atExit: () => undefined,
         openFiles: () => Infinity,
         signal: new AbortController().signal,
+        drains: () => false,
         link: undefined,
         fork: () => assert.fail(),
         clientKey: () => '',

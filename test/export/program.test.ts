@@ -11,6 +11,7 @@ import { recordFiles } from '../support/file-events.js';
 import { runProgram, startProgram, type Outcome } from '../support/program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
+import { skipWithout } from '../support/skip.js';
 
 const BASE_URL = 'https://catalog.example.com';
 
@@ -197,7 +198,7 @@ describe('catalog export', () => {
     });
 
     it('for a full disk says so, and makes no state file', async function () {
-      if (!existsSync('/dev/full')) this.skip();
+      if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
       const state = ['--state', inFolder('mirror.json'), '--base-url', BASE_URL];
       const { code, stderr } = await runProgram(
         ['export', '-', '--kind', 'titles', '--format', 'csv', ...state],
