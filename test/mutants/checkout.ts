@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process';
+import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { ROOT } from '../support/guides.js';
+import { plant, readTarget, type Fault } from './fault.js';
+
+/** What the suites need of a checkout, beside the installed packages. */
+const NEEDED = [
+  ...['src', 'db', 'test', 'generated', '.config'],
+  ...['openapi.yaml', 'package.json', 'package-lock.json', 'tsconfig.json', '.mocharc.json', 'Makefile', 'README.md'],
+];
+
+/** Bound on one run of the suites of a fault, in milliseconds. A service that hangs is noticed by that. */
+const SUITES_TIMEOUT_MS = 300_000;
+
+/** How a program ended. */
+interface Ending {
+  readonly succeeded: boolean;
+  /** What it printed on both streams. */
+  readonly output: string;
+}
+
+/** A copy of the checkout, for one fault after the other. */
+export class CheckoutCopy {
+  readonly #root: URL;
+
+  private constructor(folder: string) {
+    this.#root = pathToFileURL(`${folder}/`);
+  }
+
+  /** Makes the copy. @param folder - is replaced */
+  static async make(folder: string): Promise<CheckoutCopy> {
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true });
+    const original = fileURLToPath(ROOT);
+    for (const name of NEEDED) await cp(`${original}${name}`, `${folder}/${name}`, { recursive: true });
+    await symlink(`${original}node_modules`, `${folder}/node_modules`);
+    return new CheckoutCopy(folder);
+  }
+
+  /**
+   * Plants a fault, runs the suites that must notice it, and takes the fault out again.
+   *
+   * @returns undefined where no test failed; otherwise what failed first
+   */
+  async try(fault: Fault): Promise<string | undefined> {
+    const sound = await readTarget(fault, this.#root);
+    const file = new URL(fault.file, this.#root);
+    await writeFile(file, plant(fault, sound));
+    try {
+      return await this.failureIn(fault.suites);
+    } finally {
+      await writeFile(file, sound);
+    }
+  }
+
+  /** Compiles and runs suites. @returns undefined where all pass; otherwise what failed first */
+  async failureIn(suites: readonly string[]): Promise<string | undefined> {
+    const compiled = await this.#run('tsc', ['-p', 'tsconfig.json', '--noCheck']);
+    if (!compiled.succeeded) return `does not compile: ${compiled.output.trim()}`;
+    const { succeeded, output } = await this.#run('mocha', ['--bail', ...suites]);
+    if (succeeded) return undefined;
+    return /^ *1\) (.*)$/m.exec(output)?.[1] ?? `the run ended: ${output.trim().split('\n').at(-1)}`;
+  }
+
+  #run(program: string, args: readonly string[]): Promise<Ending> {
+    return new Promise((resolve) => {
+      const child = spawn(`node_modules/.bin/${program}`, args, {
+        cwd: this.#root,
+        env: { PATH: process.env.PATH, HOME: process.env.HOME },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        timeout: SUITES_TIMEOUT_MS,
+      });
+      let output = '';
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.setEncoding('utf8').on('data', (text: string) => {
+          output += text;
+        });
+      }
+      child.once('close', (code) => resolve({ succeeded: code === 0, output }));
+    });
+  }
+}
