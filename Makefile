@@ -23,7 +23,7 @@ NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://n
 # Folders are listed too: a folder's time changes when a file in it is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench mutants contract generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench mutants stryker contract generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +73,9 @@ bench: $(BUILT) redis ## Measure size and speed: import, reads, writes, compress
 
 mutants: $(INSTALLED) programs ## Plant each fault of test/mutants in a copy, and see that a test notices; those that MATCH, or all
 	@exec node --import tsx test/mutants/run.ts
+
+stryker: $(INSTALLED) ## StrykerJS: change the modules that need no server bit by bit, and see that a test notices
+	@exec $(BIN)/stryker run .config/stryker.config.mjs
 
 # Every user of the machine sees the arguments of a program, and nobody else its environment.
 contract: $(INSTALLED) ## Hold any deployment, BASE_URL, against the contract, with the key in the environment as API_KEY

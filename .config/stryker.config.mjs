@@ -1,0 +1,37 @@
+// Mutation tests of the modules that need no server: StrykerJS changes them bit by bit, and a test must notice each change.
+// Each test file runs as a mocha of its own, since StrykerJS' runner for mocha does not know mocha 12.
+export default {
+  mutate: [
+    'src/http/{client-address,conditional,content-coding,credentials,rate-limit-fields,request-id}.ts',
+    'src/catalog/since.ts',
+    'src/catalog/import/{csv,quote}.ts',
+    'src/config.ts',
+    'src/follower/retry.ts',
+    'src/keys/api-key.ts',
+    'src/limits/quotas.ts',
+    'src/redis-address.ts',
+  ],
+  testRunner: 'tap',
+  plugins: ['@stryker-mutator/tap-runner'],
+  tap: {
+    testFiles: [
+      'test/{config,redis-address}.test.ts',
+      'test/catalog/since.test.ts',
+      'test/follow/retry.test.ts',
+      'test/http/client-address.test.ts',
+      'test/import/readers.test.ts',
+      'test/keys/api-key.test.ts',
+    ],
+    nodeArgs: [
+      ...['--import', 'tsx', '-r', '{{hookFile}}'],
+      ...['node_modules/mocha/bin/mocha.js', '--no-config', '--reporter', 'tap', '{{testFile}}'],
+    ],
+    forceBail: true,
+  },
+  coverageAnalysis: 'perTest',
+  thresholds: { high: 95, low: 90, break: 90 },
+  reporters: ['clear-text'],
+  clearTextReporter: { allowColor: false, logTests: false },
+  tempDirName: '.cache/stryker',
+  ignorePatterns: ['.build', '.cache', '.data'],
+};
