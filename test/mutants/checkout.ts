@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ROOT } from '../support/guides.js';
-import { plant, readTarget, type Fault } from './fault.js';
+import { plant, type Fault } from './fault.js';
 
 /** What the suites need of a checkout, beside the installed packages. */
 const NEEDED = [
@@ -44,13 +44,12 @@ export class CheckoutCopy {
    * @returns undefined where no test failed; otherwise what failed first
    */
   async try(fault: Fault): Promise<string | undefined> {
-    const sound = await readTarget(fault, this.#root);
-    const file = new URL(fault.file, this.#root);
-    await writeFile(file, plant(fault, sound));
+    const files = await plant(fault, this.#root);
     try {
+      for (const [file, { after }] of files) await writeFile(file, after);
       return await this.failureIn(fault.suites);
     } finally {
-      await writeFile(file, sound);
+      for (const [file, { before }] of files) await writeFile(file, before);
     }
   }
 

@@ -5,7 +5,7 @@ import type { Fault } from './fault.js';
 import { FAULTS } from './faults/index.js';
 
 // Plants each fault of the table in a copy of the checkout, runs the suites that must notice it, and prints which did. Ends
-// with exit code 1 where too few are caught. MATCH takes only faults whose promise or file has that text; JOBS says how many
+// with exit code 1 where too few are caught. MATCH takes only faults whose name or promise has that text; JOBS says how many
 // copies work at the same time.
 
 /** The part of all faults that must be caught. */
@@ -14,7 +14,7 @@ const GOAL = 0.95;
 const COPIES = fileURLToPath(new URL('.cache/mutants', ROOT));
 
 const { MATCH = '', JOBS = '2' } = process.env;
-const faults = FAULTS.filter(({ promise, file }) => `${promise} ${file}`.includes(MATCH));
+const faults = FAULTS.filter(({ name, promise }) => `${name} ${promise}`.includes(MATCH));
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
@@ -37,9 +37,7 @@ await Promise.all(
     for (const fault of waiting) {
       const noticed = await copy.try(fault);
       if (noticed === undefined) missed.push(fault);
-      print(
-        `${noticed === undefined ? 'MISSED' : 'caught'}  ${fault.promise}  ${noticed === undefined ? fault.file : `(${noticed})`}`,
-      );
+      print(noticed === undefined ? `MISSED  ${fault.name}: ${fault.promise}` : `caught  ${fault.name}  (${noticed})`);
     }
   }),
 );
