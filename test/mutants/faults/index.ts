@@ -1,5 +1,29 @@
 import type { Fault } from '../fault.js';
-import { KEYS } from './keys.js';
+import { COUNTS_FAULTS } from './counts.js';
+import { EMBEDDED_FAULTS } from './embedded.js';
+import { EXPORT_FAULTS } from './export.js';
+import { FEED_FAULTS } from './feed.js';
+import { FOLLOW_FAULTS } from './follow.js';
+import { HTTP_FAULTS } from './http.js';
+import { IMPORT_FAULTS } from './import.js';
+import { KEYS_FAULTS } from './keys.js';
+import { LIMITS_FAULTS } from './limits.js';
+import { LOG_FAULTS } from './log.js';
+import { ROLES_FAULTS } from './roles.js';
+import { SERVICE_FAULTS } from './service.js';
 
 /** Every fault, by the part of the service that it is planted in. */
-export const FAULTS: readonly Fault[] = [...KEYS];
+export const FAULTS: readonly Fault[] = [
+  ...COUNTS_FAULTS,
+  ...EMBEDDED_FAULTS,
+  ...EXPORT_FAULTS,
+  ...FEED_FAULTS,
+  ...FOLLOW_FAULTS,
+  ...HTTP_FAULTS,
+  ...IMPORT_FAULTS,
+  ...KEYS_FAULTS,
+  ...LIMITS_FAULTS,
+  ...LOG_FAULTS,
+  ...ROLES_FAULTS,
+  ...SERVICE_FAULTS,
+];

@@ -1,12 +1,199 @@
 import type { Fault } from '../fault.js';
 
 /** Faults in what decides whether a key works. */
-export const KEYS: readonly Fault[] = [
+export const KEYS_FAULTS: readonly Fault[] = [
   {
-    promise: 'A request with two different keys is refused.',
-    file: 'src/http/credentials.ts',
-    from: 'keys.every((other) => other === key)',
-    to: 'keys.some((other) => other === key)',
+    name: 'prefix-in-cache',
+    promise: 'A cached caller is found by the hash of the whole key.',
+    edits: [
+      {
+        file: 'src/keys/admission.ts',
+        from: 'const hash = hashApiKeyToText(key);',
+        to: 'const hash = key.slice(0, 12);',
+      },
+    ],
+    suites: ['test/keys/admission.test.ts'],
+  },
+  {
+    name: 'two-of-three-keys',
+    promise: 'Keys in three places must all be the same.',
+    edits: [
+      { file: 'src/http/credentials.ts', from: 'keys.every((other) => other === key)', to: '(keys[1] ?? key) === key' },
+    ],
     suites: ['test/api/authentication.test.ts'],
+  },
+  {
+    name: 'last-of-three-keys',
+    promise: 'Keys in three places must all be the same.',
+    edits: [
+      { file: 'src/http/credentials.ts', from: 'keys.every((other) => other === key)', to: 'keys.at(-1) === key' },
+    ],
+    suites: ['test/api/authentication.test.ts'],
+  },
+  {
+    name: 'scheme-in-capitals',
+    promise: 'A key is taken in the letters it was made in.',
+    edits: [
+      {
+        file: 'src/http/credentials.ts',
+        from: "{ kind: 'key', key } :",
+        to: "{ kind: 'key', key: key.replace(/^svc/i, 'svc') } :",
+      },
+    ],
+    suites: ['test/api/authentication.test.ts'],
+  },
+  {
+    name: 'format-in-any-letters',
+    promise: 'A key is taken in the letters it was made in.',
+    edits: [
+      {
+        file: 'src/keys/api-key.ts',
+        from: '[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;',
+        to: '[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/i;',
+      },
+    ],
+    suites: ['test/keys/api-key.test.ts'],
+  },
+  {
+    name: 'recently-used-is-trusted',
+    promise: 'A revoked key fails on the very next request.',
+    edits: [
+      {
+        file: 'src/keys/admission.ts',
+        from: `      const condition = { key: EPOCH_KEY, value: epoch };
+      const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan, until);`,
+        to: `      const condition = { key: EPOCH_KEY, value: epoch };
+      const isRecent = performance.now() - (usedAt.get(hash) ?? 0) < 20;
+      const decision = isRecent
+        ? await limiter.consume(caller.developerId, caller.plan)
+        : await limiter.consumeIf(condition, caller.developerId, caller.plan, until);
+      if (decision) usedAt.set(hash, performance.now());`,
+      },
+      {
+        file: 'src/keys/admission.ts',
+        from: '  /** Records that are being read. */',
+        to: `  const usedAt = new Map<string, number>();
+  /** Records that are being read. */`,
+      },
+    ],
+    suites: ['test/keys/admission.test.ts'],
+  },
+  {
+    name: 'any-place-of-a-key-wins',
+    promise: 'A request with two different keys is refused.',
+    edits: [
+      {
+        file: 'src/http/credentials.ts',
+        from: 'authorizations.length > 1 || headers.length > 1 || queries.length > 1',
+        to: 'authorizations.length > 1 || headers.length > 1',
+      },
+    ],
+    suites: ['test/api/authentication.test.ts'],
+  },
+  {
+    name: 'revoked-in-database-works',
+    promise: 'A revoked key fails on the very next request.',
+    edits: [
+      {
+        file: 'src/keys/callers.ts',
+        from: `    .whereNull('api_keys.revoked_at')
+`,
+        to: '',
+      },
+    ],
+    suites: ['test/api/authentication.test.ts'],
+  },
+  {
+    name: 'suspended-developer-works',
+    promise: 'A key of a suspended developer fails.',
+    edits: [{ file: 'src/keys/callers.ts', from: "    .whereNull('developers.suspended_at'),", to: '    ,' }],
+    suites: ['test/api/authentication.test.ts', 'test/api/me.test.ts'],
+  },
+  {
+    name: 'prefix-in-database',
+    promise: 'A key is found by its hash, not by its prefix.',
+    edits: [
+      {
+        file: 'src/keys/callers.ts',
+        from: ".whereRaw('api_keys.hash = any(?::bytea[])', [hashes])",
+        to: ".whereRaw('api_keys.prefix in (select k.prefix from api_keys k where k.hash = any(?::bytea[]) or true)', [hashes])",
+      },
+    ],
+    suites: ['test/api/authentication.test.ts'],
+  },
+  {
+    name: 'lookups-remember',
+    promise: 'A key that is revoked fails from the next request on: lookups remember nothing.',
+    edits: [
+      {
+        file: 'src/keys/lookups.ts',
+        from: 'cache: false,',
+        to: 'cache: true, cacheKeyFn: (lookup) => lookup.hash as never,',
+      },
+    ],
+    suites: ['test/keys/lookups.test.ts', 'test/api/authentication.test.ts', 'test/keys/keys.test.ts'],
+  },
+  {
+    name: 'lookups-take-all-connections',
+    promise: 'A flood of unknown keys leaves connections to valid callers.',
+    edits: [{ file: 'src/keys/lookups.ts', from: 'if (this.#free === 0) {', to: 'if (this.#free === -1_000_000) {' }],
+    suites: ['test/keys/lookups.test.ts', 'test/keys/admission.test.ts'],
+  },
+  {
+    name: 'late-lookup-answers',
+    promise: 'A lookup that waited longer than its request is given up.',
+    edits: [
+      { file: 'src/keys/lookups.ts', from: 'const oldest = performance.now() - MAX_WAIT_MS;', to: 'const oldest = 0;' },
+    ],
+    suites: ['test/keys/lookups.test.ts'],
+  },
+  {
+    name: 'epoch-not-ended',
+    promise: 'Records of an ended epoch are never used again.',
+    edits: [
+      {
+        file: 'src/keys/admission.ts',
+        from: `      cache.end(epoch);
+    }
+    const found`,
+        to: `    }
+    const found`,
+      },
+    ],
+    suites: ['test/keys/admission.test.ts'],
+  },
+  {
+    name: 'epoch-read-after-database',
+    promise: 'The epoch is read before the database.',
+    edits: [
+      {
+        file: 'src/keys/admission.ts',
+        from: `    const permit = epoch === undefined ? undefined : cache.permit(epoch);
+    const caller = await lookups.find(hash);`,
+        to: `    const caller = await lookups.find(hash);
+    const permit = epoch === undefined ? undefined : cache.permit(epoch);`,
+      },
+    ],
+    suites: ['test/keys/admission.test.ts', 'test/keys/caller-cache.test.ts'],
+  },
+  {
+    name: 'checksum-ignored',
+    promise: 'A key with a wrong checksum is refused before the database is asked.',
+    edits: [
+      { file: 'src/keys/api-key.ts', from: ' && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)))', to: '' },
+    ],
+    suites: ['test/keys/api-key.test.ts'],
+  },
+  {
+    name: 'two-proxies-as-one',
+    promise: 'Failing keys are counted by the client that the trusted proxies saw.',
+    edits: [
+      {
+        file: 'src/http/authenticate.ts',
+        from: 'failedAttempts.count(clientAddress(request, trustedProxies))',
+        to: 'failedAttempts.count(clientAddress(request, Math.min(trustedProxies, 1)))',
+      },
+    ],
+    suites: ['test/limits/failed-attempts.test.ts'],
   },
 ];

@@ -1,0 +1,304 @@
+import type { Fault } from '../fault.js';
+
+/** Faults in what speaks HTTP. */
+export const HTTP_FAULTS: readonly Fault[] = [
+  {
+    name: 'request-id-with-colon',
+    promise: 'X-Request-Id has letters, digits, dots, underscores and hyphens.',
+    edits: [{ file: 'src/http/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._:-]' }],
+    suites: ['test/api/requests.test.ts'],
+  },
+  {
+    name: 'request-id-with-slash',
+    promise: 'X-Request-Id has letters, digits, dots, underscores and hyphens.',
+    edits: [{ file: 'src/http/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._/-]' }],
+    suites: ['test/api/requests.test.ts'],
+  },
+  {
+    name: 'request-id-with-equals',
+    promise: 'X-Request-Id has letters, digits, dots, underscores and hyphens.',
+    edits: [{ file: 'src/http/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._=-]' }],
+    suites: ['test/api/requests.test.ts'],
+  },
+  {
+    name: 'vary-missing-on-days-429',
+    promise: 'Every answer varies by the key.',
+    edits: [
+      {
+        file: 'src/app.ts',
+        from: '    if (decision.violated.length > 0) throw',
+        to: `    if (decision.violated.some(({ name }) => name === 'day') && decision.violated.length === 1) state.vary = '';
+    if (decision.violated.length > 0) throw`,
+      },
+    ],
+    suites: ['test/limits/rate-limits.test.ts'],
+  },
+  {
+    name: 'limits-missing-on-5xx',
+    promise: 'Every answer to a valid key says where the plan stands.',
+    edits: [
+      {
+        file: 'src/app.ts',
+        from: '      outgoing = respondWithProblem(problem,',
+        to: `      if (problem.status >= 500) ctx.state.fields.length = 2;
+      outgoing = respondWithProblem(problem,`,
+      },
+    ],
+    suites: ['test/api/outage.test.ts'],
+  },
+  {
+    name: 'limits-missing-on-500',
+    promise: 'Every answer to a valid key says where the plan stands.',
+    edits: [
+      {
+        file: 'src/app.ts',
+        from: '      outgoing = respondWithProblem(problem,',
+        to: `      if (problem.status === 500) ctx.state.fields.length = 2;
+      outgoing = respondWithProblem(problem,`,
+      },
+    ],
+    suites: ['test/api/outage.test.ts'],
+  },
+  {
+    name: 'vary-missing-on-5xx',
+    promise: 'Every answer varies by the key.',
+    edits: [
+      {
+        file: 'src/app.ts',
+        from: '      outgoing = respondWithProblem(problem,',
+        to: `      if (problem.status >= 500) ctx.state.vary = '';
+      outgoing = respondWithProblem(problem,`,
+      },
+    ],
+    suites: ['test/api/outage.test.ts'],
+  },
+  {
+    name: 'request-id-missing-where-chosen',
+    promise: 'A problem has the request id of its answer.',
+    edits: [
+      {
+        file: 'src/app.ts',
+        from: 'respondWithProblem(problem, ctx.state.requestId)',
+        to: "respondWithProblem(problem, ctx.req.headers['x-request-id'] === ctx.state.requestId ? (undefined as never) : ctx.state.requestId)",
+      },
+    ],
+    suites: ['test/api/requests.test.ts'],
+  },
+  {
+    name: 'request-id-other-where-chosen',
+    promise: 'A problem has the request id of its answer.',
+    edits: [
+      {
+        file: 'src/app.ts',
+        from: 'respondWithProblem(problem, ctx.state.requestId)',
+        to: "respondWithProblem(problem, ctx.req.headers['x-request-id'] === ctx.state.requestId ? 'undefined' : ctx.state.requestId)",
+      },
+    ],
+    suites: ['test/api/requests.test.ts'],
+  },
+  {
+    name: 'no-length-for-head-of-429',
+    promise: 'HEAD has the header fields of GET.',
+    edits: [
+      {
+        file: 'src/http/outgoing.ts',
+        from: 'String(Buffer.byteLength(body)));',
+        to: "String(ctx.req.method === 'HEAD' && status === 429 ? 0 : Buffer.byteLength(body)));",
+      },
+    ],
+    suites: ['test/limits/rate-limits.test.ts'],
+  },
+  {
+    name: 'no-length-for-head-of-500',
+    promise: 'HEAD has the header fields of GET.',
+    edits: [
+      {
+        file: 'src/http/outgoing.ts',
+        from: 'String(Buffer.byteLength(body)));',
+        to: "String(ctx.req.method === 'HEAD' && status === 500 ? 0 : Buffer.byteLength(body)));",
+      },
+    ],
+    suites: ['test/api/outage.test.ts'],
+  },
+  {
+    name: 'no-length-for-head-of-503',
+    promise: 'HEAD has the header fields of GET.',
+    edits: [
+      {
+        file: 'src/http/outgoing.ts',
+        from: 'String(Buffer.byteLength(body)));',
+        to: "String(ctx.req.method === 'HEAD' && status === 503 ? 0 : Buffer.byteLength(body)));",
+      },
+    ],
+    suites: ['test/api/outage.test.ts'],
+  },
+  {
+    name: 'no-cache-control-on-304-of-contract',
+    promise: 'A 304 has the Cache-Control of the 200.',
+    edits: [
+      {
+        file: 'src/http/operational.ts',
+        from: 'ctx.status = 304;',
+        to: `{
+        ctx.remove('Cache-Control');
+        ctx.status = 304;
+      }`,
+      },
+    ],
+    suites: ['test/api/requests.test.ts'],
+  },
+  {
+    name: 'stale-contract',
+    promise: 'The service serves the contract that it was started with.',
+    edits: [
+      { file: 'src/http/operational.ts', from: 'else ctx.body = text;', to: 'else ctx.body = text.slice(0, -1);' },
+    ],
+    suites: ['test/api/requests.test.ts'],
+  },
+  {
+    name: 'tag-by-length',
+    promise: 'Another body has another entity tag.',
+    edits: [
+      {
+        file: 'src/http/conditional.ts',
+        from: "return `\"${length}-${hash('sha1', body, 'base64').slice(0, -1)}\"`;",
+        to: "return `\"${length}-${hash('sha1', length, 'base64').slice(0, -1)}\"`;",
+      },
+    ],
+    suites: ['test/api/conditional.test.ts'],
+  },
+  {
+    name: 'one-tag-for-all-titles',
+    promise: 'Another body has another entity tag.',
+    edits: [
+      {
+        file: 'src/http/conditional.ts',
+        from: 'const tag = coding === undefined ? entityTag(body)',
+        to: "const tag = operationId === 'getTitle' ? '\"title\"' : coding === undefined ? entityTag(body)",
+      },
+    ],
+    suites: ['test/api/conditional.test.ts'],
+  },
+  {
+    name: 'one-tag-for-pages-of-one-length',
+    promise: 'Another body has another entity tag.',
+    edits: [
+      {
+        file: 'src/http/conditional.ts',
+        from: 'const tag = coding === undefined ? entityTag(body)',
+        to: "const tag = operationId === 'getChanges' && coding === undefined ? entityTag(String(body.length)) : coding === undefined ? entityTag(body)",
+      },
+    ],
+    suites: ['test/api/conditional.test.ts'],
+  },
+  {
+    name: 'title-cut-at-500',
+    promise: 'A title of the documented maximum is answered whole.',
+    edits: [
+      {
+        file: 'src/api/getTitle.ts',
+        from: 'return { data: title };',
+        to: 'return { data: { ...title, title: title.title.slice(0, 1_000) } };',
+      },
+    ],
+    suites: ['test/api/titles.test.ts'],
+  },
+  {
+    name: 'encoded-path-without-key',
+    promise: 'No spelling of a path reaches an operation without a key.',
+    edits: [{ file: 'src/http/request-target.ts', from: 'UNRESERVED.test', to: '!UNRESERVED.test' }],
+    suites: ['test/api/requests.test.ts', 'test/http/routing.test.ts'],
+  },
+  {
+    name: 'header-fields-dropped',
+    promise: 'Every header field is read, however many there are.',
+    edits: [{ file: 'src/http/server.ts', from: 'server.maxHeadersCount = 0;', to: 'server.maxHeadersCount = 1_000;' }],
+    suites: ['test/http/connections.test.ts'],
+  },
+  {
+    name: 'me-is-stored',
+    promise: 'The answer of /me is never stored.',
+    edits: [
+      {
+        file: 'src/http/conditional.ts',
+        from: 'if (NEVER_STORED.has(operationId)) {',
+        to: 'if (operationId === "") {',
+      },
+    ],
+    suites: ['test/api/me.test.ts'],
+  },
+  {
+    name: 'never-304',
+    promise: 'A client that has the answer gets 304.',
+    edits: [
+      {
+        file: 'src/http/conditional.ts',
+        from: 'return field.match(OPAQUE_TAG)?.includes(tag) ?? false;',
+        to: 'return field === tag && tag === "";',
+      },
+    ],
+    suites: ['test/api/conditional.test.ts'],
+  },
+  {
+    name: 'ready-without-database',
+    promise: 'A server without its database is not ready.',
+    edits: [
+      {
+        file: 'src/http/readiness.ts',
+        from: "isReady: !isStopping && !lost.includes('database'),",
+        to: 'isReady: !isStopping,',
+      },
+    ],
+    suites: ['test/outages/postgres.test.ts', 'test/http/readiness.test.ts'],
+  },
+  {
+    name: 'ready-while-stopping',
+    promise: 'A server that stops says so in /readyz.',
+    edits: [{ file: 'src/http/readiness.ts', from: 'isReady: !isStopping && !lost', to: 'isReady: !lost' }],
+    suites: ['test/http/readiness.test.ts'],
+  },
+  {
+    name: 'unread-answers-kept',
+    promise: 'A connection whose client reads nothing is cut.',
+    edits: [
+      {
+        file: 'src/http/connection/unread-answers.ts',
+        from: 'const timer = setTimeout(() => socket.resetAndDestroy(), timeoutMs);',
+        to: 'const timer = setTimeout(() => undefined, timeoutMs);',
+      },
+    ],
+    suites: ['test/http/unread-answers.test.ts'],
+  },
+  {
+    name: 'backlog-unbounded',
+    promise: 'What clients do not read is bounded over all connections.',
+    edits: [
+      {
+        file: 'src/http/connection/backlog.ts',
+        from: 'while (this.#bytes > this.#mostBytes) this.#cutLargest();',
+        to: '',
+      },
+    ],
+    suites: ['test/http/unread-answers.test.ts'],
+  },
+  {
+    name: 'no-half-open',
+    promise: 'A client that closes its side after the request gets its answer.',
+    edits: [{ file: 'src/http/server.ts', from: 'httpAllowHalfOpen: true', to: 'httpAllowHalfOpen: false' }],
+    suites: ['test/http/one-answer.test.ts', 'test/http/connections.test.ts'],
+  },
+  {
+    name: 'turns-at-once',
+    promise: 'Requests of one connection leave others their turn.',
+    edits: [
+      {
+        file: 'src/http/connection/turns.ts',
+        from: `    setImmediate(() => {
+      if (socket.writable)`,
+        to: `    queueMicrotask(() => {
+      if (socket.writable)`,
+      },
+    ],
+    suites: ['test/http/pipelining.test.ts'],
+  },
+];

@@ -1,0 +1,55 @@
+import type { Fault } from '../fault.js';
+
+/** Faults in what writes the log. */
+export const LOG_FAULTS: readonly Fault[] = [
+  {
+    name: 'key-in-log-of-500',
+    promise: 'No log line holds a key.',
+    edits: [
+      {
+        file: 'src/http/request-log.ts',
+        from: '      key_prefix: caller?.keyPrefix,',
+        to: `      key_prefix: caller?.keyPrefix,
+      headers: (ctx.res.headersSent ? ctx.res.statusCode : 0) === 500 ? ctx.req.headers : undefined,`,
+      },
+    ],
+    suites: ['test/api/outage.test.ts'],
+  },
+  {
+    name: 'key-in-log-of-malformed',
+    promise: 'No log line holds a key of a malformed request.',
+    edits: [
+      {
+        file: 'src/http/server.ts',
+        from: '    const rejection = rejectConnection(error, socket, turns);',
+        to: `    console.error(String((error as { rawPacket?: Buffer }).rawPacket));
+    const rejection = rejectConnection(error, socket, turns);`,
+      },
+    ],
+    suites: ['test/cli/request-log.test.ts'],
+  },
+  {
+    name: 'raw-url-in-program-log',
+    promise: 'No log line of the program holds a key.',
+    edits: [
+      {
+        file: 'src/http/request-log.ts',
+        from: 'url: loggableUrl(path, search, operationId !== undefined && (status === 200 || status === 304)),',
+        to: 'url: ctx.req.url,',
+      },
+    ],
+    suites: ['test/cli/request-log.test.ts'],
+  },
+  {
+    name: 'secret-without-its-prefix',
+    promise: 'No log line holds 12 characters of a secret, also without the prefix.',
+    edits: [
+      {
+        file: 'src/http/loggable-url.ts',
+        from: "if (!text.includes('%') && !mayHoldSecret(text)) return text;",
+        to: "if (!text.includes('%') && !text.includes('svc_')) return text;",
+      },
+    ],
+    suites: ['test/api/secrets-anywhere.test.ts'],
+  },
+];

@@ -1,0 +1,164 @@
+import type { Fault } from '../fault.js';
+
+/** Faults in what starts, runs and stops servers. */
+export const SERVICE_FAULTS: readonly Fault[] = [
+  {
+    name: 'two-proxies-as-one-in-service',
+    promise: 'TRUST_PROXY is the number of proxies.',
+    edits: [
+      {
+        file: 'src/service.ts',
+        from: 'trustedProxies: config.trustedProxies,',
+        to: 'trustedProxies: Math.min(config.trustedProxies, 1),',
+      },
+    ],
+    suites: ['test/limits/failed-attempts.test.ts'],
+  },
+  {
+    name: 'two-proxies-count-leftmost',
+    promise: 'Keys that fail are counted by the client that the trusted proxies saw.',
+    edits: [
+      {
+        file: 'src/service.ts',
+        from: 'trustedProxies: config.trustedProxies,',
+        to: 'trustedProxies: config.trustedProxies > 1 ? 9 : config.trustedProxies,',
+      },
+    ],
+    suites: ['test/limits/failed-attempts.test.ts'],
+  },
+  {
+    name: 'no-flush-while-running',
+    promise: 'Last-used times are written while the server runs.',
+    edits: [{ file: 'src/service.ts', from: 'setInterval(() => void flush(),', to: 'setInterval(() => undefined,' }],
+    suites: ['test/keys/last-used.test.ts'],
+  },
+  {
+    name: 'no-flush-at-the-end',
+    promise: 'Last-used times are written when the server stops.',
+    edits: [
+      {
+        file: 'src/service.ts',
+        from: 'opened.add(new LastUsed(), flush);',
+        to: 'opened.add(new LastUsed(), () => undefined);',
+      },
+    ],
+    suites: ['test/keys/last-used.test.ts'],
+  },
+  {
+    name: 'redis-left-open',
+    promise: 'A service that fails to open leaves nothing open.',
+    edits: [{ file: 'src/service.ts', from: '  if (shared) opened.add(shared, (it) => it.close());', to: '' }],
+    suites: ['test/service.test.ts'],
+  },
+  {
+    name: 'nothing-closed-half-way',
+    promise: 'A service that fails to open leaves nothing open.',
+    edits: [
+      {
+        file: 'src/service.ts',
+        from: `    await opened.close();
+    throw error;`,
+        to: '    throw error;',
+      },
+    ],
+    suites: ['test/service.test.ts'],
+  },
+  {
+    name: 'closed-in-order-of-opening',
+    promise: 'What is opened is closed in the reverse order.',
+    edits: [
+      {
+        file: 'src/platform/open-parts.ts',
+        from: 'for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop())',
+        to: 'for (let close = this.#closers.shift(); close !== undefined; close = this.#closers.shift())',
+      },
+    ],
+    suites: ['test/platform/open-parts.test.ts'],
+  },
+  {
+    name: 'announcements-not-probed',
+    promise: 'A lost connection for announcements is noticed.',
+    edits: [
+      { file: 'src/platform/notifications.ts', from: "            client.query('select 1').catch(reject);", to: '' },
+    ],
+    suites: ['test/keys/announcements.test.ts'],
+  },
+  {
+    name: 'state-never-logged',
+    promise: 'The loss of a component is logged once.',
+    edits: [
+      {
+        file: 'src/platform/health.ts',
+        from: '    this.log.warn({ err: error }, `${component} lost. ${CONSEQUENCES[component]}`);',
+        to: '    void error;',
+      },
+    ],
+    suites: ['test/api/outage.test.ts'],
+  },
+  {
+    name: 'back-never-logged',
+    promise: 'The return of a component is logged once.',
+    edits: [{ file: 'src/platform/health.ts', from: '    this.log.info(`${component} back`);', to: '' }],
+    suites: ['test/api/outage.test.ts'],
+  },
+  {
+    name: 'cut-after-100-ms',
+    promise: 'Requests in flight finish at shutdown.',
+    edits: [{ file: 'src/service.ts', from: 'const SHUTDOWN_GRACE_MS = 5_000;', to: 'const SHUTDOWN_GRACE_MS = 100;' }],
+    suites: ['test/cli/lifecycle.test.ts'],
+  },
+  {
+    name: 'drain-ignored',
+    promise: 'After SIGTERM a server goes on serving for DRAIN_SECONDS.',
+    edits: [
+      {
+        file: 'src/service.ts',
+        from: 'const drainSeconds = drains ? config.drainSeconds : 0;',
+        to: 'const drainSeconds = 0 * Number(drains);',
+      },
+    ],
+    suites: ['test/cli/drain.test.ts'],
+  },
+  {
+    name: 'replica-never-left',
+    promise: 'A replica that fails is left for the primary.',
+    edits: [
+      {
+        file: 'src/platform/replica.ts',
+        from: `    } catch (error) {
+      if (!lost) this.onChange('lost', error);
+      this.#retryAt = performance.now() + RETRY_AFTER_MS;
+      return query(this.primary);`,
+        to: `    } catch (error) {
+      throw error;`,
+      },
+    ],
+    suites: ['test/replica/replica.test.ts'],
+  },
+  {
+    name: 'log-unbounded',
+    promise: 'What waits for a reader of the log is bounded.',
+    edits: [
+      {
+        file: 'src/platform/log-output.ts',
+        from: 'this.#waitingBytes + bytes.length > MAX_WAITING_BYTES',
+        to: 'this.#waitingBytes < 0',
+      },
+    ],
+    suites: ['test/cli/log-output.test.ts'],
+  },
+  {
+    name: 'suspend-json-without-epoch',
+    promise: 'A suspension holds from the next request on, whatever the command prints.',
+    edits: [
+      {
+        file: 'src/commands/developers.ts',
+        from: `        const changed = await suspendDeveloper(db, id);
+        await endCachedRecords(context, db);`,
+        to: `        const changed = await suspendDeveloper(db, id);
+        if (!json) await endCachedRecords(context, db);`,
+      },
+    ],
+    suites: ['test/cli/shared.test.ts'],
+  },
+];
