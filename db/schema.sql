@@ -42,6 +42,14 @@ create table catalog_counts_waiting (
   constraint settle_counts TRIGGER DEFERRABLE INITIALLY DEFERRED
 );
 
+create table catalog_feed (
+  singleton boolean default true not null,
+  beginning timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone not null,
+  constraint catalog_feed_beginning_whole CHECK ((beginning = date_trunc('second'::text, beginning))),
+  constraint catalog_feed_pkey PRIMARY KEY (singleton),
+  constraint catalog_feed_singleton CHECK (singleton)
+);
+
 create table collections (
   svc_id text collate "C" not null,
   name text not null,

@@ -7,6 +7,7 @@ import { connectForCommand, useRedis, type CommandContext } from './commands/con
 import { registerDemo } from './commands/demo-command.js';
 import { registerDevelopers } from './commands/developers.js';
 import { registerExport } from './commands/export.js';
+import { registerFeed } from './commands/feed.js';
 import { registerFollow } from './commands/follow.js';
 import { registerImport } from './commands/import.js';
 import { registerKeys } from './commands/keys.js';
@@ -111,6 +112,7 @@ for (const register of [
   registerImport,
   registerExport,
   registerFollow,
+  registerFeed,
   registerDemo,
   registerPlans,
   registerDevelopers,

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Read } from '../platform/replica.js';
-import { newestStamp, readFeed, readQuietClock, type FeedEntry, type FeedPage } from './feed.js';
-import { requireWithinWindow, WINDOW } from './since.js';
+import { readBounds, readFeed, readQuietClock, type FeedBounds, type FeedEntry, type FeedPage } from './feed.js';
+import { requireBegun, requireWithinWindow, WINDOW } from './since.js';
 import { fromRfc3339, MICROS_PER_SECOND, type Micros } from './timestamps.js';
 
 const DAY: Micros = 86_400n * MICROS_PER_SECOND;
@@ -29,28 +29,37 @@ export interface ChangesPage {
 /**
  * Answers a follower: what changed after a position, oldest first, at most a page.
  *
- * @param db - the primary: only it knows its clock and whether a writer is at work
+ * @param db - the primary: only it knows its clock, whether a writer is at work, and where the feed begins
  * @param read - for the usual page, which a replica gives as well: replay follows the order of commits, so a replica has
  *   all entries up to its newest one
  * @param now - this process's clock
  * @throws Problem since_out_of_window, invalid_since
  */
 export async function getChangesPage(db: Knex, read: Read, since: Micros, now: Micros): Promise<ChangesPage> {
-  // Only a position ahead of the clock needs to be held against the feed; the usual request is spared the query.
-  const newest = since > now ? ((await newestStamp(db)) ?? 0n) : 0n;
-  requireWithinWindow(since, now, newest);
-
-  if (since > now && since > newest) return pageAhead(db, newest, now);
+  let beginning: Micros | undefined;
+  // The usual request is spared the query: the page itself does without a position before the beginning.
+  if (since > now || since < now - WINDOW || read.mayLag) {
+    const bounds = await readBounds(db);
+    requireWithinWindow(since, now, bounds);
+    if (since > now && since > bounds.newest) return pageAhead(db, bounds, now);
+    ({ beginning } = bounds);
+  }
   if (since < now - AGEING) return agedPage(db, since, now);
-  return (await read((either) => usualPage(either, since))) ?? pageBeyond(db, since, now);
+  return (await read((either) => usualPage(either, since, beginning))) ?? pageBeyond(db, since, now);
 }
 
-/** A page after a position that is an entry's, or has entries after it; undefined for one past the newest entry. */
-async function usualPage(db: Knex, since: Micros): Promise<ChangesPage | undefined> {
-  const { followsEntry, ...page } = await freshPage(db, since);
+/**
+ * A page after a position that is an entry's, or has entries after it.
+ *
+ * @param beginning - as the primary has it, where a replica may be asked
+ * @returns undefined for a position past the newest entry, or for one that the feed's beginning makes void or unsure
+ */
+async function usualPage(db: Knex, since: Micros, beginning?: Micros): Promise<ChangesPage | undefined> {
+  const { followsEntry, ...page } = await freshPage(db, since, beginning);
   if (followsEntry || page.entries.length > 0) return page;
-  const newest = await newestStamp(db);
-  return newest !== undefined && since <= newest ? page : undefined;
+  const bounds = await readBounds(db);
+  const isKnown = since >= bounds.beginning && (beginning ?? bounds.beginning) === bounds.beginning;
+  return isKnown && since <= bounds.newest ? page : undefined;
 }
 
 /**
@@ -60,10 +69,11 @@ async function usualPage(db: Knex, since: Micros): Promise<ChangesPage | undefin
  */
 async function pageBeyond(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
   // In this order: the clock, then that no writer is at work, and only then the page.
-  const quiet = await readQuietClock(db);
+  const { beginning, quiet } = await readQuietClock(db);
+  requireBegun(since, beginning);
   const page = await freshPage(db, since);
   if (page.entries.length > 0 || (quiet !== undefined && since <= quiet)) return page;
-  const resume = acceptable((await newestStamp(db)) ?? 0n, now);
+  const resume = acceptable((await readBounds(db)).newest, now);
   return { ...page, nextSince: resume < since ? resume : since };
 }
 
@@ -71,7 +81,7 @@ async function pageBeyond(db: Knex, since: Micros, now: Micros): Promise<Changes
  * Answers a client whose clock runs ahead of ours: an empty page. Going on from its `since` would skip what is written
  * until then, so it goes on from the newest entry instead, or from a quiet moment where that one has aged.
  */
-async function pageAhead(db: Knex, newest: Micros, now: Micros): Promise<ChangesPage> {
+async function pageAhead(db: Knex, { newest }: FeedBounds, now: Micros): Promise<ChangesPage> {
   const page = newest < now - AGEING ? await agedPage(db, newest, now) : undefined;
   const resume = page?.entries.length === 0 ? page.nextSince : newest;
   return { entries: [], hasMore: false, nextSince: acceptable(resume, now) };
@@ -83,9 +93,13 @@ function acceptable(position: Micros, now: Micros): Micros {
   return position > oldest ? position : oldest;
 }
 
-async function freshPage(db: Knex, since: Micros): Promise<ChangesPage & Pick<FeedPage, 'followsEntry'>> {
+async function freshPage(
+  db: Knex,
+  since: Micros,
+  beginning?: Micros,
+): Promise<ChangesPage & Pick<FeedPage, 'followsEntry'>> {
   // Not spread: V8 as of Node.js 20 would make a hidden class each time, which only a full collection of garbage frees.
-  const { entries, hasMore, followsEntry } = await readFeed(db, since);
+  const { entries, hasMore, followsEntry } = await readFeed(db, since, beginning);
   const last = entries.at(-1);
   return { entries, hasMore, followsEntry, nextSince: last ? fromRfc3339(last.updated_at) : since };
 }
@@ -96,7 +110,8 @@ async function freshPage(db: Knex, since: Micros): Promise<ChangesPage & Pick<Fe
  */
 async function agedPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
   // In this order: the clock, then that no writer is at work, and only then the page.
-  const quiet = await readQuietClock(db);
+  const { beginning, quiet } = await readQuietClock(db);
+  requireBegun(since, beginning);
   const page = await freshPage(db, since);
   if (page.hasMore || quiet === undefined) return page;
   const safe = safeBefore(quiet, now);

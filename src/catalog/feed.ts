@@ -23,19 +23,38 @@ export interface FeedPage {
   readonly followsEntry: boolean;
 }
 
+/** Between which positions the feed lies, as of one moment. */
+export interface FeedBounds {
+  /** Positions before this one are void: the mirrors that hold them may have entries that the catalogue has not. */
+  readonly beginning: Micros;
+  /** The newest stamp that is committed, or the beginning where that is later. No later commit stamps at or before it. */
+  readonly newest: Micros;
+}
+
 // From the position itself on: a follower's is an entry's, and to see it there spares a query for the newest stamp.
 // updated_at is selected as it is: an expression under that name would take its place in ORDER BY and cost the index.
 // The limit is part of the text, so that the plan made for any `since` knows it.
-const READ_FEED = new Statement<FeedEntry, [position: string]>('read-feed', (db, position) =>
-  db('titles')
-    .select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
-    .where('updated_at', '>=', position)
-    .orderBy('updated_at')
-    .limit(1 + PAGE_SIZE + 1, { skipBinding: true }),
+// What begins the feed is a condition, not a column: PostgreSQL looks at it once, in the snapshot of the page.
+const READ_FEED = new Statement<FeedEntry, [position: string, beginning: string | null]>(
+  'read-feed',
+  (db, position, beginning) =>
+    db('titles')
+      .select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
+      .where('updated_at', '>=', position)
+      .whereExists(
+        db('catalog_feed')
+          .where('beginning', '<=', position)
+          .whereRaw('beginning = coalesce(?, beginning)', [beginning] as never),
+      )
+      .orderBy('updated_at')
+      .limit(1 + PAGE_SIZE + 1, { skipBinding: true }),
 );
 
-const NEWEST_STAMP = new Statement<Pick<FeedEntry, 'updated_at'>>('newest-stamp', (db) =>
-  db('titles').select('updated_at').orderBy('updated_at', 'desc').limit(1, { skipBinding: true }),
+const READ_BOUNDS = new Statement<{ readonly beginning: string; readonly newest: string | null }>('feed-bounds', (db) =>
+  db('catalog_feed').select(
+    'beginning',
+    db('titles').select('updated_at').orderBy('updated_at', 'desc').limit(1, { skipBinding: true }).as('newest'),
+  ),
 );
 
 /**
@@ -43,20 +62,27 @@ const NEWEST_STAMP = new Statement<Pick<FeedEntry, 'updated_at'>>('newest-stamp'
  *
  * Complete without a lock, because writers commit in the order of their stamps (see the migration that makes the feed):
  * nothing can appear later at or before a stamp that was read.
+ *
+ * @param beginning - what must be the feed's beginning, for a replica that may not know it yet; undefined for any
+ * @returns a page without an entry, at the position or after it, also where the feed begins after the position or
+ *   elsewhere: {@link readBounds} tells
  */
-export async function readFeed(db: Knex, since: Micros): Promise<FeedPage> {
+export async function readFeed(db: Knex, since: Micros, beginning?: Micros): Promise<FeedPage> {
   const position = toRfc3339(since);
-  const rows = await READ_FEED.rows(db, position);
+  const rows = await READ_FEED.rows(db, position, beginning === undefined ? null : toRfc3339(beginning));
   let first = 0;
   while (rows[first]?.updated_at === position) first += 1;
   const end = first + PAGE_SIZE;
   return { entries: rows.slice(first, end), hasMore: rows.length > end, followsEntry: first > 0 };
 }
 
-/** @returns the newest stamp that is committed; undefined in an empty catalogue. No later commit stamps at or before it. */
-export async function newestStamp(db: Knex): Promise<Micros | undefined> {
-  const row = await NEWEST_STAMP.first(db);
-  return row && fromRfc3339(row.updated_at);
+/** Reads where the feed begins and how far it has come. */
+export async function readBounds(db: Knex): Promise<FeedBounds> {
+  const row = await READ_BOUNDS.first(db);
+  if (row === undefined) throw lostRow();
+  const beginning = fromRfc3339(row.beginning);
+  const newest = row.newest === null ? beginning : fromRfc3339(row.newest);
+  return { beginning, newest: newest > beginning ? newest : beginning };
 }
 
 /**
@@ -66,12 +92,17 @@ export async function newestStamp(db: Knex): Promise<Micros | undefined> {
  * A page that is to prove that nothing lies before this moment must be read after this call, in a statement of its own: a
  * statement sees what was committed when it began.
  *
- * @returns the clock; undefined while a writer is at work
+ * @returns the clock as `quiet`, undefined while a writer is at work; and where the feed begins
  */
-export async function readQuietClock(db: Knex): Promise<Micros | undefined> {
-  const { rows } = (await db.raw('select catalog_quiet_clock() as now').options({ name: 'read-quiet-clock' })) as {
-    rows: [{ now: string | null }];
-  };
-  const [{ now }] = rows;
-  return now === null ? undefined : fromRfc3339(now);
+export async function readQuietClock(db: Knex): Promise<{ quiet: Micros | undefined; beginning: Micros }> {
+  const { rows } = (await db
+    .raw('select catalog_quiet_clock() as quiet, beginning from catalog_feed')
+    .options({ name: 'read-quiet-clock' })) as { rows: { quiet: string | null; beginning: string }[] };
+  const [row] = rows;
+  if (row === undefined) throw lostRow();
+  return { quiet: row.quiet === null ? undefined : fromRfc3339(row.quiet), beginning: fromRfc3339(row.beginning) };
+}
+
+function lostRow(): Error {
+  return new Error('catalog_feed has lost its row: run "catalog feed restart"');
 }

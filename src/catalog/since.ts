@@ -1,4 +1,5 @@
 import { Problem } from '../errors.js';
+import type { FeedBounds } from './feed.js';
 import { MICROS_PER_SECOND, toSeconds, type Micros } from './timestamps.js';
 
 /** How far back the feed answers. */
@@ -65,23 +66,40 @@ export function parseSince(values: readonly string[]): Micros {
 }
 
 /**
- * Holds `since` against the window of the feed.
+ * Holds `since` against the window of the feed and against its beginning.
  *
  * @param now - this process's clock
- * @param newest - the newest stamp in the feed. Stamps never step back but clocks do, so the feed may run ahead of the
- *   clock; a client must be able to send back what it was given.
+ * @param bounds - of the feed. Stamps never step back but clocks do, so the feed may run ahead of the clock; a client must
+ *   be able to send back what it was given.
  * @throws Problem since_out_of_window with `oldest_since`, invalid_since
  */
-export function requireWithinWindow(since: Micros, now: Micros, newest: Micros): void {
-  const oldest = now - WINDOW;
-  if (since < oldest) {
-    throw new Problem(
-      'since_out_of_window',
+export function requireWithinWindow(since: Micros, now: Micros, { beginning, newest }: FeedBounds): void {
+  const window = now - WINDOW;
+  if (beginning > window) requireBegun(since, beginning);
+  else if (since < window) {
+    throw outOfWindow(
+      window,
       'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
-      { members: { oldest_since: toSeconds(oldest) } },
     );
   }
   if (since > now + CLOCK_SKEW && since > newest) throw farAhead(since);
+}
+
+/**
+ * Holds `since` against the beginning of the feed alone.
+ *
+ * @throws Problem since_out_of_window with `oldest_since`
+ */
+export function requireBegun(since: Micros, beginning: Micros): void {
+  if (since >= beginning) return;
+  throw outOfWindow(
+    beginning,
+    'since lies before the beginning of the feed, oldest_since: the catalogue was restored then, and what the feed gave before no longer holds. Get a copy of the catalogue that its operator made after that, and follow from oldest_since, or from an hour before that copy if that is later.',
+  );
+}
+
+function outOfWindow(oldest: Micros, detail: string): Problem {
+  return new Problem('since_out_of_window', detail, { members: { oldest_since: toSeconds(oldest) } });
 }
 
 function farAhead(since: Micros): Problem {

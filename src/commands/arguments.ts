@@ -27,3 +27,9 @@ export function planId(value: string): string {
   }
   return value;
 }
+
+/** Reads a position in the feed of changes, in seconds since 1970. @throws InvalidArgumentError */
+export function position(value: string): number {
+  if (/^\d{1,10}(?:\.\d{1,6})?$/.test(value)) return Number(value);
+  throw new InvalidArgumentError('Give Unix time in seconds, such as 1795218005 or 1795218005.123456.');
+}

@@ -5,6 +5,7 @@ import { follow } from '../follower/follow.js';
 import { endBrokenLine, writeLines } from '../follower/lines.js';
 import { showPosition } from '../follower/printable.js';
 import { openState, type FollowerState } from '../follower/state.js';
+import { position } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 import { printLine } from './output.js';
 
@@ -102,11 +103,6 @@ function demandSince(file: string): never {
       'full copy of the catalogue first: take the state file that came with it, or give a time an hour before that ' +
       'copy was begun.',
   );
-}
-
-function position(text: string): number {
-  if (/^\d{1,10}(?:\.\d{1,6})?$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('Give Unix time in seconds, such as 1795218005 or 1795218005.123456.');
 }
 
 function interval(text: string): number {

@@ -1,15 +1,16 @@
 import type { Knex } from 'knex';
 
-/**
- * Runs a query where it may be answered a little behind the primary.
- *
- * @param isEnough - what a replica answers may be too old to be of use; the primary is asked then
- */
-export type Read = <T>(query: (db: Knex) => Promise<T>, isEnough?: (result: T) => boolean) => Promise<T>;
+/** Runs a query where it may be answered a little behind the primary. */
+export interface Read {
+  /** @param isEnough - what a replica answers may be too old to be of use; the primary is asked then */
+  <T>(query: (db: Knex) => Promise<T>, isEnough?: (result: T) => boolean): Promise<T>;
+  /** Whether a replica may answer, and so be behind the primary. */
+  readonly mayLag: boolean;
+}
 
 /** Reads from the primary alone. */
 export function readFrom(primary: Knex): Read {
-  return (query) => query(primary);
+  return Object.assign(<T>(query: (db: Knex) => Promise<T>) => query(primary), { mayLag: false });
 }
 
 /** After a failure the replica is left alone for this long before one query tries it again, in milliseconds. */
@@ -36,7 +37,9 @@ export class ReplicaReader {
     private readonly onChange: ReplicaListener,
   ) {}
 
-  readonly read: Read = async (query, isEnough = () => true) => {
+  readonly read: Read = Object.assign(this.#read.bind(this), { mayLag: true });
+
+  async #read<T>(query: (db: Knex) => Promise<T>, isEnough: (result: T) => boolean = () => true): Promise<T> {
     const lost = this.#retryAt > 0;
     if (lost) {
       if (performance.now() < this.#retryAt) return query(this.primary);
@@ -56,5 +59,5 @@ export class ReplicaReader {
       this.onChange('back');
     }
     return isEnough(result) ? result : query(this.primary);
-  };
+  }
 }

@@ -7,13 +7,15 @@ import { Problem } from '../../src/errors.js';
 const SECOND = 1_000_000n;
 const NOW: Micros = 1_795_218_005_123_456n;
 const OLDEST = NOW - 30n * 86_400n * SECOND;
+/** Of a feed without an entry. */
+const BOUNDS = { beginning: 0n, newest: 0n };
 const NEWEST = NOW + 60n * SECOND;
 
 /** What a request with these values of `since` gets: the position, or the code of the problem. */
 function outcome(...values: string[]): Micros | string {
   try {
     const since = parseSince(values);
-    requireWithinWindow(since, NOW, 0n);
+    requireWithinWindow(since, NOW, BOUNDS);
     return since;
   } catch (error) {
     if (error instanceof Problem) return error.code;
@@ -23,7 +25,7 @@ function outcome(...values: string[]): Micros | string {
 
 function detail(...values: string[]): string {
   try {
-    requireWithinWindow(parseSince(values), NOW, 0n);
+    requireWithinWindow(parseSince(values), NOW, BOUNDS);
   } catch (error) {
     if (error instanceof Problem) return error.detail;
   }
@@ -59,7 +61,7 @@ describe('since', () => {
     assert.equal(outcome('-0'), 'since_out_of_window');
     assert.equal(outcome('0e5'), 'since_out_of_window');
     assert.throws(
-      () => requireWithinWindow(0n, NOW, 0n),
+      () => requireWithinWindow(0n, NOW, BOUNDS),
       (error: Problem) => {
         assert.deepEqual(error.members, { oldest_since: 1792626005.123456 });
         assert.match(
@@ -74,9 +76,52 @@ describe('since', () => {
   it('reaches ahead exactly 60 seconds, or as far as the feed', () => {
     assert.equal(outcome('1795218065.123456'), NEWEST);
     assert.equal(outcome('1795218065.123457'), 'invalid_since');
-    requireWithinWindow(NEWEST + 1n, NOW, NEWEST + 1n);
-    assert.throws(() => requireWithinWindow(NEWEST + 2n, NOW, NEWEST + 1n), /invalid_since/);
-    assert.throws(() => requireWithinWindow(OLDEST - 1n, NOW, NEWEST + 1n), /since_out_of_window/);
+    requireWithinWindow(NEWEST + 1n, NOW, { ...BOUNDS, newest: NEWEST + 1n });
+    assert.throws(() => requireWithinWindow(NEWEST + 2n, NOW, { ...BOUNDS, newest: NEWEST + 1n }), /invalid_since/);
+    assert.throws(
+      () => requireWithinWindow(OLDEST - 1n, NOW, { ...BOUNDS, newest: NEWEST + 1n }),
+      /since_out_of_window/,
+    );
+  });
+
+  it('reaches back to the beginning of the feed, where that is later', () => {
+    const beginning = NOW - 3_600n * SECOND;
+    const bounds = { beginning, newest: NOW };
+    requireWithinWindow(beginning, NOW, bounds);
+    for (const since of [beginning - 1n, OLDEST, OLDEST - 1n, 0n]) {
+      assert.throws(
+        () => requireWithinWindow(since, NOW, bounds),
+        (error: Problem) => {
+          assert.equal(error.code, 'since_out_of_window');
+          assert.deepEqual(error.members, { oldest_since: toSeconds(beginning) });
+          assert.match(error.detail, /^since lies before the beginning of the feed, oldest_since: /);
+          // To go on from there without a copy would keep what the catalogue has lost.
+          assert.doesNotMatch(error.detail, /without what changed in between/);
+          return true;
+        },
+      );
+    }
+    // From when it has left the window itself, the window counts.
+    const old = { beginning: OLDEST - SECOND, newest: NOW };
+    requireWithinWindow(OLDEST, NOW, old);
+    for (const since of [OLDEST - 1n, OLDEST - 2n * SECOND]) {
+      assert.throws(
+        () => requireWithinWindow(since, NOW, old),
+        (error: Problem) => {
+          assert.deepEqual(error.members, { oldest_since: 1792626005.123456 });
+          assert.match(error.detail, /^since is more than 30 days in the past/);
+          return true;
+        },
+      );
+    }
+  });
+
+  it('reaches ahead as far as a feed that begins ahead of the clock', () => {
+    const beginning = NOW + 3_600n * SECOND;
+    const bounds = { beginning, newest: beginning };
+    requireWithinWindow(beginning, NOW, bounds);
+    assert.throws(() => requireWithinWindow(beginning - 1n, NOW, bounds), /since_out_of_window/);
+    assert.throws(() => requireWithinWindow(beginning + 1n, NOW, bounds), /invalid_since/);
   });
 
   for (const [what, values, code, text] of [

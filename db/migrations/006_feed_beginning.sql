@@ -1,0 +1,13 @@
+-- Where the feed begins. A database that is restored from a backup, or that takes over without the last commits of its
+-- predecessor, lacks entries that mirrors have been given, and no feed can announce that. So "catalog feed restart" sets a
+-- beginning after every position that was given until then. The service refuses earlier positions, in the statement that
+-- reads the page: a mirror then takes a fresh copy. It also moves titles_last_stamp up to the beginning, so every entry
+-- that is written later lies after it.
+create table public.catalog_feed (
+  singleton boolean primary key default true constraint catalog_feed_singleton check (singleton),
+  -- Whole seconds, so that the position of a client that cuts the decimals off does not fall before the beginning.
+  beginning timestamptz not null default 'epoch'
+    constraint catalog_feed_beginning_whole check (beginning = date_trunc('second', beginning))
+);
+
+insert into public.catalog_feed default values;

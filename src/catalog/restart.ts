@@ -1,0 +1,89 @@
+import type { Knex } from 'knex';
+import { OperatorError } from '../errors.js';
+import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from './timestamps.js';
+
+/**
+ * How far the beginning lies after all that is known of positions given before, in seconds: the clocks of two database
+ * servers may differ by so much. It is no more than what `since` may lie ahead of a server's clock, so that every server
+ * takes the beginning as a position at once.
+ */
+const MARGIN_SECONDS = 60;
+
+/** How far ahead of the database's clock a position may be said to have been given. */
+const FARTHEST_AHEAD: Micros = 86_400n * MICROS_PER_SECOND;
+
+/** Bound on waiting for a writer of the catalogue that is at work, in seconds. */
+const LOCK_TIMEOUT_SECONDS = 20;
+
+/** SQLSTATE: a lock could not be had in time. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** What a restart of the feed came to. */
+export interface RestartedFeed {
+  /** Positions before this one are refused; whole seconds. */
+  readonly beginning: Micros;
+  /** The database's clock at the restart. */
+  readonly clock: Micros;
+}
+
+/**
+ * Has the feed begin anew: from the commit on, every server refuses each position that was given before it. To be called
+ * when the database has lost commits that mirrors may have seen: after a backup was restored, or a standby took over
+ * without them.
+ *
+ * Positions come from stamps and from the database's clock, and stamps from the later of the clock and the last stamp. So
+ * the beginning is later than the clock, the last stamp, and `after`. The writers' lock is held meanwhile: no writer has a
+ * stamp that it has not committed.
+ *
+ * @param after - the latest position that a mirror is known to hold, where the clock of the lost database was ahead
+ * @throws OperatorError when `after` lies more than a day ahead of the clock, or a writer goes on for 20 s
+ */
+export async function restartFeed(db: Knex, after?: Micros): Promise<RestartedFeed> {
+  return db.transaction(
+    async (transaction) => {
+      await lockWriters(transaction);
+      const { rows } = await transaction.raw<{ rows: [{ clock: string; beginning: string }] }>(
+        `select clock_timestamp() as clock,
+                date_trunc('second', greatest(
+                  clock_timestamp(),
+                  timestamptz 'epoch' + last_value * interval '1 microsecond',
+                  (select max(updated_at) from titles),
+                  (select beginning from catalog_feed),
+                  ?::timestamptz
+                ) + ? * interval '1 second') as beginning
+           from titles_last_stamp`,
+        // One more, to cut off to a whole second.
+        [after === undefined ? null : toRfc3339(after), MARGIN_SECONDS + 1],
+      );
+      const [{ clock, beginning }] = rows;
+      const farthest = fromRfc3339(clock) + FARTHEST_AHEAD;
+      if (after !== undefined && after > farthest) {
+        throw new OperatorError(
+          `The position ${toRfc3339(after)} lies more than a day ahead of the database's clock, ${clock}: give Unix time in ` +
+            'seconds, and check that clock. The feed is as it was.',
+        );
+      }
+      await transaction('catalog_feed').insert({ beginning }).onConflict('singleton').merge();
+      await transaction.raw(
+        "select setval('titles_last_stamp', (extract(epoch from ?::timestamptz) * 1000000)::bigint)",
+        [beginning],
+      );
+      return { beginning: fromRfc3339(beginning), clock: fromRfc3339(clock) };
+    },
+    // So that what is read after waiting for the lock is as it is then.
+    { isolationLevel: 'read committed' },
+  );
+}
+
+async function lockWriters(transaction: Knex): Promise<void> {
+  try {
+    await transaction.raw(`set local lock_timeout = '${LOCK_TIMEOUT_SECONDS}s'`);
+    await transaction.raw('select catalog_lock_writers()');
+  } catch (error) {
+    if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+    throw new OperatorError(
+      `A writer of the catalogue has been at work for ${LOCK_TIMEOUT_SECONDS} s. Let it end, or end it, and try again. The feed is as it was.`,
+      { cause: error },
+    );
+  }
+}

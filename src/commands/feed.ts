@@ -1,0 +1,51 @@
+import { restartFeed } from '../catalog/restart.js';
+import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../catalog/timestamps.js';
+import { position } from './arguments.js';
+import type { RegisterCommand } from './context.js';
+import { printJson, printLine } from './output.js';
+
+/** A beginning that lies farther ahead of the clock than this is worth a word, in microseconds. */
+const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
+
+const HELP = `
+For a database that has lost commits: one restored from a backup, or a standby that took over without the last of them.
+Mirrors may have entries that are gone, and the feed cannot announce that. From this command on, every server answers
+positions from before it with 400 since_out_of_window, and a mirror takes a fresh copy of the catalogue.
+
+The new beginning lies a minute after the database's clock and after the last stamp. Where the lost database's clock was
+ahead by more, give in --after the latest position that a mirror may hold: the greatest "since" in the servers' logs.
+
+Examples:
+  catalog feed restart
+  catalog feed restart --after 1795218005.123456`;
+
+/** `catalog feed restart` */
+export const registerFeed: RegisterCommand = (program, { stdout, withDatabase }) => {
+  program
+    .command('feed')
+    .description('the feed of changes that mirrors follow')
+    .command('restart')
+    .description('begin the feed anew: every mirror has to take a fresh copy')
+    .option('--after <seconds>', 'begin later than this position too: Unix time in seconds', position)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', HELP)
+    .action(async ({ after, json }: { after?: number; json?: boolean }) => {
+      const { beginning, clock } = await withDatabase((db) =>
+        restartFeed(db, after === undefined ? undefined : BigInt(Math.round(after * 1e6))),
+      );
+      if (json) {
+        printJson(stdout, { beginning: toSeconds(beginning), clock: toSeconds(clock) });
+        return;
+      }
+      printLine(
+        stdout,
+        `The feed now begins at ${String(toSeconds(beginning))} (${toRfc3339(beginning)}). Mirrors with an earlier position are refused, and take a fresh copy.`,
+      );
+      if (beginning - clock > NOTABLY_AHEAD) {
+        printLine(
+          stdout,
+          `This is ${String((beginning - clock) / MICROS_PER_SECOND)} s ahead of the database's clock: until then, new entries bear times that are still to come.`,
+        );
+      }
+    });
+};
