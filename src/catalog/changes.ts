@@ -70,7 +70,7 @@ async function usualPage(db: Knex, since: Micros, beginning?: Micros): Promise<C
 async function pageBeyond(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
   // In this order: the clock, then that no writer is at work, and only then the page.
   const { beginning, quiet } = await readQuietClock(db);
-  requireBegun(since, beginning);
+  requireBegun(since, now, beginning);
   const page = await freshPage(db, since);
   if (page.entries.length > 0 || (quiet !== undefined && since <= quiet)) return page;
   const resume = acceptable((await readBounds(db)).newest, now);
@@ -111,7 +111,7 @@ async function freshPage(
 async function agedPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
   // In this order: the clock, then that no writer is at work, and only then the page.
   const { beginning, quiet } = await readQuietClock(db);
-  requireBegun(since, beginning);
+  requireBegun(since, now, beginning);
   const page = await freshPage(db, since);
   if (page.hasMore || quiet === undefined) return page;
   const safe = safeBefore(quiet, now);

@@ -12,11 +12,19 @@ const MARGIN_SECONDS = 60;
 /** How far ahead of the database's clock a position may be said to have been given. */
 const FARTHEST_AHEAD: Micros = 86_400n * MICROS_PER_SECOND;
 
-/** Bound on waiting for a writer of the catalogue that is at work, in seconds. */
-const LOCK_TIMEOUT_SECONDS = 20;
+/** Bound on waiting for writers of the catalogue that are at work, in milliseconds; less than that on a command's statement. */
+const LOCK_TIMEOUT_MS = 20_000;
 
 /** SQLSTATE: a lock could not be had in time. */
 const LOCK_NOT_AVAILABLE = '55P03';
+
+/** What a restart is told. */
+export interface RestartOptions {
+  /** The latest position that a mirror is known to hold, where the clock of the lost database was ahead. */
+  readonly after?: Micros | undefined;
+  /** Bound on waiting for writers of the catalogue that are at work, in milliseconds. */
+  readonly lockTimeoutMs?: number;
+}
 
 /** What a restart of the feed came to. */
 export interface RestartedFeed {
@@ -35,13 +43,15 @@ export interface RestartedFeed {
  * the beginning is later than the clock, the last stamp, and `after`. The writers' lock is held meanwhile: no writer has a
  * stamp that it has not committed.
  *
- * @param after - the latest position that a mirror is known to hold, where the clock of the lost database was ahead
- * @throws OperatorError when `after` lies more than a day ahead of the clock, or a writer goes on for 20 s
+ * @throws OperatorError when `after` lies more than a day ahead of the clock, or writers go on for too long
  */
-export async function restartFeed(db: Knex, after?: Micros): Promise<RestartedFeed> {
+export async function restartFeed(
+  db: Knex,
+  { after, lockTimeoutMs = LOCK_TIMEOUT_MS }: RestartOptions = {},
+): Promise<RestartedFeed> {
   return db.transaction(
     async (transaction) => {
-      await lockWriters(transaction);
+      await lockWriters(transaction, lockTimeoutMs);
       const { rows } = await transaction.raw<{ rows: [{ clock: string; beginning: string }] }>(
         `select clock_timestamp() as clock,
                 date_trunc('second', greatest(
@@ -75,14 +85,14 @@ export async function restartFeed(db: Knex, after?: Micros): Promise<RestartedFe
   );
 }
 
-async function lockWriters(transaction: Knex): Promise<void> {
+async function lockWriters(transaction: Knex, timeoutMs: number): Promise<void> {
   try {
-    await transaction.raw(`set local lock_timeout = '${LOCK_TIMEOUT_SECONDS}s'`);
+    await transaction.raw(`set local lock_timeout = ${timeoutMs}`);
     await transaction.raw('select catalog_lock_writers()');
   } catch (error) {
     if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
     throw new OperatorError(
-      `A writer of the catalogue has been at work for ${LOCK_TIMEOUT_SECONDS} s. Let it end, or end it, and try again. The feed is as it was.`,
+      `Writers of the catalogue have been at work for ${timeoutMs / 1000} s. Let them end, or end them, and try again. The feed is as it was.`,
       { cause: error },
     );
   }

@@ -74,11 +74,11 @@ export function parseSince(values: readonly string[]): Micros {
  * @throws Problem since_out_of_window with `oldest_since`, invalid_since
  */
 export function requireWithinWindow(since: Micros, now: Micros, { beginning, newest }: FeedBounds): void {
-  const window = now - WINDOW;
-  if (beginning > window) requireBegun(since, beginning);
-  else if (since < window) {
+  requireBegun(since, now, beginning);
+  const oldest = now - WINDOW;
+  if (since < oldest) {
     throw outOfWindow(
-      window,
+      oldest,
       'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
     );
   }
@@ -86,15 +86,17 @@ export function requireWithinWindow(since: Micros, now: Micros, { beginning, new
 }
 
 /**
- * Holds `since` against the beginning of the feed alone.
+ * Holds `since` against the beginning of the feed alone. However old it is, a client that has such a position cannot do
+ * without a copy: it may have what the catalogue has lost.
  *
  * @throws Problem since_out_of_window with `oldest_since`
  */
-export function requireBegun(since: Micros, beginning: Micros): void {
+export function requireBegun(since: Micros, now: Micros, beginning: Micros): void {
   if (since >= beginning) return;
+  const oldest = now - WINDOW;
   throw outOfWindow(
-    beginning,
-    'since lies before the beginning of the feed, oldest_since: the catalogue was restored then, and what the feed gave before no longer holds. Get a copy of the catalogue that its operator made after that, and follow from oldest_since, or from an hour before that copy if that is later.',
+    beginning > oldest ? beginning : oldest,
+    'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from an hour before that copy, or from oldest_since if that is later.',
   );
 }
 

@@ -31,7 +31,7 @@ export const registerFeed: RegisterCommand = (program, { stdout, withDatabase })
     .addHelpText('after', HELP)
     .action(async ({ after, json }: { after?: number; json?: boolean }) => {
       const { beginning, clock } = await withDatabase((db) =>
-        restartFeed(db, after === undefined ? undefined : BigInt(Math.round(after * 1e6))),
+        restartFeed(db, { after: after === undefined ? undefined : BigInt(Math.round(after * 1e6)) }),
       );
       if (json) {
         printJson(stdout, { beginning: toSeconds(beginning), clock: toSeconds(clock) });

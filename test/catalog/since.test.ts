@@ -94,7 +94,7 @@ describe('since', () => {
         (error: Problem) => {
           assert.equal(error.code, 'since_out_of_window');
           assert.deepEqual(error.members, { oldest_since: toSeconds(beginning) });
-          assert.match(error.detail, /^since lies before the beginning of the feed, oldest_since: /);
+          assert.match(error.detail, /^since lies before the time at which the catalogue was restored: /);
           // To go on from there without a copy would keep what the catalogue has lost.
           assert.doesNotMatch(error.detail, /without what changed in between/);
           return true;
@@ -104,12 +104,15 @@ describe('since', () => {
     // From when it has left the window itself, the window counts.
     const old = { beginning: OLDEST - SECOND, newest: NOW };
     requireWithinWindow(OLDEST, NOW, old);
-    for (const since of [OLDEST - 1n, OLDEST - 2n * SECOND]) {
+    for (const [since, text] of [
+      [OLDEST - 1n, /^since is more than 30 days in the past/],
+      [OLDEST - SECOND - 1n, /^since lies before the time at which the catalogue was restored/],
+    ] as const) {
       assert.throws(
         () => requireWithinWindow(since, NOW, old),
         (error: Problem) => {
           assert.deepEqual(error.members, { oldest_since: 1792626005.123456 });
-          assert.match(error.detail, /^since is more than 30 days in the past/);
+          assert.match(error.detail, text);
           return true;
         },
       );

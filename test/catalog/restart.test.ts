@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import { readBounds } from '../../src/catalog/feed.js';
+import { restartFeed } from '../../src/catalog/restart.js';
+import { fromRfc3339, type Micros } from '../../src/catalog/timestamps.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { addTitleAt, addTitles } from '../support/titles.js';
+
+const SECOND: Micros = 1_000_000n;
+const HOUR = 3_600n * SECOND;
+const DAY = 24n * HOUR;
+
+describe('a restart of the feed', () => {
+  let database: OpenTestDatabase;
+  let db: Knex;
+
+  beforeEach(async () => {
+    database = await openTestDatabase();
+    ({ db } = database);
+  });
+
+  afterEach(() => database.close());
+
+  async function clock(): Promise<Micros> {
+    const { rows } = await db.raw<{ rows: [{ now: string }] }>('select clock_timestamp() as now');
+    return fromRfc3339(rows[0].now);
+  }
+
+  async function stampOf(svcId: string): Promise<Micros> {
+    const [stamp = ''] = await db('titles').where({ svc_id: svcId }).pluck<string[]>('updated_at');
+    return fromRfc3339(stamp);
+  }
+
+  function insert(on: Knex, svcId: string): Promise<unknown> {
+    return on('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' }).then();
+  }
+
+  /** At a whole second that lies a minute after this moment, or in the second after that. */
+  function assertMinuteAfter(beginning: Micros, moment: Micros): void {
+    assert.equal(beginning % SECOND, 0n);
+    assert.ok(beginning > moment + 60n * SECOND && beginning <= moment + 61n * SECOND, `${beginning - moment} µs after`);
+  }
+
+  it('begins a minute after the clock', async () => {
+    await addTitles(db, 2);
+    const before = await clock();
+    const { beginning, clock: at } = await restartFeed(db);
+    assert.ok(before < at && at < (await clock()));
+    assertMinuteAfter(beginning, at);
+    assert.deepEqual(await readBounds(db), { beginning, newest: beginning });
+  });
+
+  it('begins a minute after whatever lies ahead of the clock', async () => {
+    const ahead = (await clock()) + HOUR;
+    await addTitleAt(db, 'ahead', ahead);
+    assertMinuteAfter((await restartFeed(db)).beginning, ahead);
+    await db.raw("select setval('titles_last_stamp', ?)", [String(ahead + HOUR)]);
+    assertMinuteAfter((await restartFeed(db)).beginning, ahead + HOUR);
+    assertMinuteAfter((await restartFeed(db, { after: ahead + 2n * HOUR })).beginning, ahead + 2n * HOUR);
+    // Also where the sequence has been set back.
+    const { beginning } = await restartFeed(db);
+    await db.raw("select setval('titles_last_stamp', 0)");
+    assertMinuteAfter((await restartFeed(db, { after: 0n })).beginning, beginning);
+  });
+
+  it('has everything stamped later that is committed later', async () => {
+    const early = await db.transaction();
+    await early.raw('select 1');
+    const { beginning } = await restartFeed(db);
+    await insert(early, 'begun-before');
+    await early.commit();
+    await insert(db, 'begun-after');
+    assert.ok(beginning < (await stampOf('begun-before')));
+    assert.ok((await stampOf('begun-before')) < (await stampOf('begun-after')));
+  });
+
+  it('waits for a writer at work, and begins after what that one stamps', async () => {
+    const ahead = (await clock()) + HOUR;
+    const writer = await db.transaction();
+    await insert(writer, 'first');
+    const restarting = restartFeed(db);
+    await eventually('the restart waits', async () => {
+      const waiting = await db('pg_locks').where({ locktype: 'advisory', granted: false });
+      return waiting.length === 1;
+    });
+    // The clock of the feed runs ahead only now.
+    await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
+    await insert(writer, 'second');
+    await writer.commit();
+    const { beginning } = await restarting;
+    assertMinuteAfter(beginning, await stampOf('second'));
+  });
+
+  for (const [what, act, message] of [
+    ['writers go on for too long', 'write', /^Writers of the catalogue have been at work for 0\.05 s\. Let them end/],
+    ['a position lies more than a day ahead', 'far', /lies more than a day ahead of the database's clock, 20/],
+  ] as const) {
+    it(`leaves the feed as it was where ${what}`, async () => {
+      await addTitles(db, 1);
+      const before = await readBounds(db);
+      const writer = await db.transaction();
+      if (act === 'write') await addTitles(writer, 1, 'writing');
+      const options = act === 'write' ? { lockTimeoutMs: 50 } : { after: (await clock()) + DAY + 10n * SECOND };
+      await assert.rejects(restartFeed(db, options), { name: 'OperatorError', message });
+      await writer.rollback();
+      assert.deepEqual(await readBounds(db), before);
+      await insert(db, 'next');
+      assert.ok((await stampOf('next')) <= (await clock()));
+    });
+  }
+
+  it('takes a position that lies nearly a day ahead', async () => {
+    const after = (await clock()) + DAY;
+    assertMinuteAfter((await restartFeed(db, { after })).beginning, after);
+  });
+});
