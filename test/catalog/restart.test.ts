@@ -39,7 +39,10 @@ describe('a restart of the feed', () => {
   /** At a whole second that lies a minute after this moment, or in the second after that. */
   function assertMinuteAfter(beginning: Micros, moment: Micros): void {
     assert.equal(beginning % SECOND, 0n);
-    assert.ok(beginning > moment + 60n * SECOND && beginning <= moment + 61n * SECOND, `${beginning - moment} µs after`);
+    assert.ok(
+      beginning > moment + 60n * SECOND && beginning <= moment + 61n * SECOND,
+      `${beginning - moment} µs after`,
+    );
   }
 
   it('begins a minute after the clock', async () => {

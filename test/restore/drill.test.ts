@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Knex } from 'knex';
+import pg from 'pg';
+import type { Answer } from '../../src/contract.js';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey } from '../../src/keys/keys.js';
+import { openDatabase } from '../../src/platform/database.js';
+import { installClock } from '../feed-model/alterations.js';
+import { eventually } from '../support/eventually.js';
+import { startPostgres, type TestPostgres } from '../support/postgres.js';
+import { assertProblem } from '../support/problem.js';
+import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
+import { send, type Reply } from '../support/request.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { addTitles } from '../support/titles.js';
+
+type Entry = Answer<'getChanges'>['data'][number];
+
+const HOUR = 3_600_000_000n;
+
+// Here a mirror is the real follower, the servers are real processes, and the database is dropped and made anew from a copy.
+describe('a mirror of a database that goes back an hour', () => {
+  let postgres: TestPostgres;
+  let db: Knex;
+  let servers: ServerProcess[] = [];
+  let state: string;
+  let key: string;
+  /** What the follower's lines add up to. */
+  let mirror: Map<string, Entry>;
+
+  beforeEach(async () => {
+    postgres = await startPostgres();
+    db = connect();
+    const { id: developerId } = await createDeveloper(db, { projectName: 'Mirror', attributionRequired: false });
+    ({ key } = await createKey(db, { developerId, planId: 'scale' }));
+    state = join(await temporaryFolder(), 'mirror.json');
+    mirror = new Map();
+  });
+
+  afterEach(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    servers = [];
+    await db.destroy();
+    await postgres.stop('immediate');
+  });
+
+  function connect(): Knex {
+    return openDatabase({
+      address: postgres.url,
+      applicationName: 'test',
+      poolSize: 2,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+  }
+
+  /** Runs SQL beside the service's database. */
+  async function administer(...statements: string[]): Promise<void> {
+    const url = new URL(postgres.url);
+    url.pathname = '/postgres';
+    const client = new pg.Client({ connectionString: url.href });
+    await client.connect();
+    try {
+      for (const statement of statements) await client.query(statement);
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** A backup of how things were an hour ago: 250 titles, of which the first was new. */
+  async function backUpAnHourAgo(): Promise<void> {
+    const clock = await installClock(db);
+    await clock.setOffset(-HOUR);
+    await addTitles(db, 250);
+    await db.destroy();
+    await administer('create database backup template catalog');
+    db = connect();
+    await clockIsRight();
+  }
+
+  /** A clock does not go back with the data. */
+  async function clockIsRight(): Promise<void> {
+    await db.raw("select setval('model.clock_offset', 0)");
+  }
+
+  async function restore(): Promise<void> {
+    await db.destroy();
+    await administer('drop database catalog with (force)', 'create database catalog template backup');
+    db = connect();
+    await clockIsRight();
+  }
+
+  /** @returns the feed's new beginning, in seconds */
+  async function restartFeed(...more: string[]): Promise<number> {
+    const { code, stdout } = await runProgram(['feed', 'restart', '--json', ...more], { DATABASE_URL: postgres.url });
+    assert.equal(code, 0);
+    return (JSON.parse(stdout) as { beginning: number }).beginning;
+  }
+
+  function startServers(): Promise<ServerProcess[]> {
+    return Promise.all([1, 2].map(() => startServer({ DATABASE_URL: postgres.url })));
+  }
+
+  /** Follows until nothing is waiting. */
+  async function follow(...more: string[]): Promise<Outcome> {
+    const [server = assert.fail()] = servers;
+    const outcome = await runProgram(['follow', '--base-url', server.url, '--state', state, '--once', ...more], {
+      CATALOG_API_KEY: key,
+    });
+    for (const line of outcome.stdout.split('\n').slice(0, -1)) {
+      const entry = JSON.parse(line) as Entry;
+      mirror.set(entry.svc_id, entry);
+    }
+    return outcome;
+  }
+
+  async function catalogue(): Promise<Map<string, Entry>> {
+    const rows = await db('titles').select<Entry[]>('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles');
+    return new Map(rows.map((row) => [row.svc_id, row]));
+  }
+
+  function sorted(copy: Map<string, Entry>): Entry[] {
+    return [...copy.values()].sort((a, b) => (a.svc_id < b.svc_id ? -1 : 1));
+  }
+
+  async function isEqual(): Promise<boolean> {
+    return JSON.stringify(sorted(mirror)) === JSON.stringify(sorted(await catalogue()));
+  }
+
+  async function savedPosition(): Promise<number> {
+    return (JSON.parse(await readFile(state, 'utf8')) as { since: number }).since;
+  }
+
+  function ask(since: number): Promise<Reply[]> {
+    return Promise.all(
+      servers.map(({ url }) =>
+        send(url, `/api/v1/changes?since=${since}`, { headers: { authorization: `Bearer ${key}` } }),
+      ),
+    );
+  }
+
+  const start = String(Math.floor(Date.now() / 1000) - 7_200);
+
+  /** What is lost: a title that changed, a title that came, and a title that changes again afterwards. */
+  async function writeWhatIsLost(): Promise<void> {
+    await db('titles').where({ svc_id: 'title-0001' }).update({ title: 'Changed, and lost' });
+    await db('titles').where({ svc_id: 'title-0002' }).update({ title: 'Changed, and changed otherwise later' });
+    await addTitles(db, 3, 'lost');
+  }
+
+  async function writeAfterwards(): Promise<void> {
+    await db('titles').where({ svc_id: 'title-0002' }).update({ title: 'New' });
+    await addTitles(db, 210, 'after');
+  }
+
+  /** The mirror is told on every server, takes a fresh copy, and follows it to its end. */
+  async function assertToldAndMended(beginning: number): Promise<void> {
+    const position = await savedPosition();
+    for (const reply of await ask(position)) {
+      assertProblem(reply, 'since_out_of_window', { members: { oldest_since: beginning } });
+    }
+    const before = new Map(mirror);
+    const { code, stdout, stderr } = await follow();
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(
+      stderr,
+      new RegExp(
+        `\ncatalog: The position .* has left the window of the feed, which begins at ${beginning} .*` +
+          `400 since_out_of_window: since lies before the time at which the catalogue was restored.*` +
+          `or to ${beginning} if that is later\\.\n$`,
+      ),
+    );
+    assert.deepEqual([mirror, await savedPosition()], [before, position]);
+
+    await rm(state);
+    mirror = await catalogue();
+    // An hour before the copy is before the beginning, as it says.
+    assert.equal((await follow('--since', String(Math.floor(Date.now() / 1000) - 3_600))).code, 1);
+    await writeAfterwards();
+    const mended = await follow('--since', String(beginning));
+    assert.deepEqual([mended.code, mended.stdout.split('\n').length - 1], [0, 211]);
+    assert.ok(await isEqual());
+    assert.equal((await follow()).stdout, '');
+  }
+
+  it('is told by servers that went on meanwhile, takes a fresh copy, and ends equal', async () => {
+    await backUpAnHourAgo();
+    servers = await startServers();
+    await follow('--since', start);
+    await writeWhatIsLost();
+    await follow();
+    assert.ok(await isEqual());
+
+    await restore();
+    await eventually('the servers are back', async () =>
+      (await ask(await savedPosition())).every(({ status }) => status === 200),
+    );
+    // What the restart is for: nothing tells the mirror, however long it follows.
+    assert.equal((await follow()).code, 0);
+    assert.ok(!(await isEqual()));
+
+    await assertToldAndMended(await restartFeed());
+  });
+
+  it('is told by servers that start after the restart, takes a fresh copy, and ends equal', async () => {
+    await backUpAnHourAgo();
+    servers = await startServers();
+    await follow('--since', start);
+    await writeWhatIsLost();
+    await follow();
+    const ports = servers.map(({ url }) => new URL(url).port);
+    await Promise.all(servers.map((server) => server.stop()));
+
+    await restore();
+    const beginning = await restartFeed();
+    servers = await Promise.all(ports.map((PORT) => startServer({ DATABASE_URL: postgres.url, PORT })));
+    await assertToldAndMended(beginning);
+  });
+
+  it('is told also where the lost clock was two hours ahead, which the operator says', async () => {
+    await backUpAnHourAgo();
+    servers = await startServers();
+    await follow('--since', start);
+    await db.raw("select setval('model.clock_offset', ?)", [String(2n * HOUR)]);
+    await writeWhatIsLost();
+    await follow();
+    const position = await savedPosition();
+    await restore();
+    const beginning = await restartFeed('--after', String(position));
+    assert.ok(beginning > position);
+    await assertToldAndMended(beginning);
+  });
+});
