@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import { restartFeed } from '../../src/catalog/restart.js';
+import { OperatorError } from '../../src/errors.js';
+import { createClient } from '../../src/follower/client.js';
+import { follow } from '../../src/follower/follow.js';
+import { eventually } from '../support/eventually.js';
+import { startService, type TestService } from '../support/service.js';
+import { Mirror, toMicros, type Violation } from './mirror.js';
+import { planWriters, type PlanSize } from './plan.js';
+import { SEED, withSeed } from './random.js';
+import { runWriter, type Tally } from './writer.js';
+
+type Copy = NonNullable<ConstructorParameters<typeof Mirror>[2]>;
+
+const SIZE: PlanSize = { writers: 8, transactions: 16, longestHoldMs: 100, bulkRows: 500, cuts: false };
+
+/** After which parts of all transactions the database loses commits. */
+const LOSSES = [0.2, 0.5, 0.8];
+
+/** What a run came to. */
+interface Run {
+  readonly violations: readonly Violation[];
+  /** How often a mirror had to take a fresh copy. */
+  readonly told: readonly number[];
+}
+
+/**
+ * Makes titles as a restored database has them: some are gone, others are as they were when they came, with the stamps of
+ * that time. What writers do at that moment comes before or after it.
+ */
+async function loseCommits(db: Knex): Promise<void> {
+  await db.transaction(async (transaction) => {
+    await transaction.raw('select catalog_lock_writers()');
+    await transaction.raw('set local session_replication_role = replica');
+    await transaction.raw('delete from titles where hashtext(svc_id) % 5 = 0');
+    await transaction.raw(
+      "update titles set title = 'As it came', updated_at = created_at where hashtext(svc_id) % 5 = 1",
+    );
+  });
+}
+
+/** A mirror as the guide has it: it takes a fresh copy whenever it is told to. */
+class PersistentMirror {
+  readonly violations: Violation[] = [];
+  told = 0;
+  #mirror: Mirror;
+  #since: number;
+
+  constructor(
+    private readonly service: TestService,
+    private readonly name: string,
+    since: number,
+  ) {
+    this.#since = since;
+    this.#mirror = new Mirror(name, toMicros(since), []);
+  }
+
+  /** Follows until nothing is waiting. */
+  async visit(): Promise<void> {
+    try {
+      this.#since = await follow({
+        readPage: createClient({ baseUrl: this.service.url, key: this.service.key }),
+        since: this.#since,
+        once: true,
+        intervalMs: 0,
+        deliver: async (page, from) => this.#mirror.page(page, from),
+        // The position of the last page counts, also where the next one is refused.
+        save: async (since) => void (this.#since = since),
+        signal: new AbortController().signal,
+      });
+    } catch (error) {
+      if (!(error instanceof OperatorError)) throw error;
+      // Between the loss and the restart, where the feed runs ahead of the clock and the newest entry is among what is lost.
+      if (error.message.includes('400 invalid_since')) return;
+      if (!error.message.includes('400 since_out_of_window')) throw error;
+      this.told += 1;
+      await this.#begin();
+    }
+  }
+
+  async finish(): Promise<void> {
+    await this.visit();
+    await this.visit();
+    await this.#mirror.compare(this.service.db);
+    this.violations.push(...this.#mirror.violations);
+  }
+
+  /** In this order: where to go on, and then the copy. */
+  async #begin(): Promise<void> {
+    const { status, json } = await this.service.get(`/api/v1/changes?since=${this.#since}`);
+    assert.equal(status, 400);
+    this.#since = (json as { oldest_since: number }).oldest_since;
+    const copy = await this.service
+      .db('titles')
+      .select<Copy>('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles');
+    this.violations.push(...this.#mirror.violations);
+    this.#mirror = new Mirror(this.name, toMicros(this.#since), copy);
+  }
+}
+
+/** Has mirrors follow while writers write and the database loses commits. @param restart - what is done after each loss */
+async function run(service: TestService, restart: (db: Knex) => Promise<unknown>): Promise<Run> {
+  const { db, databaseUrl } = service;
+  const begin = Math.floor(Date.now() / 1000) - 10;
+  const tally: Tally = { committed: 0, rolledBack: 0, conflicted: 0, lost: 0 };
+  const plans = planWriters(SEED, SIZE);
+  const total = plans.reduce((sum, { length }) => sum + length, 0);
+  let writing = true;
+  const writers = Promise.all(
+    plans.map((transactions, index) => runWriter({ name: `w${index}`, databaseUrl, transactions, tally })),
+  ).finally(() => (writing = false));
+  const losing = (async () => {
+    for (const part of LOSSES) {
+      await eventually(
+        `${part} of all transactions are over`,
+        () => tally.committed + tally.rolledBack + tally.conflicted >= part * total,
+      );
+      await loseCommits(db);
+      await restart(db);
+    }
+  })();
+  const mirrors = ['a', 'b', 'c'].map((name) => new PersistentMirror(service, name, begin));
+  const following = mirrors.map(async (mirror) => {
+    while (writing) await mirror.visit();
+  });
+  for (const outcome of await Promise.allSettled([writers, losing, ...following])) {
+    if (outcome.status === 'rejected') throw outcome.reason;
+  }
+  for (const mirror of mirrors) await mirror.finish();
+  return { violations: mirrors.flatMap(({ violations }) => violations), told: mirrors.map(({ told }) => told) };
+}
+
+describe('mirrors of a database that loses commits again and again', () => {
+  let service: TestService;
+
+  beforeEach(async () => {
+    service = await startService();
+  });
+
+  afterEach(() => service.stop());
+
+  it(withSeed('are told by each restart of the feed, and end up with exactly the catalogue'), async () => {
+    const { violations, told } = await run(service, restartFeed);
+    assert.deepEqual(violations, []);
+    for (const times of told) assert.ok(times >= 1 && times <= LOSSES.length, String(told));
+  });
+
+  it(withSeed('keep what is gone where the feed is not restarted'), async () => {
+    const { violations, told } = await run(service, async () => undefined);
+    assert.deepEqual(told, [0, 0, 0]);
+    assert.ok(violations.some(({ what }) => what === 'foreign'));
+  });
+});
