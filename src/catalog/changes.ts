@@ -69,11 +69,12 @@ async function usualPage(db: Knex, since: Micros, beginning?: Micros): Promise<C
  */
 async function pageBeyond(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
   // In this order: the clock, then that no writer is at work, and only then the page.
-  const { beginning, quiet } = await readQuietClock(db);
+  const { beginning, newest, quiet } = await readQuietClock(db);
   requireBegun(since, now, beginning);
   const page = await freshPage(db, since);
   if (page.entries.length > 0 || (quiet !== undefined && since <= quiet)) return page;
-  const resume = acceptable((await readBounds(db)).newest, now);
+  // As of before the page: what was committed after that is stamped later.
+  const resume = acceptable(newest, now);
   return { ...page, nextSince: resume < since ? resume : since };
 }
 

@@ -50,12 +50,23 @@ const READ_FEED = new Statement<FeedEntry, [position: string, beginning: string 
       .limit(1 + PAGE_SIZE + 1, { skipBinding: true }),
 );
 
-const READ_BOUNDS = new Statement<{ readonly beginning: string; readonly newest: string | null }>('feed-bounds', (db) =>
-  db('catalog_feed').select(
+interface BoundsRow {
+  readonly beginning: string;
+  readonly newest: string | null;
+}
+
+const READ_BOUNDS = new Statement<BoundsRow>('feed-bounds', selectBounds);
+
+const READ_QUIET_CLOCK = new Statement<BoundsRow & { readonly quiet: string | null }>('quiet-clock', (db) =>
+  selectBounds(db).select(db.raw('catalog_quiet_clock() as quiet')),
+);
+
+function selectBounds(db: Knex): Knex.QueryBuilder {
+  return db('catalog_feed').select(
     'beginning',
     db('titles').select('updated_at').orderBy('updated_at', 'desc').limit(1, { skipBinding: true }).as('newest'),
-  ),
-);
+  );
+}
 
 /**
  * Reads one page of the feed: what changed after a position, oldest first.
@@ -78,11 +89,7 @@ export async function readFeed(db: Knex, since: Micros, beginning?: Micros): Pro
 
 /** Reads where the feed begins and how far it has come. */
 export async function readBounds(db: Knex): Promise<FeedBounds> {
-  const row = await READ_BOUNDS.first(db);
-  if (row === undefined) throw lostRow();
-  const beginning = fromRfc3339(row.beginning);
-  const newest = row.newest === null ? beginning : fromRfc3339(row.newest);
-  return { beginning, newest: newest > beginning ? newest : beginning };
+  return toBounds(await READ_BOUNDS.first(db));
 }
 
 /**
@@ -92,17 +99,17 @@ export async function readBounds(db: Knex): Promise<FeedBounds> {
  * A page that is to prove that nothing lies before this moment must be read after this call, in a statement of its own: a
  * statement sees what was committed when it began.
  *
- * @returns the clock as `quiet`, undefined while a writer is at work; and where the feed begins
+ * @returns the clock as `quiet`, undefined while a writer is at work; and the bounds as of the call's begin
  */
-export async function readQuietClock(db: Knex): Promise<{ quiet: Micros | undefined; beginning: Micros }> {
-  const { rows } = (await db
-    .raw('select catalog_quiet_clock() as quiet, beginning from catalog_feed')
-    .options({ name: 'read-quiet-clock' })) as { rows: { quiet: string | null; beginning: string }[] };
-  const [row] = rows;
-  if (row === undefined) throw lostRow();
-  return { quiet: row.quiet === null ? undefined : fromRfc3339(row.quiet), beginning: fromRfc3339(row.beginning) };
+export async function readQuietClock(db: Knex): Promise<FeedBounds & { readonly quiet: Micros | undefined }> {
+  const row = await READ_QUIET_CLOCK.first(db);
+  const quiet = row?.quiet ?? null;
+  return { ...toBounds(row), quiet: quiet === null ? undefined : fromRfc3339(quiet) };
 }
 
-function lostRow(): Error {
-  return new Error('catalog_feed has lost its row: run "catalog feed restart"');
+function toBounds(row: BoundsRow | undefined): FeedBounds {
+  if (row === undefined) throw new Error('catalog_feed has lost its row: run "catalog feed restart"');
+  const beginning = fromRfc3339(row.beginning);
+  const newest = row.newest === null ? beginning : fromRfc3339(row.newest);
+  return { beginning, newest: newest > beginning ? newest : beginning };
 }

@@ -48,6 +48,27 @@ describe('the rules of the catalogue, kept by the database', () => {
     });
   }
 
+  for (const before of [
+    "insert into titles (svc_id, media_type, title) values ('new', 'movie', 'T')",
+    "update titles set available_in_library = true where svc_id = 'kept'",
+    "insert into people (svc_id, name) values ('p', 'P')",
+    'update catalog_counts set titles = titles',
+    "set local catalog.counting = 'yes'",
+    'set constraints all immediate',
+    'savepoint s; update titles set has_bundles = true; release s',
+  ]) {
+    it(`refuses to remove titles within a transaction, after: ${before}`, async () => {
+      const titlesBefore = await titles();
+      for (const removal of ["delete from titles where svc_id = 'kept'", 'delete from titles', 'truncate titles']) {
+        const transaction = await db.transaction();
+        await transaction.raw(before);
+        await assert.rejects(transaction.raw(removal), { code: '0A000' }, removal);
+        await transaction.rollback();
+      }
+      assert.deepEqual(await titles(), titlesBefore);
+    });
+  }
+
   for (const sql of [
     "update titles set svc_id = 'renamed' where svc_id = 'kept'",
     "update titles set svc_id = svc_id || 'x'",

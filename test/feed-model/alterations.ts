@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { eventually } from '../support/eventually.js';
 
 // What the tests do to a copy of the schema: put a clock of their own in, and spoil what the feed rests on.
 
@@ -41,6 +42,37 @@ export async function installClock(
       );
       await moved;
     },
+  };
+}
+
+/** A place where the service is held up until the test lets it go on. */
+export interface Gate {
+  /** Resolves when it waits there. */
+  reached(): Promise<void>;
+  open(): Promise<void>;
+}
+
+/** Holds up whoever asks for the quiet clock, just before that looks at anything. Its code is the real one. */
+export async function holdQuietClock(db: Knex): Promise<Gate> {
+  await db.raw(`
+    alter function public.catalog_quiet_clock() rename to real_quiet_clock;
+    create function public.catalog_quiet_clock() returns timestamptz language plpgsql volatile as $$
+    begin
+      perform pg_advisory_xact_lock_shared(1, 2);
+      return public.real_quiet_clock();
+    end
+    $$;
+  `);
+  const holder = await db.transaction();
+  await holder.raw('select pg_advisory_xact_lock(1, 2)');
+  return {
+    async reached() {
+      await eventually('the service waits for the quiet clock', async () => {
+        const waiting = await db('pg_locks').where({ locktype: 'advisory', classid: 1, objid: 2, granted: false });
+        return waiting.length > 0;
+      });
+    },
+    open: () => holder.commit().then(),
   };
 }
 

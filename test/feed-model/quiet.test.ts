@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import { systemClock, toSeconds } from '../../src/catalog/timestamps.js';
+import { fromRfc3339, systemClock, toSeconds } from '../../src/catalog/timestamps.js';
 import { createClient } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
 import { startService, type TestService } from '../support/service.js';
-import { installClock, type ModelClock } from './alterations.js';
+import { changesOf } from '../support/titles.js';
+import { holdQuietClock, installClock, type ModelClock } from './alterations.js';
 import { Mirror, toMicros, type Violation } from './mirror.js';
 
 const HOUR = 3_600_000_000n;
@@ -119,6 +120,26 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
     assert.deepEqual(violations, []);
     const stamps = await service.db('titles').orderBy('updated_at').pluck('svc_id');
     assert.deepEqual(stamps, ['at-first', 'held-from-10', 'waiting-since-11', 'held-from-30', 'begun-on-0']);
+  });
+
+  it('misses nothing that is committed while it is being answered', async () => {
+    const [first = ''] = await service.db('titles').pluck<string[]>('updated_at');
+    const writer = await service.db.transaction();
+    await change(writer, 'held');
+    // Old enough to be moved up, past what the writer has stamped.
+    passed = 20n * 24n * HOUR;
+    await clock.setOffset(passed);
+    const gate = await holdQuietClock(service.db);
+    const answer = service.get(`/api/v1/changes?since=${toSeconds(fromRfc3339(first))}`);
+    await gate.reached();
+    await writer.commit();
+    await gate.open();
+    const { data, meta } = changesOf(await answer);
+    const rest = changesOf(await service.get(`/api/v1/changes?since=${meta.next_since}`));
+    assert.deepEqual(
+      [...data, ...rest.data].map(({ svc_id: id }) => id),
+      ['held'],
+    );
   });
 
   it('that stays away for longer than the window is told so', async () => {
