@@ -281,7 +281,7 @@ export interface components {
             code: "invalid_since";
             request_id: components["schemas"]["RequestId"];
         };
-        /** @description The parameter `since` lies too far in the past. */
+        /** @description The parameter `since` lies too far in the past, or before the beginning of the feed. */
         SinceOutOfWindowProblem: {
             type: components["schemas"]["ProblemTypeBlank"];
             /**
@@ -304,7 +304,8 @@ export interface components {
             request_id: components["schemas"]["RequestId"];
             /**
              * Format: double
-             * @description The oldest `since` accepted at the moment of the answer, in seconds with up to six decimals.
+             * @description The oldest `since` accepted at the moment of the answer, in seconds with up to six decimals: 30 days ago, or
+             *     the beginning of the feed if that is later.
              */
             oldest_since: number;
         };
@@ -884,11 +885,13 @@ export interface operations {
             query: {
                 /**
                  * @description A Unix timestamp in seconds: return what changed after it. Whole or with up to six decimals (microseconds);
-                 *     exponent form is accepted. It takes at most 64 characters, after percent-decoding. Many titles can change within one second and a page ends anywhere among them, so
-                 *     a cursor of whole seconds would lose or repeat some: send `meta.next_since` back exactly as it came.
+                 *     exponent form is accepted. It takes at most 64 characters, after percent-decoding. Many titles can change
+                 *     within one second and a page ends anywhere among them, so a cursor of whole seconds would lose or repeat
+                 *     some: send `meta.next_since` back exactly as it came.
                  *
-                 *     At most 30 days in the past (else `since_out_of_window`) and, to allow for clocks that differ, at most 60
-                 *     seconds in the future (else `invalid_since`).
+                 *     At most 30 days in the past and not before the beginning of the feed (else `since_out_of_window`) and, to
+                 *     allow for clocks that differ, at most 60 seconds in the future (else `invalid_since`). A value that the
+                 *     service gave is never too far in the future.
                  * @example 1795218005.123456
                  */
                 since: number;

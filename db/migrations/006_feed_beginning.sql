@@ -11,3 +11,17 @@ create table public.catalog_feed (
 );
 
 insert into public.catalog_feed default values;
+
+-- Servers read it with each page, and they may run as another role than the owner: one that can read titles.
+do $$
+declare
+  reader text;
+begin
+  for reader in
+    select case grantee when 0 then 'public' else grantee::regrole::text end from pg_class, aclexplode(relacl)
+     where pg_class.oid = 'public.titles'::regclass and privilege_type = 'SELECT' and grantee <> relowner
+  loop
+    execute format('grant select on public.catalog_feed to %s', reader);
+  end loop;
+end
+$$;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
+import { toRfc3339 } from '../../src/catalog/timestamps.js';
 import { openDatabase } from '../../src/platform/database.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { runProgram, type Outcome } from '../support/program.js';
@@ -21,6 +22,7 @@ const COMMANDS = [
   'keys list',
   'keys set-plan',
   'keys revoke',
+  'feed restart',
   'stats verify',
   'usage',
 ];
@@ -91,6 +93,8 @@ describe('command line', () => {
       [['keys', 'create', '--developer', '1'], /required option '--plan <plan>'/],
       [['keys', 'set-plan', 'svc_aaaaaaaa'], /required option '--plan <plan>'/],
       [['keys', 'revoke'], /missing required argument 'prefix'/],
+      [['feed', 'restart', '--after', 'yesterday'], /Unix time in seconds/],
+      [['feed', 'restart', '--after', '1795218005000'], /Unix time in seconds/],
       [['stats', 'verify', '--nonsense'], /unknown option '--nonsense'/],
     ];
     for (const [args, message] of cases) {
@@ -250,6 +254,39 @@ describe('command line', () => {
         'no',
       );
       assert.match(stderr, /^catalog: There is no plan "no"\..*plans list/);
+    });
+  });
+
+  describe('feed restart', () => {
+    async function beginning(): Promise<string> {
+      return ((await db('catalog_feed').first('beginning')) as { beginning: string }).beginning;
+    }
+
+    it('begins the feed anew, and says where', async () => {
+      const { beginning: seconds, clock } = await json('feed', 'restart');
+      assert.equal(await beginning(), toRfc3339(BigInt(Number(seconds)) * 1_000_000n));
+      assert.ok(Number(seconds) > Number(clock) + 60);
+      const { code, stdout } = await catalog('feed', 'restart');
+      assert.equal(code, 0);
+      const at = await beginning();
+      assert.equal(
+        stdout.split('\n')[0],
+        `The feed now begins at ${String(Date.parse(at) / 1000)} (${at}). Mirrors with an earlier position are refused, and take a fresh copy.`,
+      );
+    });
+
+    it('says how far it begins ahead of the clock, and refuses to begin days ahead', async () => {
+      const now = Math.floor(Date.now() / 1000);
+      const { code, stdout } = await catalog('feed', 'restart', '--after', `${now + 7_200}.5`);
+      assert.equal(code, 0);
+      const at = await beginning();
+      assert.ok(Date.parse(at) / 1000 > now + 7_200);
+      assert.match(stdout, /\nThis is 7\d{3} s ahead of the database's clock: until then, new entries bear times that/);
+
+      const refused = await catalog('feed', 'restart', '--after', String(now + 3 * 86_400));
+      assert.deepEqual([refused.code, refused.stdout], [1, '']);
+      assert.match(refused.stderr, /^catalog: The position \S+ lies more than a day ahead of the database's clock/);
+      assert.equal(await beginning(), at);
     });
   });
 

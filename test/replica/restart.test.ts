@@ -5,12 +5,13 @@ import { systemClock, toSeconds, type Micros } from '../../src/catalog/timestamp
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/database.js';
+import { openTestDatabase } from '../support/database.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { assertProblem } from '../support/problem.js';
 import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/replica.js';
 import { send, type Reply } from '../support/request.js';
-import { changesOf } from '../support/titles.js';
+import { addTitles, changesOf } from '../support/titles.js';
 
 // A replica that stands still answers like one that follows a database which has been given up: it never hears of the restart.
 describe('servers that read from a replica', () => {
@@ -87,5 +88,28 @@ describe('servers that read from a replica', () => {
     for (const reply of await ask(start)) assert.equal(reply.status, 400);
     await replica.resumeReplay();
     for (const server of servers) assert.equal(timesLogged(server, 'replica lost'), 0);
+  });
+
+  it('give no answer of one whose database was given up, and is still written to', async () => {
+    const [current, givenUp] = await Promise.all([openTestDatabase(), openTestDatabase()]);
+    const { id: developerId } = await createDeveloper(current.db, { projectName: 'Split', attributionRequired: false });
+    const { key: otherKey } = await createKey(current.db, { developerId, planId: 'scale' });
+    const server = await startServer({ DATABASE_URL: current.url, DATABASE_READ_URL: givenUp.url });
+    const ids = async (since: Micros): Promise<string[]> => {
+      const headers = { authorization: `Bearer ${otherKey}` };
+      const page = changesOf(await send(server.url, `/api/v1/changes?since=${toSeconds(since)}`, { headers }));
+      return page.data.map(({ svc_id: id }) => id);
+    };
+    try {
+      const { beginning } = await restartFeed(current.db);
+      await givenUp.db.raw("select setval('titles_last_stamp', ?)", [String(beginning + 1_000_000n)]);
+      await addTitles(givenUp.db, 1, 'lost');
+      assert.deepEqual(await ids(beginning), []);
+      await addTitles(current.db, 1, 'after');
+      assert.deepEqual(await ids(beginning), ['after-0001']);
+    } finally {
+      await server.stop();
+      await Promise.all([current.close(), givenUp.close()]);
+    }
   });
 });
