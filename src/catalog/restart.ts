@@ -2,11 +2,7 @@ import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
 import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from './timestamps.js';
 
-/**
- * How far the beginning lies after all that is known of positions given before, in seconds: the clocks of two database
- * servers may differ by so much. It is no more than what `since` may lie ahead of a server's clock, so that every server
- * takes the beginning as a position at once.
- */
+/** How far the beginning lies after all that is known of earlier positions, in seconds. The clocks of two servers may differ by that much. */
 const MARGIN_SECONDS = 60;
 
 /** How far ahead of the database's clock a position may be said to have been given. */
@@ -18,7 +14,7 @@ const LOCK_TIMEOUT_MS = 20_000;
 /** SQLSTATE: a lock could not be had in time. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** What a restart is told. */
+/** How the feed is restarted. */
 export interface RestartOptions {
   /** The latest position that a mirror is known to hold, where the clock of the lost database was ahead. */
   readonly after?: Micros | undefined;
@@ -35,9 +31,9 @@ export interface RestartedFeed {
 }
 
 /**
- * Has the feed begin anew: from the commit on, every server refuses each position that was given before it. To be called
- * when the database has lost commits that mirrors may have seen: after a backup was restored, or a standby took over
- * without them.
+ * Begins the feed anew: from the commit on, every server refuses each position that was given before it. The operator
+ * needs it when the database has lost commits that mirrors may have seen. That is so after a backup was restored, or when
+ * a standby took over without them.
  *
  * Positions come from stamps and from the database's clock, and stamps from the later of the clock and the last stamp. So
  * the beginning is later than the clock, the last stamp, and `after`. The writers' lock is held meanwhile: no writer has a
@@ -80,7 +76,7 @@ export async function restartFeed(
       );
       return { beginning: fromRfc3339(beginning), clock: fromRfc3339(clock) };
     },
-    // So that what is read after waiting for the lock is as it is then.
+    // A statement after the wait for the lock must see what the writers before it have committed.
     { isolationLevel: 'read committed' },
   );
 }

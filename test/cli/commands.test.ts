@@ -259,7 +259,8 @@ describe('command line', () => {
 
   describe('feed restart', () => {
     async function beginning(): Promise<string> {
-      return ((await db('catalog_feed').first('beginning')) as { beginning: string }).beginning;
+      const [at = ''] = await db('catalog_feed').pluck<string[]>('beginning');
+      return at;
     }
 
     it('begins the feed anew, and says where', async () => {

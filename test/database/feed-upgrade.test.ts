@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { readBounds } from '../../src/catalog/feed.js';
+import { openDatabase } from '../../src/platform/database.js';
+import { migrate } from '../../src/platform/migrations.js';
+import { createDatabaseBefore } from '../support/earlier-schema.js';
+
+const MIGRATION = '006_feed_beginning.sql';
+
+describe('the migration of the beginning of the feed', () => {
+  it('leaves every position as it was, and lets roles that can read titles read the beginning', async () => {
+    const database = await createDatabaseBefore(MIGRATION);
+    const db = openDatabase({
+      address: database.url,
+      applicationName: 'test',
+      poolSize: 2,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+    try {
+      await db.raw('create role reads_titles; create role reads_plans');
+      await db.raw('grant select on titles to reads_titles; grant select on plans to reads_plans');
+      assert.equal((await migrate(db))[0], MIGRATION);
+      assert.deepEqual(await readBounds(db), { beginning: 0n, newest: 0n });
+      const { rows } = await db.raw<{ rows: unknown[] }>(`
+        select role, privilege, has_table_privilege(role, 'catalog_feed', privilege) as may
+          from unnest(array['reads_titles', 'reads_plans']) role, unnest(array['select', 'update']) privilege
+         order by role desc, privilege`);
+      assert.deepEqual(rows, [
+        { role: 'reads_titles', privilege: 'select', may: true },
+        { role: 'reads_titles', privilege: 'update', may: false },
+        { role: 'reads_plans', privilege: 'select', may: false },
+        { role: 'reads_plans', privilege: 'update', may: false },
+      ]);
+    } finally {
+      await db.raw('drop owned by reads_titles, reads_plans; drop role reads_titles, reads_plans');
+      await db.destroy();
+      await database.drop();
+    }
+  });
+});
