@@ -85,9 +85,9 @@ const context: CommandContext = {
     process.once('exit', act);
   },
   clientKey: () => process.env.CATALOG_API_KEY?.trim() ?? '',
-  withDatabase: async (use, { bulk = false } = {}) => {
+  withDatabase: async (use, { bulk = false, mayBeReadOnly = false } = {}) => {
     if (!bulk) stopping.signal.addEventListener('abort', exitSoon);
-    const database = await connectForCommand(base, { migrate: false, bulk });
+    const database = await connectForCommand(base, { migrate: false, bulk, mayBeReadOnly });
     try {
       return await use(database.db);
     } finally {

@@ -71,7 +71,7 @@ async function quietClock(db: Knex): Promise<Micros | undefined> {
   const { rows } = await db.raw<{ rows: [{ can_tell: boolean }] }>(
     `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as can_tell`,
   );
-  return rows[0].can_tell ? readQuietClock(db) : undefined;
+  return rows[0].can_tell ? (await readQuietClock(db)).quiet : undefined;
 }
 
 async function countKept(session: ClientBase, kind: Kind): Promise<number | undefined> {
@@ -83,9 +83,10 @@ async function countKept(session: ClientBase, kind: Kind): Promise<number | unde
   return rows[0]?.total;
 }
 
+/** @returns the newest stamp, or the beginning of the feed where that is later: positions before it are refused */
 async function newestIn(session: ClientBase): Promise<Micros | undefined> {
   const { rows } = await session.query<{ newest: string | null }>(
-    'select max(updated_at) as newest from public.titles',
+    'select greatest(max(updated_at), (select beginning from public.catalog_feed)) as newest from public.titles',
   );
   const newest = rows[0]?.newest ?? null;
   return newest === null ? undefined : fromRfc3339(newest);

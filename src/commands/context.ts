@@ -37,7 +37,7 @@ export interface CommandContext {
    * Runs something on the service's database and lets go of it afterwards. The embedded one is started and migrated as
    * needed. Unless it is bulk work, which may take its time, statements are bounded and a signal ends the process.
    */
-  readonly withDatabase: <T>(use: (db: Knex) => Promise<T>, options?: { readonly bulk?: boolean }) => Promise<T>;
+  readonly withDatabase: <T>(use: (db: Knex) => Promise<T>, options?: Partial<DatabaseUse>) => Promise<T>;
   /**
    * Runs something on the Redis that the servers share, if there is one.
    *
@@ -56,6 +56,14 @@ const POOL_SIZE = 5;
 /** Bound on reaching the database, in milliseconds. */
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
+/** What a command needs of the database. */
+interface DatabaseUse {
+  /** Bulk work, which may take its time. */
+  readonly bulk: boolean;
+  /** Whether a server that takes no writes will do, such as a standby. */
+  readonly mayBeReadOnly: boolean;
+}
+
 /** Bound on a statement that is not bulk work, in milliseconds: it waits for nothing but another command. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 
@@ -65,7 +73,7 @@ const REDIS_TIMEOUT_MS = 2_000;
 /** Opens the service's database for a command. The caller closes it. */
 export function connectForCommand(
   context: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>,
-  { migrate, bulk }: { migrate: boolean; bulk: boolean },
+  { migrate, bulk, mayBeReadOnly = false }: { migrate: boolean; bulk: boolean; mayBeReadOnly?: boolean },
 ): Promise<ConnectedDatabase> {
   const { databaseUrl, dataDir } = context.config();
   return connectDatabase({
@@ -77,6 +85,7 @@ export function connectForCommand(
     poolSize: POOL_SIZE,
     acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,
     statementTimeoutMs: bulk ? 0 : STATEMENT_TIMEOUT_MS,
+    mayBeReadOnly,
     migrate,
   });
 }

@@ -112,7 +112,7 @@ async function writeCopy(
           signal,
           onProgress: (rows, total) => display.update({ phase: 'writing', rows, bytes: 0, total }),
         }),
-      { bulk: true },
+      { bulk: true, mayBeReadOnly: true },
     );
     await destination.commit();
     return result;

@@ -58,7 +58,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
           ...(onEvent && { onEvent }),
         })
       : undefined;
-  if (databaseUrl !== undefined) await requirePrimary(databaseUrl);
+  if (databaseUrl !== undefined) await requireUsable(databaseUrl, options.mayBeReadOnly);
   const address = embedded?.address ?? databaseUrl ?? '';
   const db = openDatabase({ ...options, address });
   const close = async (): Promise<void> => {
@@ -75,7 +75,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
 }
 
 /** The pool would only say that it waited in vain; one connection tells why. */
-async function requirePrimary(databaseUrl: string): Promise<void> {
+async function requireUsable(databaseUrl: string, mayBeReadOnly = false): Promise<void> {
   const client = new pg.Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: REACH_TIMEOUT_MS,
@@ -86,7 +86,7 @@ async function requirePrimary(databaseUrl: string): Promise<void> {
   try {
     await client.connect();
     const { rows } = await client.query<Writability>(ASK_WRITABLE);
-    requireWritable(rows[0]);
+    if (!mayBeReadOnly) requireWritable(rows[0]);
   } catch (error) {
     if (error instanceof DatabaseNotWritable) throw notPrimary(error);
     const reason = error instanceof AggregateError ? error.errors.map(String).join(', ') : (error as Error).message;

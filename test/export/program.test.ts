@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { newestStamp } from '../../src/catalog/feed.js';
+import { readBounds } from '../../src/catalog/feed.js';
 import { toSeconds } from '../../src/catalog/timestamps.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -47,7 +47,7 @@ describe('catalog export', () => {
   }
 
   async function position(): Promise<number> {
-    return toSeconds((await newestStamp(database.db)) ?? assert.fail('no titles'));
+    return toSeconds((await readBounds(database.db)).newest);
   }
 
   it('writes what the file name says, and says in one line what it did', async () => {

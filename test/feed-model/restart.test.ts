@@ -4,6 +4,7 @@ import { restartFeed } from '../../src/catalog/restart.js';
 import { OperatorError } from '../../src/errors.js';
 import { createClient } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
+import { pastTriggers } from '../support/past-triggers.js';
 import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
 import { Mirror, toMicros, type Violation } from './mirror.js';
@@ -30,9 +31,7 @@ interface Run {
  * that time. What writers do at that moment comes before or after it.
  */
 async function loseCommits(db: Knex): Promise<void> {
-  await db.transaction(async (transaction) => {
-    await transaction.raw('select catalog_lock_writers()');
-    await transaction.raw('set local session_replication_role = replica');
+  await pastTriggers(db, 'titles', async (transaction) => {
     await transaction.raw('delete from titles where hashtext(svc_id) % 5 = 0');
     await transaction.raw(
       "update titles set title = 'As it came', updated_at = created_at where hashtext(svc_id) % 5 = 1",
