@@ -122,10 +122,8 @@ describe('revocation over three server processes', () => {
   }
 
   /** Does something that the triggers of the database do not announce, so that the epoch alone must do. */
-  function unannounced<T>(db: Knex, change: (db: Knex) => Promise<T>): Promise<T> {
-    return pastTriggers(db, 'api_keys', (transaction) =>
-      pastTriggers(transaction, 'developers', (inner) => pastTriggers(inner, 'plans', change)),
-    );
+  function unannounced<T>(db: Knex, table: 'api_keys' | 'developers', change: (db: Knex) => Promise<T>): Promise<T> {
+    return pastTriggers(db, table, change);
   }
 
   it(`refuses a revoked key ${TRIALS} times of ${TRIALS}, on every server, from that moment on`, async () => {
@@ -136,7 +134,7 @@ describe('revocation over three server processes', () => {
       const { key, prefix } = await newKey(db);
       await warm(key);
       if (trial % 2 === 0) await revokeKey(db, prefix);
-      else await unannounced(db, (transaction) => revokeKey(transaction, prefix));
+      else await unannounced(db, 'api_keys', (transaction) => revokeKey(transaction, prefix));
       await renew();
       note(score, 401, await askAll(key));
     }
@@ -152,7 +150,7 @@ describe('revocation over three server processes', () => {
       score.trials += 1;
       await warm(key);
       if (trial % 2 === 0) await suspendDeveloper(db, developerId);
-      else await unannounced(db, (transaction) => suspendDeveloper(transaction, developerId));
+      else await unannounced(db, 'developers', (transaction) => suspendDeveloper(transaction, developerId));
       await renew();
       note(score, 401, await askAll(key));
       await reinstateDeveloper(db, developerId);
@@ -176,7 +174,7 @@ describe('revocation over three server processes', () => {
         score.trials += 1;
         const { key, prefix } = await newKey(deployment.db);
         await warm(key, servers);
-        await unannounced(deployment.db, (transaction) => revokeKey(transaction, prefix));
+        await unannounced(deployment.db, 'api_keys', (transaction) => revokeKey(transaction, prefix));
         await renew();
         note(score, 401, await askAll(key, servers));
       }

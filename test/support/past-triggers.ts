@@ -7,15 +7,14 @@ import type { Knex } from 'knex';
  */
 export function pastTriggers<T>(db: Knex, table: string, act: (transaction: Knex) => Promise<T>): Promise<T> {
   return db.transaction(async (transaction) => {
-    const { rows } = await transaction.raw<{ rows: { name: string; always: boolean }[] }>(
-      `select tgname as name, tgenabled = 'A' as always from pg_trigger where tgrelid = ?::regclass and not tgisinternal`,
+    const { rows } = await transaction.raw<{ rows: [{ actions: string }] }>(
+      `select string_agg(format('enable %s trigger %I', case tgenabled when 'A' then 'always' end, tgname), ', ') as actions
+         from pg_trigger where tgrelid = ?::regclass and not tgisinternal`,
       [table],
     );
     await transaction.raw('alter table ?? disable trigger user', [table]);
     const result = await act(transaction);
-    for (const { name, always } of rows) {
-      await transaction.raw(`alter table ?? enable ${always ? 'always ' : ''}trigger ??`, [table, name]);
-    }
+    await transaction.raw(`alter table ?? ${rows[0].actions}`, [table]);
     return result;
   });
 }
