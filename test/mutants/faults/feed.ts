@@ -121,8 +121,8 @@ create trigger stamp_updated`,
     edits: [
       {
         file: 'src/catalog/changes.ts',
-        from: 'return newest !== undefined && since <= newest ? page : undefined;',
-        to: 'return newest !== undefined ? page : undefined;',
+        from: 'return isKnown && since <= bounds.newest ? page : undefined;',
+        to: 'return isKnown ? page : undefined;',
       },
     ],
     suites: ['test/replica/replica.test.ts', 'test/feed-model/replica.test.ts'],
@@ -133,14 +133,28 @@ create trigger stamp_updated`,
     edits: [
       {
         file: 'src/catalog/changes.ts',
-        from: `  const quiet = await readQuietClock(db);
+        from: `  const { beginning, quiet } = await readQuietClock(db);
+  requireBegun(since, now, beginning);
   const page = await freshPage(db, since);
   if (page.hasMore || quiet === undefined) return page;`,
         to: `  const page = await freshPage(db, since);
-  const quiet = await readQuietClock(db);
+  const { beginning, quiet } = await readQuietClock(db);
+  requireBegun(since, now, beginning);
   if (page.hasMore || quiet === undefined) return page;`,
       },
     ],
-    suites: ['test/feed-model/quiet.test.ts', 'test/api/changes-window.test.ts'],
+    suites: ['test/api/changes-window.test.ts', 'test/feed-model/quiet.test.ts'],
+  },
+  {
+    name: 'beginning-ignored-by-the-page',
+    promise: 'A position from before a restart of the feed is refused.',
+    edits: [{ file: 'src/catalog/feed.ts', from: ".where('beginning', '<=', position)", to: '' }],
+    suites: ['test/api/changes-beginning.test.ts', 'test/catalog/restart.test.ts'],
+  },
+  {
+    name: 'beginning-ignored-by-the-bounds',
+    promise: 'A mirror from before a restart of the feed takes a fresh copy.',
+    edits: [{ file: 'src/catalog/since.ts', from: 'if (since >= beginning) return;', to: 'return;' }],
+    suites: ['test/api/changes-beginning.test.ts', 'test/catalog/restart.test.ts'],
   },
 ];
