@@ -124,7 +124,7 @@ describe('the limits of the contract', () => {
       [REQUEST_ID, true],
       [REQUEST_ID + 1, false],
     ] as const) {
-      const id = 'i'.repeat(length);
+      const id = 'id-'.repeat(length).slice(0, length);
       const reply = await service.get('/api/v1/stats', {
         headers: { 'x-api-key': service.key, 'x-request-id': id },
       });
