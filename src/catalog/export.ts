@@ -4,7 +4,6 @@ import type { ClientBase } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { positionAfterCopy } from './changes.js';
 import { COLUMNS, type Kind } from './columns.js';
-import { readQuietClock } from './feed.js';
 import { withSession } from './session.js';
 import { fromRfc3339, systemClock, type Micros } from './timestamps.js';
 
@@ -71,7 +70,11 @@ async function quietClock(db: Knex): Promise<Micros | undefined> {
   const { rows } = await db.raw<{ rows: [{ can_tell: boolean }] }>(
     `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as can_tell`,
   );
-  return rows[0].can_tell ? (await readQuietClock(db)).quiet : undefined;
+  if (!rows[0].can_tell) return undefined;
+  // Not with the bounds of the feed: those are read from titles, which may be locked, and this wait could not be ended.
+  const clock = await db.raw<{ rows: [{ quiet: string | null }] }>('select public.catalog_quiet_clock() as quiet');
+  const [{ quiet }] = clock.rows;
+  return quiet === null ? undefined : fromRfc3339(quiet);
 }
 
 async function countKept(session: ClientBase, kind: Kind): Promise<number | undefined> {
