@@ -18,9 +18,10 @@ export default {
       'test/{config,redis-address}.test.ts',
       'test/catalog/since.test.ts',
       'test/follow/retry.test.ts',
-      'test/http/client-address.test.ts',
+      'test/http/{client-address,conditional,content-coding,credentials,rate-limit-fields,request-id}.test.ts',
       'test/import/readers.test.ts',
       'test/keys/api-key.test.ts',
+      'test/limits/quotas.test.ts',
     ],
     nodeArgs: [
       ...['--import', 'tsx', '-r', '{{hookFile}}'],
