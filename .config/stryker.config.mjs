@@ -19,7 +19,7 @@ export default {
       'test/catalog/since.test.ts',
       'test/follow/retry.test.ts',
       'test/http/{client-address,conditional,content-coding,credentials,rate-limit-fields,request-id}.test.ts',
-      'test/import/readers.test.ts',
+      'test/import/{csv,quote}.test.ts',
       'test/keys/api-key.test.ts',
       'test/limits/quotas.test.ts',
     ],
