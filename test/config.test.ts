@@ -93,6 +93,10 @@ describe('settings', () => {
     }
   });
 
+  it('are refused with an error of a kind of its own', () => {
+    assert.throws(() => readConfig({ PORT: 'x' }), { name: 'ConfigError' });
+  });
+
   it('are complained about all at once, each by its name', () => {
     assert.equal(
       complaint({ HOST: 'a b', PORT: '65536', DATABASE_URL: 'mysql://x', DATABASE_POOL_SIZE: '1', LOG_LEVEL: 'INFO' }),
@@ -119,7 +123,7 @@ describe('settings', () => {
     [
       'DATABASE_URL',
       ['postgres://h/d', 'postgresql://u@h:1/d'],
-      ['h', '/var/run', 'http://h/d', 'postgres//h', 'host=h dbname=d'],
+      ['h', '/var/run', 'http://h/d', 'xpostgres://h/d', 'postgres//h', 'host=h dbname=d'],
     ],
     [
       'REDIS_URL',

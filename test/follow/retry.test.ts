@@ -22,6 +22,14 @@ describe('the waits of a follower', () => {
     ['Fri Nov 20 23:40:35 2026', 30_000],
     ['Fri, 20 Nov 2026 23:40:00 GMT', 0],
     ['Fri, 99 Nov 2026 23:40:00 GMT', undefined],
+    ['20 Fri, Nov 2026 23:40:35 GMT', undefined],
+    ['Nov 20 2026 23:40:35 GMT', undefined],
+    ['fri, 20 Nov 2026 23:40:35 GMT', undefined],
+    ['Sat, 21 Nov 2026 23:40:05 GMT', 86_400_000],
+    ['1234567890', 1_234_567_890_000],
+    ['12345678901', undefined],
+    ['2 s', undefined],
+    ['in 2', undefined],
   ] as const) {
     it(`read Retry-After: ${JSON.stringify(value)}`, () => {
       assert.equal(parseRetryAfter(value, now), milliseconds);
@@ -34,6 +42,34 @@ describe('the waits of a follower', () => {
     const shortest = [1, 2, 1_000].map((n) => waitAfterFailure(n, undefined, DEFAULT_PATIENCE, 0));
     assert.deepEqual(shortest, [500, 1_000, 30_000]);
   });
+
+  it('read a date without a zone as UTC, wherever the follower runs', () => {
+    const zone = process.env.TZ;
+    process.env.TZ = 'Asia/Tokyo';
+    try {
+      assert.equal(new Date(now).getHours(), 8);
+      assert.equal(parseRetryAfter('Fri Nov 20 23:40:35 2026', now), 30_000);
+      assert.equal(parseRetryAfter('Fri, 20 Nov 2026 23:40:35 GMT', now), 30_000);
+    } finally {
+      if (zone === undefined) delete process.env.TZ;
+      else process.env.TZ = zone;
+    }
+  });
+
+  for (const [failures, asked, random, expected] of [
+    [1, 0, 0, 0],
+    [1, 0, 0.5, 500],
+    [1, 10_000, 0.5, 10_500],
+    [3, 10_000, 0.5, 12_000],
+    [4, 10_000, 0.5, 12_500],
+    [100, 10_000, 0.5, 12_500],
+    [1, 2 * DAY_MS, 0, DAY_MS],
+    [100, 2 * DAY_MS, 0.5, DAY_MS + 2_500],
+  ] as const) {
+    it(`stretch what the server asks by up to 5 s: ${asked} ms after failure ${failures}, ${random}`, () => {
+      assert.equal(waitAfterFailure(failures, asked, DEFAULT_PATIENCE, random), expected);
+    });
+  }
 
   it('are never shorter than the server asks, up to a day', () => {
     fc.assert(
