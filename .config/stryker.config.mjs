@@ -2,11 +2,11 @@
 // Each test file runs as a mocha of its own, since StrykerJS' runner for mocha does not know mocha 12.
 export default {
   mutate: [
-    'src/http/{client-address,conditional,content-coding,credentials,rate-limit-fields,request-id}.ts',
+    'src/http/{client-address,conditional,content-coding,credentials,field-values,rate-limit-fields,request-id}.ts',
     'src/catalog/since.ts',
-    'src/catalog/import/{csv,quote}.ts',
+    'src/catalog/import/{csv,postgres-text,quote,utf8}.ts',
     'src/config.ts',
-    'src/follower/retry.ts',
+    'src/follower/{printable,retry}.ts',
     'src/keys/api-key.ts',
     'src/limits/quotas.ts',
     'src/redis-address.ts',
@@ -17,7 +17,7 @@ export default {
     testFiles: [
       'test/{config,redis-address}.test.ts',
       'test/catalog/since.test.ts',
-      'test/follow/retry.test.ts',
+      'test/follow/{printable,retry}.test.ts',
       'test/http/{client-address,conditional,content-coding,credentials,rate-limit-fields,request-id}.test.ts',
       'test/import/{csv,quote}.test.ts',
       'test/keys/api-key.test.ts',

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { generateApiKey, hashApiKey, isWellFormedApiKey, redactApiKeys } from '../../src/keys/api-key.js';
+import {
+  generateApiKey,
+  hashApiKey,
+  hashApiKeyToText,
+  isWellFormedApiKey,
+  mayHoldSecret,
+  redactApiKeys,
+  redactRepeated,
+} from '../../src/keys/api-key.js';
 import { forgeKey } from '../support/forged-key.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -153,4 +161,51 @@ describe('API keys', () => {
     assert.equal(redactApiKeys(`a ${key}, b`), `a ${prefix}_[redacted]`);
     assert.equal(redactApiKeys(`${prefix} and svc_1234`), `${prefix} and svc_1234`);
   });
+
+  it('are hashed with SHA-256, of which the bytes and the text are the same', () => {
+    assert.equal(hashApiKeyToText('abc'), 'ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=');
+    assert.equal(hashApiKey('abc').toString('hex'), 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
+  });
+
+  for (const [text, cut] of [
+    ['', ''],
+    ['a short text', 'a short text'],
+    ['svc_12345678', 'svc_12345678'],
+    ['svc_12345678_', 'svc_12345678_[redacted]'],
+    ['svc_12345678_a', 'svc_12345678_[redacted]'],
+    ['SVC_ABCDEFGH_a b', 'SVC_ABCDEFGH_[redacted]'],
+    ['a svc_12345678_b\nc', 'a svc_12345678_[redacted]'],
+    ['svc_12345678_a svc_12345678_b', 'svc_12345678_[redacted]'],
+    ['svc_1234567_a', 'svc_1234567_a'],
+    ['svc_1234567-_a', 'svc_1234567-_a'],
+    ['svd_12345678_a', 'svd_12345678_a'],
+    ['abcdefghijk', 'abcdefghijk'],
+    ['abcdefghijkl', '[redacted]'],
+    ['ABCDEFGHIJ12', '[redacted]'],
+    ['xyz-abcdefghijklmnop-abc', 'xyz-[redacted]-abc'],
+    ['abcdefghijkl/0123456789012', '[redacted]/[redacted]'],
+    ['abcdefghijk_abcdefghijk', 'abcdefghijk_abcdefghijk'],
+  ] as const) {
+    it(`are cut, with whatever may be a part of a secret: ${JSON.stringify(text)}`, () => {
+      assert.equal(redactApiKeys(text), cut);
+      assert.equal(mayHoldSecret(text), cut !== text);
+    });
+  }
+
+  for (const [text, others, cut] of [
+    ['no ABCDEFGHIJKL here', 'abcdefghijkl', 'no [redacted] here'],
+    ['no abcdefghijkl here', 'x=ABCDEFGHIJKL&y', 'no [redacted] here'],
+    ['no xyzabcdefghijkl here', 'abcdefghijkl', 'no [redacted] here'],
+    ['no abcdefghijklxyz here', 'abcdefghijkl', 'no [redacted] here'],
+    ['no abcdefghijkl here', '00abcdefghijkl00', 'no [redacted] here'],
+    ['no abcdefghijk here', 'abcdefghijk', 'no abcdefghijk here'],
+    ['no abcdefghijkx here', 'abcdefghijkl', 'no abcdefghijkx here'],
+    ['RequestValidationError at abcdefghijkl', 'abcdefghijkl', 'RequestValidationError at [redacted]'],
+    ['abcdefghijkl and abcdefghijkl', 'abcdefghijkl', '[redacted] and [redacted]'],
+    ['no abcdefghijkl here', '', 'no abcdefghijkl here'],
+  ] as const) {
+    it(`are cut from a text of our own that repeats them: ${text}, of ${others}`, () => {
+      assert.equal(redactRepeated(text, others), cut);
+    });
+  }
 });
