@@ -23,6 +23,7 @@ describe('the waits of a follower', () => {
     ['Fri, 20 Nov 2026 23:40:00 GMT', 0],
     ['Fri, 99 Nov 2026 23:40:00 GMT', undefined],
     ['20 Fri, Nov 2026 23:40:35 GMT', undefined],
+    ['on Fri, 20 Nov 2026 23:40:35 GMT', undefined],
     ['Nov 20 2026 23:40:35 GMT', undefined],
     ['fri, 20 Nov 2026 23:40:35 GMT', undefined],
     ['Sat, 21 Nov 2026 23:40:05 GMT', 86_400_000],

@@ -202,20 +202,14 @@ describe('rows of text', () => {
       [2, 'a', longest.slice(2)],
       [3, 'b', 'y'],
     ]);
-    for (const [format, hint] of [
-      ['csv', '; perhaps a quote is not closed'],
-      ['tsv', ''],
-    ] as const) {
-      const cell = format === 'csv' ? `,"${longest.slice(1)}"` : `\t${longest}x`;
-      const body = `a${cell}\n${format === 'csv' ? 'b,y' : 'b\ty'}\n`;
-      for (const cuts of [[], [LONGEST_ROW - 10], [LONGEST_ROW + 1_000]]) {
-        const events = readRows(format, headerOf(format) + body, cuts);
-        // A difference would be too long to print.
-        assert.equal(events.length, 2);
-        assert.equal(events[0], `line 2: longer than 1 MiB${hint}`);
-        assert.deepEqual(events[1], [3, 'b', 'y']);
-      }
-    }
+    assert.deepEqual(readRows('csv', `svc_id,name\na,"${longest.slice(1)}"\nb,y\n`), [
+      'line 2: longer than 1 MiB; perhaps a quote is not closed',
+      [3, 'b', 'y'],
+    ]);
+    assert.deepEqual(readRows('tsv', `svc_id\tname\na\t${longest}x\nb\ty\n`, [LONGEST_ROW + 1_000]), [
+      'line 2: longer than 1 MiB',
+      [3, 'b', 'y'],
+    ]);
   });
 
   it('hold no more than 1 MiB of a quote that is never closed', () => {

@@ -9,7 +9,7 @@ export type Format = 'csv' | 'tsv' | 'quoted tsv' | 'ndjson';
 
 const DIALECTS = { csv: CSV, tsv: TSV, 'quoted tsv': QUOTED_TSV };
 
-/** Reads all bytes, in chunks that end where they are told. @returns rows as [line, ...cells], and "line n: reason" */
+/** Reads all bytes, in chunks that end at the cuts. @returns rows as [line, ...cells], and "line n: reason" */
 export function readRows(format: Format, content: string | Buffer, cuts: readonly number[] = []): unknown[] {
   const events: unknown[] = [];
   const sink: RowSink = {
