@@ -47,6 +47,7 @@ describe('since', () => {
       ['1795218005123456e-6', 1_795_218_005_123_456n],
       ['17952180051234560e-7', 1_795_218_005_123_456n],
       ['0.0000000001795218005123456e+019', 1_795_218_005_123_456n],
+      [`0.${'0'.repeat(49)}1795218005e59`, 1_795_218_005_000_000n],
       ['1.7952180e9', 1_795_218_000_000_000n],
     ] as const) {
       assert.equal(outcome(text), micros, text);
@@ -60,6 +61,7 @@ describe('since', () => {
     assert.equal(outcome('0'), 'since_out_of_window');
     assert.equal(outcome('-0'), 'since_out_of_window');
     assert.equal(outcome('0e5'), 'since_out_of_window');
+    assert.equal(outcome('-0.00'), 'since_out_of_window');
     assert.throws(
       () => requireWithinWindow(0n, NOW, BOUNDS),
       (error: Problem) => {

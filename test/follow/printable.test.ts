@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { printable, showPosition } from '../../src/follower/printable.js';
 
 describe('what a follower shows of a text from elsewhere', () => {
-  for (const [text, shown] of [
-    ['', ''],
-    ['plain é 日本 𝄞', 'plain é 日本 𝄞'],
-    ['a\u001b[31mb', 'a\uFFFD[31mb'],
-    ['a\nb\rc\td\u0000', 'a\uFFFDb\uFFFDc\uFFFDd\uFFFD'],
-    ['\u007f\u0085\u200e\u202e\u2066\ufeff', '\uFFFD'.repeat(6)],
-    ['a\u2028b\u2029c', 'a\uFFFDb\uFFFDc'],
-    ['x'.repeat(500), 'x'.repeat(500)],
-    ['x'.repeat(501), `${'x'.repeat(500)}…`],
+  for (const [what, text, shown] of [
+    ['nothing', '', ''],
+    ['letters', 'plain é 日本 𝄞', 'plain é 日本 𝄞'],
+    ['an escape sequence', 'a\u001b[31mb', 'a\uFFFD[31mb'],
+    ['control characters', 'a\nb\rc\td\u0000', 'a\uFFFDb\uFFFDc\uFFFDd\uFFFD'],
+    ['characters that turn the direction', '\u007f\u0085\u200e\u202e\u2066\ufeff', '\uFFFD'.repeat(6)],
+    ['separators', 'a\u2028b\u2029c', 'a\uFFFDb\uFFFDc'],
+    ['500 characters', 'x'.repeat(500), 'x'.repeat(500)],
+    ['501 characters', 'x'.repeat(501), `${'x'.repeat(500)}…`],
   ] as const) {
-    it(`cannot steer a terminal, nor fill it: ${JSON.stringify(text).slice(0, 60)}`, () => {
+    it(`cannot steer a terminal, nor fill it: ${what}`, () => {
       assert.equal(printable(text), shown);
     });
   }

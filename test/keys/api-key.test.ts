@@ -60,6 +60,12 @@ describe('API keys', () => {
     assert.equal(isWellFormedApiKey(forgeKey('svc_12345678')), true);
   });
 
+  it('are nothing but themselves, also where a checksum fits what is around', () => {
+    assert.equal(isWellFormedApiKey(forgeKey('xsvc_12345678')), false);
+    assert.equal(isWellFormedApiKey(forgeKey('svc_12345678_svc_12345678')), false);
+    assert.equal(isWellFormedApiKey(forgeKey(generateApiKey().key)), false);
+  });
+
   it('are made well-formed, with their prefix and their hash', () => {
     for (let i = 0; i < 500; i += 1) {
       const { key, prefix, hash } = generateApiKey();
