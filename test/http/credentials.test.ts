@@ -50,6 +50,7 @@ describe('the key of a request', () => {
     ['an empty parameter', [], 'api_key='],
     ['a parameter with other letters', [], 'API_KEY=a'],
     ['a field with a longer name', ['X-API-Keys', 'a'], ''],
+    ['a field with another name of that length', ['X-API-Kex', 'a'], ''],
     ['a field that holds the name', ['X-Other', 'x-api-key'], ''],
   ] as const) {
     it(`is none: ${what}`, () => {

@@ -133,6 +133,7 @@ const CASES: readonly (readonly [what: string, format: Format, body: string, eve
   ['a quote in TSV', 'tsv', '"a\t"x"y\n', [[2, '"a', '"x"y']]],
   ['a comma in TSV', 'tsv', 'a,b\tx,y\n', [[2, 'a,b', 'x,y']]],
   ['escapes in TSV', 'tsv', '\\N\ta\\tb\n', [[2, '', 'a\tb']]],
+  ['every escape of TSV', 'tsv', '\\\\N\t\\b\\f\\n\\r\\t\\v\\\\\\x', [[2, '\\N', '\b\f\n\r\t\v\\\\x']]],
   ['an empty line of TSV', 'tsv', '\na\tx', [[3, 'a', 'x']]],
   ['a line of a quote in TSV', 'tsv', '"\na\tx', ['line 2: 1 fields, but the header has 2', [3, 'a', 'x']]],
   ['quotes in TSV that has them', 'quoted tsv', '"a\tb"\t7" x\n', [[2, 'a\tb', '7" x']]],
