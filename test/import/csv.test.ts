@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { CSV, CsvReader } from '../../src/catalog/import/csv.js';
+import { mapColumns } from '../../src/catalog/import/mapping.js';
 import { LONGEST_ROW } from '../../src/catalog/import/reader.js';
 import { readRows, type Format } from './reading.js';
 
@@ -210,6 +212,40 @@ describe('rows of text', () => {
     assert.deepEqual(readRows('tsv', `svc_id\tname\na\t${longest}x\nb\ty\n`, [LONGEST_ROW + 1_000]), [
       'line 2: longer than 1 MiB',
       [3, 'b', 'y'],
+    ]);
+  });
+
+  for (const [what, pushed, events] of [
+    ['lines that end in LF', 'a,x\nb,y\nc', ['2: a', '3: b']],
+    ['lines that end in CRLF', 'a,x\r\nb,y\r\nc', ['2: a', '3: b']],
+    ['lines that end in CR', 'a,x\rb,y\rc', ['2: a', '3: b']],
+    ['a malformed row, and LF', 'a"\nb,y\nc', ['2: malformed', '3: b']],
+    ['a malformed row, and CRLF', 'a"\r\nb,y\r\nc', ['2: malformed', '3: b']],
+    ['a malformed row, and CR', 'a"\rb,y\rc', ['2: malformed', '3: b']],
+    ['a quote that is open for 1 MiB', `a,"${'x'.repeat(LONGEST_ROW)}`, ['2: malformed']],
+  ] as const) {
+    it(`are handed on as soon as they are whole: ${what}`, () => {
+      const seen: string[] = [];
+      const reader = new CsvReader(
+        mapColumns('people', {}),
+        {
+          row: ([id = ''], line) => seen.push(`${line}: ${id}`),
+          unusable: (line) => seen.push(`${line}: malformed`),
+        },
+        CSV,
+      );
+      reader.push(Buffer.from(`svc_id,name\n${pushed}`));
+      assert.deepEqual(seen, events);
+    });
+  }
+
+  it('are as long as they are, wherever in the file they begin', () => {
+    const half = 'x'.repeat(600_000);
+    const before = `svc_id,name\na,"${half}"\n`;
+    assert.deepEqual(readRows('csv', `${before}b,"${half}"\n"c"d\n`, [before.length + half.length]), [
+      [2, 'a', half],
+      [3, 'b', half],
+      `line 4: field 1 ${AFTER}`,
     ]);
   });
 
