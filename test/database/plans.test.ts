@@ -65,11 +65,12 @@ describe('the plans of what a request asks of a large catalogue', () => {
 
   /** Runs a query as a prepared statement, as the service does, and returns its plan. */
   async function planOf({ sql, bindings }: Statement, mode: string): Promise<PlanNode> {
-    const values = bindings.map((value) =>
-      value === null
-        ? 'null'
-        : pg.escapeLiteral(Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : String(value)),
-    );
+    const values = bindings.map((value) => {
+      if (value === null) return 'null';
+      return pg.escapeLiteral(
+        Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : (value as string | number).toString(),
+      );
+    });
     await client.query(`set plan_cache_mode = ${mode}`);
     await client.query(`prepare query as ${sql}`);
     try {
