@@ -96,7 +96,7 @@ export function requireBegun(since: Micros, now: Micros, beginning: Micros): voi
   const oldest = now - WINDOW;
   throw outOfWindow(
     beginning > oldest ? beginning : oldest,
-    'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from an hour before that copy, or from oldest_since if that is later.',
+    'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from the position that comes with it. A copy without a position: follow from an hour before it was begun, or from oldest_since if that is later.',
   );
 }
 

@@ -40,7 +40,7 @@ describe('GET /api/v1/changes after the feed was restarted', () => {
   async function assertRefused(since: Micros, oldest: Micros): Promise<void> {
     assertProblem(await send(since), 'since_out_of_window', {
       detail:
-        'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from an hour before that copy, or from oldest_since if that is later.',
+        'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from the position that comes with it. A copy without a position: follow from an hour before it was begun, or from oldest_since if that is later.',
       members: { oldest_since: toSeconds(oldest) },
     });
   }
