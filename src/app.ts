@@ -1,4 +1,4 @@
-import { parse } from 'yaml';
+import { load } from 'js-yaml';
 import Koa from 'koa';
 import type { Knex } from 'knex';
 import type { Document } from 'openapi-backend';
@@ -62,7 +62,7 @@ const VARY_BY_KEY = 'Authorization, X-API-Key';
 /** Builds the Koa application, and what hands requests to it: a request's whole way, top to bottom. */
 export async function createApp(parts: AppParts): Promise<Listener> {
   const { db, lastUsed, log, now } = parts;
-  const contract = parse(parts.contract) as Document;
+  const contract = load(parts.contract) as Document;
   const dispatch = await createDispatch(contract, { db, read: parts.read, now });
   const operational = operationalRoutes({
     contract: { yaml: parts.contract, json: JSON.stringify(contract) },

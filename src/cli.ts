@@ -3,24 +3,27 @@ import { Command, CommanderError } from 'commander';
 import cluster from 'node:cluster';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { connectForCommand, useRedis, type CommandContext } from './commands/context.js';
-import { registerDemo } from './commands/demo-command.js';
-import { registerDevelopers } from './commands/developers.js';
-import { registerExport } from './commands/export.js';
-import { registerFeed } from './commands/feed.js';
-import { registerFollow } from './commands/follow.js';
-import { registerImport } from './commands/import.js';
-import { registerKeys } from './commands/keys.js';
-import { registerMigrate } from './commands/migrate.js';
-import { registerPlans } from './commands/plans.js';
-import { registerServe } from './commands/serve.js';
-import { registerStats } from './commands/stats.js';
-import { registerUsage } from './commands/usage.js';
+import { connectForCommand, useRedis, type CommandContext, type RegisterCommand } from './commands/context.js';
 import { ConfigError, readConfig } from './config.js';
 import { OperatorError } from './errors.js';
-import { isDatabaseUnavailable } from './platform/database.js';
 import { openFilesIn } from './platform/file-descriptors.js';
 import { WorkerLink } from './platform/workers/worker-link.js';
+
+/** Each command, loaded when it is named: what all of them need together takes a third of a second. */
+const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
+  serve: async () => (await import('./commands/serve.js')).registerServe,
+  migrate: async () => (await import('./commands/migrate.js')).registerMigrate,
+  import: async () => (await import('./commands/import.js')).registerImport,
+  export: async () => (await import('./commands/export.js')).registerExport,
+  follow: async () => (await import('./commands/follow.js')).registerFollow,
+  feed: async () => (await import('./commands/feed.js')).registerFeed,
+  demo: async () => (await import('./commands/demo-command.js')).registerDemo,
+  plans: async () => (await import('./commands/plans.js')).registerPlans,
+  developers: async () => (await import('./commands/developers.js')).registerDevelopers,
+  keys: async () => (await import('./commands/keys.js')).registerKeys,
+  stats: async () => (await import('./commands/stats.js')).registerStats,
+  usage: async () => (await import('./commands/usage.js')).registerUsage,
+};
 
 /** Exit codes: what was asked for could not be done; it was not asked for in a way that makes sense. */
 const EXIT_FAILED = 1;
@@ -100,33 +103,20 @@ const context: CommandContext = {
   },
 };
 
+// Help, and a name that is wrong, are about all of them.
+const named = Object.entries(COMMANDS).find(([name]) => name === process.argv[2])?.[1];
 const program = new Command('catalog')
   .description('Operates the Catalog Lookup Service.')
   .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free')
   .showHelpAfterError('(--help shows how it is used)')
   .exitOverride();
 
-for (const register of [
-  registerServe,
-  registerMigrate,
-  registerImport,
-  registerExport,
-  registerFollow,
-  registerFeed,
-  registerDemo,
-  registerPlans,
-  registerDevelopers,
-  registerKeys,
-  registerStats,
-  registerUsage,
-]) {
-  register(program, context);
-}
+for (const load of named === undefined ? Object.values(COMMANDS) : [named]) (await load())(program, context);
 
 try {
   await program.parseAsync(process.argv);
 } catch (error) {
-  process.exitCode = report(error);
+  process.exitCode = await report(error);
 }
 link?.leave();
 // What is then still unwritten waits for a reader of the pipe that does not read, and would keep the process for ever.
@@ -148,16 +138,17 @@ function exitSoon(): void {
 }
 
 /** Says what went wrong on stderr, or to the primary, which decides what is made of it. @returns the exit code */
-function report(error: unknown): number {
+async function report(error: unknown): Promise<number> {
   // Commander has said it already, or it was only asked for help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
-  if (link) link.failed(explain(error));
-  else process.stderr.write(`catalog: ${explain(error)}\n`);
+  if (link) link.failed(await explain(error));
+  else process.stderr.write(`catalog: ${await explain(error)}\n`);
   return EXIT_FAILED;
 }
 
-function explain(error: unknown): string {
+async function explain(error: unknown): Promise<string> {
   if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
+  const { isDatabaseUnavailable } = await import('./platform/database.js');
   if (isDatabaseUnavailable(error) && !isRefusal(error)) {
     return `the database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
   }

@@ -5,9 +5,8 @@ import type { Readable, Writable } from 'node:stream';
 import type { Config } from '../config.js';
 import { OperatorError } from '../errors.js';
 import { areCallersCached } from '../keys/caching-servers.js';
-import { renewEpoch } from '../keys/epoch.js';
-import { connectDatabase, type ConnectedDatabase } from '../platform/connect.js';
-import { RedisLink, RedisUnavailable } from '../platform/redis.js';
+import type { ConnectedDatabase } from '../platform/connect.js';
+import type { RedisLink } from '../platform/redis.js';
 import type { WorkerLink } from '../platform/workers/worker-link.js';
 
 /** What a command may use of the process that runs it. */
@@ -71,11 +70,13 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 const REDIS_TIMEOUT_MS = 2_000;
 
 /** Opens the service's database for a command. The caller closes it. */
-export function connectForCommand(
+export async function connectForCommand(
   context: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>,
   { migrate, bulk, mayBeReadOnly = false }: { migrate: boolean; bulk: boolean; mayBeReadOnly?: boolean },
 ): Promise<ConnectedDatabase> {
   const { databaseUrl, dataDir } = context.config();
+  // Loaded where it is used: a command without it starts in half the time.
+  const { connectDatabase } = await import('../platform/connect.js');
   return connectDatabase({
     databaseUrl,
     dataDir,
@@ -92,6 +93,7 @@ export function connectForCommand(
 
 /** Runs something on the Redis of a URL. @throws OperatorError when it cannot be reached */
 export async function useRedis<T>(url: string, use: (redis: RedisLink) => Promise<T>): Promise<T> {
+  const { RedisLink, RedisUnavailable } = await import('../platform/redis.js');
   let reason: unknown;
   const redis = new RedisLink(url, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
   try {
@@ -117,6 +119,7 @@ export async function useRedis<T>(url: string, use: (redis: RedisLink) => Promis
 export async function endCachedRecords({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
   try {
     const isDone = await withRedis(async (redis) => {
+      const { renewEpoch } = await import('../keys/epoch.js');
       await renewEpoch(redis);
       return true;
     });

@@ -3,7 +3,6 @@ import type { Knex } from 'knex';
 import { createKey, listKeys, revokeKey, setKeyPlan, type KeyRecord } from '../keys/keys.js';
 import { planId, positiveInteger, text } from './arguments.js';
 import { endCachedRecords, type CommandContext, type RegisterCommand } from './context.js';
-import { createDemoKey } from './demo.js';
 import { printJson, printLine, printTable, shortTime } from './output.js';
 
 interface CreateOptions {
@@ -39,9 +38,9 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .action(async ({ developer, plan, label, demo, json }: CreateOptions, command: Command) => {
       if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
       if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
-      const { key, ...record } = await withDatabase((db) =>
+      const { key, ...record } = await withDatabase(async (db) =>
         developer === undefined || plan === undefined
-          ? createDemoKey(db)
+          ? (await import('./demo.js')).createDemoKey(db)
           : createKey(db, { developerId: developer, planId: plan, label }),
       );
       if (json) printJson(stdout, { key, ...toJson(record) });

@@ -1,7 +1,6 @@
 import { SETTINGS } from '../config.js';
 import type { RunningService, ServeOptions } from '../service.js';
 import type { RegisterCommand } from './context.js';
-import { prepareDemo } from './demo.js';
 import { openServerLog } from './server-log.js';
 
 interface ServeFlags {
@@ -56,7 +55,9 @@ export const registerServe: RegisterCommand = (program, context) => {
         openFiles,
         migrate,
         prepare: async ({ db }) => {
-          if (demo) demoKey = await prepareDemo(db, packageRoot);
+          if (!demo) return;
+          const { prepareDemo } = await import('./demo.js');
+          demoKey = await prepareDemo(db, packageRoot);
         },
       };
       let service: RunningService;

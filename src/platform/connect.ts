@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import pg from 'pg';
 import { OperatorError } from '../errors.js';
 import { openConnection, openDatabase, type DatabaseOptions } from './database.js';
-import { acquireEmbeddedPostgres } from './embedded-postgres/index.js';
+import type { EmbeddedPostgres } from './embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
 import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } from './writable.js';
 
@@ -48,16 +48,8 @@ export interface ConnectedDatabase {
  * @throws OperatorError when it cannot be reached or started, takes no writes, or lacks migrations
  */
 export async function connectDatabase(options: ConnectOptions): Promise<ConnectedDatabase> {
-  const { databaseUrl, onEvent } = options;
-  const embedded =
-    databaseUrl === undefined
-      ? await acquireEmbeddedPostgres({
-          dataDir: options.dataDir,
-          packageRoot: options.packageRoot,
-          pid: options.pid,
-          ...(onEvent && { onEvent }),
-        })
-      : undefined;
+  const { databaseUrl } = options;
+  const embedded = databaseUrl === undefined ? await acquireEmbedded(options) : undefined;
   if (databaseUrl !== undefined) await requireUsable(databaseUrl, options.mayBeReadOnly);
   const address = embedded?.address ?? databaseUrl ?? '';
   const db = openDatabase({ ...options, address });
@@ -72,6 +64,12 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
     await close();
     throw error;
   }
+}
+
+async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOptions): Promise<EmbeddedPostgres> {
+  // Loaded where it is used: most commands have DATABASE_URL.
+  const { acquireEmbeddedPostgres } = await import('./embedded-postgres/index.js');
+  return acquireEmbeddedPostgres({ dataDir, packageRoot, pid, ...(onEvent && { onEvent }) });
 }
 
 /** The pool would only say that it waited in vain; one connection tells why. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { load } from 'js-yaml';
 
 /** An object of the document, of whatever kind. */
 export type Node = Readonly<Record<string, unknown>>;
@@ -24,7 +24,7 @@ export interface OperationResponse {
 }
 
 /** The contract, parsed and otherwise as it is written: references are not resolved. */
-export const document = parse(readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')) as Node;
+export const document = load(readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')) as Node;
 
 /** Members whose content is data rather than a part of the document. */
 const DATA_MEMBERS = new Set(['example', 'examples', 'enum', 'default']);

@@ -9,7 +9,7 @@ import {
   type ParsedRequest,
   type Request,
 } from 'openapi-backend';
-import { parse } from 'yaml';
+import { load } from 'js-yaml';
 import { prepareRouting } from '../../src/http/routing.js';
 
 const PARAMETER = { in: 'path', required: true, schema: { type: 'string' } } as const;
@@ -68,7 +68,7 @@ describe('prepared routing', () => {
   before(async () => {
     const text = await readFile(new URL('../../openapi.yaml', import.meta.url), 'utf8');
     const backend = new OpenAPIBackend({
-      definition: parse(text) as Document,
+      definition: load(text) as Document,
       ajvOpts: { formats: { 'date-time': true } },
     });
     await backend.init();

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { load } from 'js-yaml';
 
 const TEXT = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8');
 
@@ -31,7 +31,7 @@ type ObjectSchema = Schema & Required<Pick<Schema, 'properties' | 'required'>>;
 
 /** A copy of the contract. */
 export function contract(): Contract {
-  return parse(TEXT) as Contract;
+  return load(TEXT) as Contract;
 }
 
 const ORIGINAL = contract();
