@@ -1,33 +1,12 @@
 #!/usr/bin/env node
-import { Command, CommanderError } from 'commander';
 import cluster from 'node:cluster';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { connectForCommand, useRedis, type CommandContext, type RegisterCommand } from './commands/context.js';
-import { ConfigError, readConfig } from './config.js';
-import { OperatorError } from './errors.js';
+import { openDatabaseFor, openRedisFor, type CommandContext } from './commands/context.js';
+import { EXIT_FAILED, runCommand } from './commands/program.js';
+import { readConfig } from './config.js';
 import { openFilesIn } from './platform/file-descriptors.js';
 import { WorkerLink } from './platform/workers/worker-link.js';
-
-/** Each command, loaded when it is named: what all of them need together takes a third of a second. */
-const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
-  serve: async () => (await import('./commands/serve.js')).registerServe,
-  migrate: async () => (await import('./commands/migrate.js')).registerMigrate,
-  import: async () => (await import('./commands/import.js')).registerImport,
-  export: async () => (await import('./commands/export.js')).registerExport,
-  follow: async () => (await import('./commands/follow.js')).registerFollow,
-  feed: async () => (await import('./commands/feed.js')).registerFeed,
-  demo: async () => (await import('./commands/demo-command.js')).registerDemo,
-  plans: async () => (await import('./commands/plans.js')).registerPlans,
-  developers: async () => (await import('./commands/developers.js')).registerDevelopers,
-  keys: async () => (await import('./commands/keys.js')).registerKeys,
-  stats: async () => (await import('./commands/stats.js')).registerStats,
-  usage: async () => (await import('./commands/usage.js')).registerUsage,
-};
-
-/** Exit codes: what was asked for could not be done; it was not asked for in a way that makes sense. */
-const EXIT_FAILED = 1;
-const EXIT_MISUSE = 2;
 
 /** How long output may take to leave the process once it was asked to end, in milliseconds. */
 const LAST_OUTPUT_MS = 1_000;
@@ -67,11 +46,7 @@ process.once('exit', () => {
   process.exitCode = EXIT_FAILED;
 });
 
-const base: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'> = {
-  packageRoot: PACKAGE_ROOT,
-  pid: process.pid,
-  config: () => readConfig(process.env),
-};
+const base = { packageRoot: PACKAGE_ROOT, pid: process.pid, config: () => readConfig(process.env) };
 
 const context: CommandContext = {
   ...base,
@@ -88,36 +63,14 @@ const context: CommandContext = {
     process.once('exit', act);
   },
   clientKey: () => process.env.CATALOG_API_KEY?.trim() ?? '',
-  withDatabase: async (use, { bulk = false, mayBeReadOnly = false } = {}) => {
-    if (!bulk) stopping.signal.addEventListener('abort', exitSoon);
-    const database = await connectForCommand(base, { migrate: false, bulk, mayBeReadOnly });
-    try {
-      return await use(database.db);
-    } finally {
-      await database.close();
-    }
-  },
-  withRedis: async (use) => {
-    const { redisUrl } = base.config();
-    return redisUrl === undefined ? undefined : useRedis(redisUrl, use);
-  },
+  withDatabase: openDatabaseFor(base, () => {
+    stopping.signal.addEventListener('abort', exitSoon);
+  }),
+  withRedis: openRedisFor(base),
 };
 
-// Help, and a name that is wrong, are about all of them.
-const named = Object.entries(COMMANDS).find(([name]) => name === process.argv[2])?.[1];
-const program = new Command('catalog')
-  .description('Operates the Catalog Lookup Service.')
-  .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free')
-  .showHelpAfterError('(--help shows how it is used)')
-  .exitOverride();
-
-for (const load of named === undefined ? Object.values(COMMANDS) : [named]) (await load())(program, context);
-
-try {
-  await program.parseAsync(process.argv);
-} catch (error) {
-  process.exitCode = await report(error);
-}
+const exitCode = await runCommand(process.argv.slice(2), context);
+if (exitCode !== 0) process.exitCode = exitCode;
 link?.leave();
 // What is then still unwritten waits for a reader of the pipe that does not read, and would keep the process for ever.
 if (stopping.signal.aborted) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();
@@ -135,33 +88,4 @@ function endAtOnce(): never {
 /** Ends a command that may be waiting. Its work is one transaction, which is done or is not. */
 function exitSoon(): void {
   setTimeout(() => process.exit(EXIT_FAILED), LAST_OUTPUT_MS).unref();
-}
-
-/** Says what went wrong on stderr, or to the primary, which decides what is made of it. @returns the exit code */
-async function report(error: unknown): Promise<number> {
-  // Commander has said it already, or it was only asked for help.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
-  if (link) link.failed(await explain(error));
-  else process.stderr.write(`catalog: ${await explain(error)}\n`);
-  return EXIT_FAILED;
-}
-
-async function explain(error: unknown): Promise<string> {
-  if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
-  const { isDatabaseUnavailable } = await import('./platform/database.js');
-  if (isDatabaseUnavailable(error) && !isRefusal(error)) {
-    return `the database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
-  }
-  if (isRefusal(error)) return `the database refused this: ${error.message} (SQLSTATE ${error.code})`;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
-/** An error of PostgreSQL's own, told by its five-character code: a missing privilege, a lock that was not given. */
-function isRefusal(error: unknown): error is Error & { code: string } {
-  return (
-    error instanceof Error &&
-    'code' in error &&
-    typeof error.code === 'string' &&
-    /^(?=.*\d)[0-9A-Z]{5}$/.test(error.code)
-  );
 }

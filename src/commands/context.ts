@@ -46,6 +46,9 @@ export interface CommandContext {
   readonly withRedis: <T>(use: (redis: RedisLink) => Promise<T>) => Promise<T | undefined>;
 }
 
+/** What the database and Redis of a command are opened by. */
+export type CommandBase = Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>;
+
 /** Adds a command to the program. */
 export type RegisterCommand = (program: Command, context: CommandContext) => void;
 
@@ -71,7 +74,7 @@ const REDIS_TIMEOUT_MS = 2_000;
 
 /** Opens the service's database for a command. The caller closes it. */
 export async function connectForCommand(
-  context: Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>,
+  context: CommandBase,
   { migrate, bulk, mayBeReadOnly = false }: { migrate: boolean; bulk: boolean; mayBeReadOnly?: boolean },
 ): Promise<ConnectedDatabase> {
   const { databaseUrl, dataDir } = context.config();
@@ -91,8 +94,32 @@ export async function connectForCommand(
   });
 }
 
+/**
+ * @param beforeUse - called before work that a signal may cut short: one bounded transaction
+ * @returns what {@link CommandContext.withDatabase} is
+ */
+export function openDatabaseFor(base: CommandBase, beforeUse: () => void): CommandContext['withDatabase'] {
+  return async (use, { bulk = false, mayBeReadOnly = false } = {}) => {
+    if (!bulk) beforeUse();
+    const database = await connectForCommand(base, { migrate: false, bulk, mayBeReadOnly });
+    try {
+      return await use(database.db);
+    } finally {
+      await database.close();
+    }
+  };
+}
+
+/** @returns what {@link CommandContext.withRedis} is */
+export function openRedisFor({ config }: CommandBase): CommandContext['withRedis'] {
+  return async (use) => {
+    const { redisUrl } = config();
+    return redisUrl === undefined ? undefined : useRedis(redisUrl, use);
+  };
+}
+
 /** Runs something on the Redis of a URL. @throws OperatorError when it cannot be reached */
-export async function useRedis<T>(url: string, use: (redis: RedisLink) => Promise<T>): Promise<T> {
+async function useRedis<T>(url: string, use: (redis: RedisLink) => Promise<T>): Promise<T> {
   const { RedisLink, RedisUnavailable } = await import('../platform/redis.js');
   let reason: unknown;
   const redis = new RedisLink(url, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { toRfc3339 } from '../../src/catalog/timestamps.js';
 import { openDatabase } from '../../src/platform/database.js';
+import { runCommand } from '../support/command.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { runProgram, type Outcome } from '../support/program.js';
 
@@ -50,7 +51,7 @@ describe('command line', () => {
   });
 
   function catalog(...args: string[]): Promise<Outcome> {
-    return runProgram(args, { DATABASE_URL: database.url });
+    return runCommand(args, { DATABASE_URL: database.url });
   }
 
   /** Runs a command that must succeed with one JSON document on stdout and nothing anywhere else. */
@@ -318,19 +319,19 @@ describe('command line', () => {
       const empty = await createEmptyDatabase();
       try {
         const environment = { DATABASE_URL: empty.url };
-        const refused = await runProgram(['plans', 'list'], environment);
+        const refused = await runCommand(['plans', 'list'], environment);
         assert.equal(refused.code, 1);
         assert.match(refused.stderr, /^catalog: .* lacks 001_.*"catalog migrate"/);
-        assert.match((await runProgram(['migrate'], environment)).stdout, /^Applied 001_/);
-        assert.equal((await runProgram(['migrate'], environment)).stdout, 'The schema is up to date.\n');
-        assert.match((await runProgram(['plans', 'list'], environment)).stdout, /^free/m);
+        assert.match((await runCommand(['migrate'], environment)).stdout, /^Applied 001_/);
+        assert.equal((await runCommand(['migrate'], environment)).stdout, 'The schema is up to date.\n');
+        assert.match((await runCommand(['plans', 'list'], environment)).stdout, /^free/m);
       } finally {
         await empty.drop();
       }
     });
 
     it('that cannot be reached is reported without its password', async () => {
-      const { code, stdout, stderr } = await runProgram(['plans', 'list'], {
+      const { code, stdout, stderr } = await runCommand(['plans', 'list'], {
         DATABASE_URL: 'postgres://someone:s3cret@127.0.0.1:1/nothing',
       });
       assert.equal(stdout, '');

@@ -3,10 +3,11 @@ import { Redis } from 'ioredis';
 import { createDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
+import { runCommand } from '../support/command.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { holdCommits } from '../support/held-commits.js';
-import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
+import { startServer, type Outcome, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
 
@@ -51,7 +52,7 @@ describe('command line beside servers that share a Redis', () => {
   });
 
   function catalog(...args: string[]): Promise<Outcome> {
-    return runProgram(args, environment);
+    return runCommand(args, environment);
   }
 
   async function ask(key: string): Promise<number> {
@@ -80,7 +81,7 @@ describe('command line beside servers that share a Redis', () => {
     await direct.config('SET', 'requirepass', 's3cret');
     try {
       const url = redis.url.replace('//', '//:wr0ng@');
-      const { code, stderr } = await runProgram(['usage', '--developer', developer], {
+      const { code, stderr } = await runCommand(['usage', '--developer', developer], {
         ...environment,
         REDIS_URL: url,
       });
@@ -88,7 +89,7 @@ describe('command line beside servers that share a Redis', () => {
       assert.match(stderr, /cannot be reached \(WRONGPASS/);
       assert.doesNotMatch(stderr, /wr0ng|s3cret/);
       const right = redis.url.replace('//', '//:s3cret@');
-      const usage = await runProgram(['usage', '--developer', developer], { ...environment, REDIS_URL: right });
+      const usage = await runCommand(['usage', '--developer', developer], { ...environment, REDIS_URL: right });
       assert.deepEqual([usage.code, usage.stderr], [0, '']);
     } finally {
       await direct.config('SET', 'requirepass', '');
@@ -152,7 +153,7 @@ describe('command line beside servers that share a Redis', () => {
         stderr: 'catalog: There is no developer 2000000000 with a key.\n',
       });
       const { id } = await newKey('free');
-      assert.deepEqual(await runProgram(['usage', '--developer', String(id)], { DATABASE_URL: database.url }), {
+      assert.deepEqual(await runCommand(['usage', '--developer', String(id)], { DATABASE_URL: database.url }), {
         code: 1,
         stdout: '',
         stderr:
@@ -197,7 +198,7 @@ describe('command line beside servers that share a Redis', () => {
         const { key, ...names } = await newKey('free');
         assert.equal(await ask(key), 200);
         const alone = { DATABASE_URL: database.url };
-        const { code, stdout, stderr } = await runProgram(change(names), alone);
+        const { code, stdout, stderr } = await runCommand(change(names), alone);
         assert.equal(code, 0);
         assert.doesNotMatch(stdout, /from the next request on/);
         assert.equal(
@@ -218,16 +219,16 @@ describe('command line beside servers that share a Redis', () => {
         const alone = { DATABASE_URL: other.url };
         const killed = await startServer({ ...alone, REDIS_URL: redis.url });
         const caution = /There are servers that share a Redis/;
-        assert.match((await runProgram(['plans', 'set', 'free', '--name', 'F'], alone)).stderr, caution);
+        assert.match((await runCommand(['plans', 'set', 'free', '--name', 'F'], alone)).stderr, caution);
         await killed.stop('SIGKILL');
         // It looks anew each time: PostgreSQL hears of the death a moment later.
         await eventually('nobody is there', async () => {
-          return (await runProgram(['plans', 'set', 'free', '--name', 'F'], alone)).stderr === '';
+          return (await runCommand(['plans', 'set', 'free', '--name', 'F'], alone)).stderr === '';
         });
         const plain = await startServer(alone);
         const { id } = await createDeveloper(other.db, { projectName: 'P', attributionRequired: false });
         const { prefix } = await createKey(other.db, { developerId: id, planId: 'free' });
-        assert.deepEqual(await runProgram(['keys', 'revoke', prefix], alone), {
+        assert.deepEqual(await runCommand(['keys', 'revoke', prefix], alone), {
           code: 0,
           stdout: `Revoked ${prefix}. It is refused from the next request on, for good.\n`,
           stderr: '',

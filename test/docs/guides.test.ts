@@ -10,8 +10,8 @@ import { CallerCache } from '../../src/keys/caller-cache.js';
 import { FailedAttempts } from '../../src/limits/failed-attempts.js';
 import { combineWorkers, createMetrics } from '../../src/metrics.js';
 import { Health } from '../../src/platform/health.js';
+import { runCommand } from '../support/command.js';
 import { GUIDES, readGuide, readReadme, ROOT, tableOf } from '../support/guides.js';
-import { runProgram } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
 
 describe('the guides', () => {
@@ -61,7 +61,7 @@ describe('the guides', () => {
     for (const text of new Set(mentioned)) {
       const command =
         /^catalog (serve|migrate|import|export|follow|demo|usage|\w+ \w+)/.exec(text)?.[1] ?? assert.fail(text);
-      const { code, stdout } = await runProgram([...command.split(' '), '--help'], {});
+      const { code, stdout } = await runCommand([...command.split(' '), '--help'], {});
       assert.equal(code, 0, text);
       for (const option of text.match(/--[a-z-]+/g) ?? []) assert.ok(stdout.includes(option), `${text}: ${option}`);
     }

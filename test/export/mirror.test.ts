@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { Knex } from 'knex';
 import type { ChangesPage } from '../../src/follower/client.js';
+import { runCommand } from '../support/command.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { runProgram } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
@@ -70,7 +70,7 @@ describe('a mirror from an export', () => {
   });
 
   async function catalog(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string> {
-    const { code, stdout, stderr } = await runProgram(args, environment);
+    const { code, stdout, stderr } = await runCommand(args, environment);
     assert.equal(code, 0, stderr);
     return stdout;
   }

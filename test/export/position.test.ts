@@ -4,8 +4,8 @@ import { readBounds, readQuietClock } from '../../src/catalog/feed.js';
 import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/catalog/timestamps.js';
 import { createClient, type ChangesPage } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
+import { runCommand } from '../support/command.js';
 import { eventually } from '../support/eventually.js';
-import { runProgram } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
 import { addTitleAt, addTitles, titleIds } from '../support/titles.js';
 import { exportText } from './exporting.js';
@@ -136,7 +136,7 @@ describe('the position that an export of titles gives', () => {
       const url = new URL(service.databaseUrl);
       url.username = 'catalog_reader';
       url.password = 'reader';
-      const { code, stdout, stderr } = await runProgram(
+      const { code, stdout, stderr } = await runCommand(
         ['export', '-', '--kind', 'titles', '--format', 'csv', '--json'],
         { DATABASE_URL: url.href },
       );

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { readBounds } from '../../src/catalog/feed.js';
 import { toSeconds } from '../../src/catalog/timestamps.js';
+import { runCommand } from '../support/command.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { recordFiles } from '../support/file-events.js';
@@ -39,7 +40,7 @@ describe('catalog export', () => {
   after(() => database.close());
 
   function run(file: string, ...flags: string[]): Promise<Outcome> {
-    return runProgram(['export', file, ...flags], { DATABASE_URL: database.url });
+    return runCommand(['export', file, ...flags], { DATABASE_URL: database.url });
   }
 
   function inFolder(name: string): string {

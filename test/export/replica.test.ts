@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { MICROS_PER_SECOND, systemClock, toSeconds } from '../../src/catalog/timestamps.js';
 import { openDatabase } from '../../src/platform/database.js';
+import { runCommand } from '../support/command.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
-import { runProgram } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/replica.js';
 import { addTitleAt } from '../support/titles.js';
 
@@ -37,7 +37,7 @@ describe('export of titles from a replica', () => {
       await replica.pauseReplay();
       const missing = now - 3n * DAY;
       await addTitleAt(onPrimary, 'missing', missing);
-      const { code, stderr } = await runProgram(['export', '-', '--kind', 'titles', '--format', 'csv', '--json'], {
+      const { code, stderr } = await runCommand(['export', '-', '--kind', 'titles', '--format', 'csv', '--json'], {
         DATABASE_URL: replica.url,
       });
       assert.equal(code, 0, stderr);

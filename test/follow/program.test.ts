@@ -6,6 +6,7 @@ import { link as hardLink, lstat, readdir, readFile, symlink } from 'node:fs/pro
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Answer } from '../../src/contract.js';
+import { runCommand } from '../support/command.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, type Outcome, type RunningProgram } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
@@ -41,7 +42,7 @@ describe('catalog follow', () => {
   }
 
   function run(...more: string[]): Promise<Outcome> {
-    return runProgram(args(...more), { CATALOG_API_KEY: service.key });
+    return runCommand(args(...more), { CATALOG_API_KEY: service.key });
   }
 
   /** Follows until it is stopped. */
@@ -255,7 +256,7 @@ describe('catalog follow', () => {
     it('to go without a key', async () => {
       for (const environment of [{}, { CATALOG_API_KEY: ' ' }] as Record<string, string>[]) {
         await assertRefused(
-          runProgram(args('--since', start, '--once'), environment),
+          runCommand(args('--since', start, '--once'), environment),
           /^catalog: Set the environment variable CATALOG_API_KEY/,
         );
       }

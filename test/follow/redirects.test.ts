@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { runProgram } from '../support/program.js';
+import { runCommand } from '../support/command.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { startScripted, type ScriptedServer } from './scripted-server.js';
 
@@ -23,7 +23,7 @@ describe('catalog follow, redirected to another host', () => {
       const location = `${other.url.replace('127.0.0.1', 'localhost')}/api/v1/changes?since=1795218000`;
       const service = await startScripted([{ status, body: '', headers: { Location: location } }]);
       const state = join(await temporaryFolder(), 'mirror.json');
-      const { code, stdout, stderr } = await runProgram(
+      const { code, stdout, stderr } = await runCommand(
         ['follow', '--base-url', service.url, '--state', state, '--since', '1795218000', '--once'],
         { CATALOG_API_KEY: KEY },
       );

@@ -8,10 +8,11 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/database.js';
 import { installClock } from '../feed-model/alterations.js';
+import { runCommand } from '../support/command.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { assertProblem } from '../support/problem.js';
-import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
+import { startServer, type Outcome, type ServerProcess } from '../support/program.js';
 import { send, type Reply } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
@@ -94,7 +95,7 @@ describe('a mirror of a database that goes back an hour', () => {
 
   /** @returns the feed's new beginning, in seconds */
   async function restartFeed(...more: string[]): Promise<number> {
-    const { code, stdout } = await runProgram(['feed', 'restart', '--json', ...more], { DATABASE_URL: postgres.url });
+    const { code, stdout } = await runCommand(['feed', 'restart', '--json', ...more], { DATABASE_URL: postgres.url });
     assert.equal(code, 0);
     return (JSON.parse(stdout) as { beginning: number }).beginning;
   }
@@ -106,7 +107,7 @@ describe('a mirror of a database that goes back an hour', () => {
   /** Follows until nothing is waiting. */
   async function follow(...more: string[]): Promise<Outcome> {
     const [server = assert.fail()] = servers;
-    const outcome = await runProgram(['follow', '--base-url', server.url, '--state', state, '--once', ...more], {
+    const outcome = await runCommand(['follow', '--base-url', server.url, '--state', state, '--once', ...more], {
       CATALOG_API_KEY: key,
     });
     for (const line of outcome.stdout.split('\n').slice(0, -1)) {

@@ -1,0 +1,87 @@
+import { Command, CommanderError } from 'commander';
+import { ConfigError } from '../config.js';
+import { OperatorError } from '../errors.js';
+import type { CommandContext, RegisterCommand } from './context.js';
+
+/** Each command. Only the one that the arguments name is loaded: all of them take a third of a second. */
+const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
+  serve: async () => (await import('./serve.js')).registerServe,
+  migrate: async () => (await import('./migrate.js')).registerMigrate,
+  import: async () => (await import('./import.js')).registerImport,
+  export: async () => (await import('./export.js')).registerExport,
+  follow: async () => (await import('./follow.js')).registerFollow,
+  feed: async () => (await import('./feed.js')).registerFeed,
+  demo: async () => (await import('./demo-command.js')).registerDemo,
+  plans: async () => (await import('./plans.js')).registerPlans,
+  developers: async () => (await import('./developers.js')).registerDevelopers,
+  keys: async () => (await import('./keys.js')).registerKeys,
+  stats: async () => (await import('./stats.js')).registerStats,
+  usage: async () => (await import('./usage.js')).registerUsage,
+};
+
+/** The command could not do its work. */
+export const EXIT_FAILED = 1;
+/** The arguments are wrong. */
+const EXIT_MISUSE = 2;
+
+/**
+ * Runs one command to its end.
+ *
+ * @param args - without the program's own name
+ * @param context - what the command may use of its process
+ * @returns the exit code: 0, 1 when the command failed, 2 when the arguments are wrong. A failure is on stderr, or in a
+ *   worker with the primary.
+ */
+export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  const { stderr, link } = context;
+  try {
+    const program = await createProgram(args[0], context);
+    await program.parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    // Commander has written what is wrong, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
+    const explanation = await explain(error);
+    if (link) link.failed(explanation);
+    else stderr.write(`catalog: ${explanation}\n`);
+    return EXIT_FAILED;
+  }
+}
+
+/** @param name - of the command; help and unknown names need all of them */
+async function createProgram(name: string | undefined, context: CommandContext): Promise<Command> {
+  const program = new Command('catalog')
+    .description('Operates the Catalog Lookup Service.')
+    .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free')
+    .showHelpAfterError('(--help shows how it is used)')
+    .configureOutput({
+      writeOut: (text) => void context.stdout.write(text),
+      writeErr: (text) => void context.stderr.write(text),
+    })
+    .exitOverride();
+  const isKnown = name !== undefined && Object.hasOwn(COMMANDS, name);
+  for (const [command, load] of Object.entries(COMMANDS)) {
+    if (!isKnown || command === name) (await load())(program, context);
+  }
+  return program;
+}
+
+async function explain(error: unknown): Promise<string> {
+  if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
+  if (isRefusal(error)) return `the database refused this: ${error.message} (SQLSTATE ${error.code})`;
+  const { isDatabaseUnavailable } = await import('../platform/database.js');
+  if (isDatabaseUnavailable(error)) {
+    return `the database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
+  }
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** An error of PostgreSQL's own has a five-character code: a missing privilege, a lock that was not given. */
+function isRefusal(error: unknown): error is Error & { code: string } {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    typeof error.code === 'string' &&
+    /^(?=.*\d)[0-9A-Z]{5}$/.test(error.code)
+  );
+}
