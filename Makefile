@@ -44,8 +44,8 @@ redis: $(INSTALLED) ## Find the Redis server that the tests start, or install on
 programs: $(INSTALLED) ## The same for every program that the tests start: Redis, and HAProxy, without which one test is skipped
 	@exec node --import tsx test/support/provide-programs.ts redis haproxy
 
-check: $(INSTALLED) ## All checks of the sources, also those after a failed one
-	@$(MAKE) --keep-going $(CHECKS)
+check: $(INSTALLED) ## All checks of the sources, two at a time, also those after a failed one
+	@$(MAKE) --keep-going --jobs=2 $(CHECKS)
 
 check-format: $(INSTALLED) ## Prettier
 	@echo '== format'

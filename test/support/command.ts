@@ -26,7 +26,7 @@ export async function runCommand(
   const stream = (name: keyof typeof output): PassThrough =>
     new PassThrough().setEncoding('utf8').on('data', (text: string) => {
       output[name] += text;
-    }) as PassThrough;
+    });
   const [stdout, stderr] = [stream('stdout'), stream('stderr')];
   const base = {
     packageRoot: fileURLToPath(ROOT).replace(/\/$/, ''),
