@@ -2,7 +2,8 @@
 // Each test file runs as a mocha of its own, since StrykerJS' runner for mocha does not know mocha 12.
 export default {
   mutate: [
-    'src/http/{client-address,conditional,content-coding,credentials,field-values,rate-limit-fields,request-id}.ts',
+    'src/http/request/{client-address,credentials,field-values,request-id}.ts',
+    'src/http/response/{conditional,content-coding,rate-limit-fields}.ts',
     'src/catalog/since.ts',
     'src/catalog/import/{csv,postgres-text,quote,utf8}.ts',
     'src/config.ts',
@@ -18,7 +19,8 @@ export default {
       'test/{config,redis-address}.test.ts',
       'test/catalog/since.test.ts',
       'test/follow/{printable,retry}.test.ts',
-      'test/http/{client-address,conditional,content-coding,credentials,rate-limit-fields,request-id}.test.ts',
+      'test/http/request/{client-address,credentials,request-id}.test.ts',
+      'test/http/response/{conditional,content-coding,rate-limit-fields}.test.ts',
       'test/import/{csv,quote}.test.ts',
       'test/keys/api-key.test.ts',
       'test/limits/quotas.test.ts',

@@ -5,9 +5,16 @@ import type { Logger } from 'pino';
 import { createApp } from './app.js';
 import { systemClock, type Micros } from './catalog/timestamps.js';
 import type { Config } from './config.js';
-import { limitConnections } from './http/connection-limit.js';
+import { limitConnections } from './http/connection/connection-limit.js';
 import { logBacklog } from './http/connection/backlog.js';
-import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf, type ServerLimits } from './http/server.js';
+import {
+  close,
+  createHttpServer,
+  DEFAULT_SERVER_LIMITS,
+  listen,
+  urlOf,
+  type ServerLimits,
+} from './http/connection/server.js';
 import { admitFromDatabase } from './keys/admission.js';
 import { LastUsed } from './keys/last-used.js';
 import { DatabaseLookups } from './keys/lookups.js';

@@ -1,5 +1,5 @@
 import type { Worker } from 'node:cluster';
-import type { MetricsServer } from './http/metrics-server.js';
+import type { MetricsServer } from './http/telemetry/metrics-server.js';
 import { combineWorkers, openMetrics } from './metrics.js';
 import { Supervisor } from './platform/workers/supervisor.js';
 import { connect, type RunningService, type ServeOptions } from './service.js';

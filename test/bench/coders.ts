@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
-import { BROTLI_QUALITY, GZIP_LEVEL, type ContentCoding } from '../../src/http/content-coding.js';
+import { BROTLI_QUALITY, GZIP_LEVEL, type ContentCoding } from '../../src/http/response/content-coding.js';
 import { median } from './measure.js';
 
 /** A coding with its settings. */

@@ -5,19 +5,19 @@ export const HTTP_FAULTS: readonly Fault[] = [
   {
     name: 'request-id-with-colon',
     promise: 'X-Request-Id has letters, digits, dots, underscores and hyphens.',
-    edits: [{ file: 'src/http/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._:-]' }],
+    edits: [{ file: 'src/http/request/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._:-]' }],
     suites: ['test/api/requests.test.ts'],
   },
   {
     name: 'request-id-with-slash',
     promise: 'X-Request-Id has letters, digits, dots, underscores and hyphens.',
-    edits: [{ file: 'src/http/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._/-]' }],
+    edits: [{ file: 'src/http/request/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._/-]' }],
     suites: ['test/api/requests.test.ts'],
   },
   {
     name: 'request-id-with-equals',
     promise: 'X-Request-Id has letters, digits, dots, underscores and hyphens.',
-    edits: [{ file: 'src/http/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._=-]' }],
+    edits: [{ file: 'src/http/request/request-id.ts', from: '[A-Za-z0-9._-]', to: '[A-Za-z0-9._=-]' }],
     suites: ['test/api/requests.test.ts'],
   },
   {
@@ -101,7 +101,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'HEAD has the header fields of GET.',
     edits: [
       {
-        file: 'src/http/outgoing.ts',
+        file: 'src/http/response/outgoing.ts',
         from: 'String(Buffer.byteLength(body)));',
         to: "String(ctx.req.method === 'HEAD' && status === 429 ? 0 : Buffer.byteLength(body)));",
       },
@@ -113,7 +113,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'HEAD has the header fields of GET.',
     edits: [
       {
-        file: 'src/http/outgoing.ts',
+        file: 'src/http/response/outgoing.ts',
         from: 'String(Buffer.byteLength(body)));',
         to: "String(ctx.req.method === 'HEAD' && status === 500 ? 0 : Buffer.byteLength(body)));",
       },
@@ -125,7 +125,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'HEAD has the header fields of GET.',
     edits: [
       {
-        file: 'src/http/outgoing.ts',
+        file: 'src/http/response/outgoing.ts',
         from: 'String(Buffer.byteLength(body)));',
         to: "String(ctx.req.method === 'HEAD' && status === 503 ? 0 : Buffer.byteLength(body)));",
       },
@@ -137,7 +137,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'A 304 has the Cache-Control of the 200.',
     edits: [
       {
-        file: 'src/http/operational.ts',
+        file: 'src/http/probes/operational.ts',
         from: 'ctx.status = 304;',
         to: `{
         ctx.remove('Cache-Control');
@@ -151,7 +151,11 @@ export const HTTP_FAULTS: readonly Fault[] = [
     name: 'stale-contract',
     promise: 'The service serves the contract that it was started with.',
     edits: [
-      { file: 'src/http/operational.ts', from: 'else ctx.body = text;', to: 'else ctx.body = text.slice(0, -1);' },
+      {
+        file: 'src/http/probes/operational.ts',
+        from: 'else ctx.body = text;',
+        to: 'else ctx.body = text.slice(0, -1);',
+      },
     ],
     suites: ['test/api/requests.test.ts'],
   },
@@ -160,7 +164,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Another body has another entity tag.',
     edits: [
       {
-        file: 'src/http/conditional.ts',
+        file: 'src/http/response/conditional.ts',
         from: "return `\"${length}-${hash('sha1', body, 'base64').slice(0, -1)}\"`;",
         to: "return `\"${length}-${hash('sha1', length, 'base64').slice(0, -1)}\"`;",
       },
@@ -172,7 +176,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Another body has another entity tag.',
     edits: [
       {
-        file: 'src/http/conditional.ts',
+        file: 'src/http/response/conditional.ts',
         from: 'const tag = coding === undefined ? entityTag(body)',
         to: "const tag = operationId === 'getTitle' ? '\"title\"' : coding === undefined ? entityTag(body)",
       },
@@ -184,7 +188,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Another body has another entity tag.',
     edits: [
       {
-        file: 'src/http/conditional.ts',
+        file: 'src/http/response/conditional.ts',
         from: 'const tag = coding === undefined ? entityTag(body)',
         to: "const tag = operationId === 'getChanges' && coding === undefined ? entityTag(String(body.length)) : coding === undefined ? entityTag(body)",
       },
@@ -206,21 +210,27 @@ export const HTTP_FAULTS: readonly Fault[] = [
   {
     name: 'encoded-path-without-key',
     promise: 'No spelling of a path reaches an operation without a key.',
-    edits: [{ file: 'src/http/request-target.ts', from: 'UNRESERVED.test', to: '!UNRESERVED.test' }],
-    suites: ['test/api/requests.test.ts', 'test/http/routing.test.ts'],
+    edits: [{ file: 'src/http/request/target.ts', from: 'UNRESERVED.test', to: '!UNRESERVED.test' }],
+    suites: ['test/api/requests.test.ts', 'test/http/openapi/router.test.ts'],
   },
   {
     name: 'header-fields-dropped',
     promise: 'Every header field is read, however many there are.',
-    edits: [{ file: 'src/http/server.ts', from: 'server.maxHeadersCount = 0;', to: 'server.maxHeadersCount = 1_000;' }],
-    suites: ['test/http/connections.test.ts'],
+    edits: [
+      {
+        file: 'src/http/connection/server.ts',
+        from: 'server.maxHeadersCount = 0;',
+        to: 'server.maxHeadersCount = 1_000;',
+      },
+    ],
+    suites: ['test/http/connection/connections.test.ts'],
   },
   {
     name: 'me-is-stored',
     promise: 'The answer of /me is never stored.',
     edits: [
       {
-        file: 'src/http/conditional.ts',
+        file: 'src/http/response/conditional.ts',
         from: 'if (NEVER_STORED.has(operationId)) {',
         to: 'if (operationId === "") {',
       },
@@ -232,7 +242,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'A client that has the answer gets 304.',
     edits: [
       {
-        file: 'src/http/conditional.ts',
+        file: 'src/http/response/conditional.ts',
         from: 'return field.match(OPAQUE_TAG)?.includes(tag) ?? false;',
         to: 'return field === tag && tag === "";',
       },
@@ -244,18 +254,18 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'A server without its database is not ready.',
     edits: [
       {
-        file: 'src/http/readiness.ts',
+        file: 'src/http/probes/readiness.ts',
         from: "isReady: !isStopping && !lost.includes('database'),",
         to: 'isReady: !isStopping,',
       },
     ],
-    suites: ['test/outages/postgres.test.ts', 'test/http/readiness.test.ts'],
+    suites: ['test/outages/postgres.test.ts', 'test/http/probes/readiness.test.ts'],
   },
   {
     name: 'ready-while-stopping',
     promise: 'A server that stops says so in /readyz.',
-    edits: [{ file: 'src/http/readiness.ts', from: 'isReady: !isStopping && !lost', to: 'isReady: !lost' }],
-    suites: ['test/http/readiness.test.ts'],
+    edits: [{ file: 'src/http/probes/readiness.ts', from: 'isReady: !isStopping && !lost', to: 'isReady: !lost' }],
+    suites: ['test/http/probes/readiness.test.ts'],
   },
   {
     name: 'unread-answers-kept',
@@ -267,7 +277,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
         to: 'const timer = setTimeout(() => undefined, timeoutMs);',
       },
     ],
-    suites: ['test/http/unread-answers.test.ts'],
+    suites: ['test/http/connection/unread-answers.test.ts'],
   },
   {
     name: 'backlog-unbounded',
@@ -279,13 +289,13 @@ export const HTTP_FAULTS: readonly Fault[] = [
         to: '',
       },
     ],
-    suites: ['test/http/unread-answers.test.ts'],
+    suites: ['test/http/connection/unread-answers.test.ts'],
   },
   {
     name: 'no-half-open',
     promise: 'A client that closes its side after the request gets its answer.',
-    edits: [{ file: 'src/http/server.ts', from: 'httpAllowHalfOpen: true', to: 'httpAllowHalfOpen: false' }],
-    suites: ['test/http/one-answer.test.ts', 'test/http/connections.test.ts'],
+    edits: [{ file: 'src/http/connection/server.ts', from: 'httpAllowHalfOpen: true', to: 'httpAllowHalfOpen: false' }],
+    suites: ['test/http/connection/one-answer.test.ts', 'test/http/connection/connections.test.ts'],
   },
   {
     name: 'turns-at-once',
@@ -299,6 +309,6 @@ export const HTTP_FAULTS: readonly Fault[] = [
       if (socket.writable)`,
       },
     ],
-    suites: ['test/http/pipelining.test.ts'],
+    suites: ['test/http/connection/pipelining.test.ts'],
   },
 ];

@@ -18,7 +18,11 @@ export const KEYS_FAULTS: readonly Fault[] = [
     name: 'two-of-three-keys',
     promise: 'Keys in three places must all be the same.',
     edits: [
-      { file: 'src/http/credentials.ts', from: 'keys.every((other) => other === key)', to: '(keys[1] ?? key) === key' },
+      {
+        file: 'src/http/request/credentials.ts',
+        from: 'keys.every((other) => other === key)',
+        to: '(keys[1] ?? key) === key',
+      },
     ],
     suites: ['test/api/authentication.test.ts'],
   },
@@ -26,7 +30,11 @@ export const KEYS_FAULTS: readonly Fault[] = [
     name: 'last-of-three-keys',
     promise: 'Keys in three places must all be the same.',
     edits: [
-      { file: 'src/http/credentials.ts', from: 'keys.every((other) => other === key)', to: 'keys.at(-1) === key' },
+      {
+        file: 'src/http/request/credentials.ts',
+        from: 'keys.every((other) => other === key)',
+        to: 'keys.at(-1) === key',
+      },
     ],
     suites: ['test/api/authentication.test.ts'],
   },
@@ -35,7 +43,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A key is taken in the letters it was made in.',
     edits: [
       {
-        file: 'src/http/credentials.ts',
+        file: 'src/http/request/credentials.ts',
         from: "{ kind: 'key', key } :",
         to: "{ kind: 'key', key: key.replace(/^svc/i, 'svc') } :",
       },
@@ -83,7 +91,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A request with two different keys is refused.',
     edits: [
       {
-        file: 'src/http/credentials.ts',
+        file: 'src/http/request/credentials.ts',
         from: 'authorizations.length > 1 || headers.length > 1 || queries.length > 1',
         to: 'authorizations.length > 1 || headers.length > 1',
       },
@@ -189,7 +197,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'Failing keys are counted by the client that the trusted proxies saw.',
     edits: [
       {
-        file: 'src/http/authenticate.ts',
+        file: 'src/http/request/authenticate.ts',
         from: 'failedAttempts.count(clientAddress(request, trustedProxies))',
         to: 'failedAttempts.count(clientAddress(request, Math.min(trustedProxies, 1)))',
       },

@@ -81,7 +81,7 @@ export const LIMITS_FAULTS: readonly Fault[] = [
     promise: 'A client that waits Retry-After seconds is served.',
     edits: [
       {
-        file: 'src/http/rate-limit-fields.ts',
+        file: 'src/http/response/rate-limit-fields.ts',
         from: 'const seconds = Math.max(...violated.map(({ resetSeconds }) => resetSeconds));',
         to: 'const seconds = Math.min(...violated.map(({ resetSeconds }) => resetSeconds)) - 1;',
       },
@@ -111,11 +111,11 @@ export const LIMITS_FAULTS: readonly Fault[] = [
     promise: 'A client cannot choose its address by X-Forwarded-For.',
     edits: [
       {
-        file: 'src/http/client-address.ts',
+        file: 'src/http/request/client-address.ts',
         from: 'forwarded.reverse().slice(0, trustedProxies)',
         to: 'forwarded.slice(0, trustedProxies)',
       },
     ],
-    suites: ['test/http/client-address.test.ts', 'test/limits/failed-attempts.test.ts'],
+    suites: ['test/http/request/client-address.test.ts', 'test/limits/failed-attempts.test.ts'],
   },
 ];

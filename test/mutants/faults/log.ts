@@ -7,7 +7,7 @@ export const LOG_FAULTS: readonly Fault[] = [
     promise: 'No log line holds a key.',
     edits: [
       {
-        file: 'src/http/request-log.ts',
+        file: 'src/http/telemetry/request-log.ts',
         from: '      key_prefix: caller?.keyPrefix,',
         to: `      key_prefix: caller?.keyPrefix,
       headers: (ctx.res.headersSent ? ctx.res.statusCode : 0) === 500 ? ctx.req.headers : undefined,`,
@@ -20,7 +20,7 @@ export const LOG_FAULTS: readonly Fault[] = [
     promise: 'No log line holds a key of a malformed request.',
     edits: [
       {
-        file: 'src/http/server.ts',
+        file: 'src/http/connection/server.ts',
         from: '    const rejection = rejectConnection(error, socket, turns);',
         to: `    console.error(String((error as { rawPacket?: Buffer }).rawPacket));
     const rejection = rejectConnection(error, socket, turns);`,
@@ -33,7 +33,7 @@ export const LOG_FAULTS: readonly Fault[] = [
     promise: 'No log line of the program holds a key.',
     edits: [
       {
-        file: 'src/http/request-log.ts',
+        file: 'src/http/telemetry/request-log.ts',
         from: 'url: loggableUrl(path, search, operationId !== undefined && (status === 200 || status === 304)),',
         to: 'url: ctx.req.url,',
       },
@@ -45,7 +45,7 @@ export const LOG_FAULTS: readonly Fault[] = [
     promise: 'No log line holds 12 characters of a secret, also without the prefix.',
     edits: [
       {
-        file: 'src/http/loggable-url.ts',
+        file: 'src/http/telemetry/loggable-url.ts',
         from: "if (!text.includes('%') && !mayHoldSecret(text)) return text;",
         to: "if (!text.includes('%') && !text.includes('svc_')) return text;",
       },

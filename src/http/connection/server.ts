@@ -1,0 +1,228 @@
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { OperatorError, Problem } from '../../errors.js';
+import { Backlog, type BacklogState } from './backlog.js';
+import { takeConnect } from './connect-method.js';
+import { Turns } from './turns.js';
+import { UnreadAnswers } from './unread-answers.js';
+import { problemDocument, PROBLEM_MEDIA_TYPE } from '../response/problems.js';
+import { chooseRequestId } from '../request/request-id.js';
+
+/** Bounds on what one connection may cost. */
+export interface ServerLimits {
+  /** Until all header fields have arrived, in milliseconds. */
+  readonly headersTimeoutMs: number;
+  /** Until the whole request has arrived, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  /** An idle connection is kept this long for the next request, in milliseconds. */
+  readonly keepAliveTimeoutMs: number;
+  /** A connection whose client does not read an answer, or on which nothing moves, is cut after this long, in milliseconds. */
+  readonly stalledTimeoutMs: number;
+  /** The most memory that unread answers and waiting requests may take, of all connections together, in bytes. */
+  readonly maxBacklogBytes: number;
+  /** The most bytes of request line and header fields together. */
+  readonly maxHeaderBytes: number;
+  /** How often the first two are checked, in milliseconds. */
+  readonly checkIntervalMs: number;
+}
+
+/** Keep-alive outlasts the 60 s of common load balancers, so that they never reuse a connection we are closing. */
+export const DEFAULT_SERVER_LIMITS: ServerLimits = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 15_000,
+  keepAliveTimeoutMs: 65_000,
+  stalledTimeoutMs: 30_000,
+  maxBacklogBytes: 64 * 1024 * 1024,
+  maxHeaderBytes: 16 * 1024,
+  checkIntervalMs: 1_000,
+};
+
+/** Answers a request in its own time; it deals with its errors itself. */
+export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/** A request that never became one: what its sender was told, for the log. */
+export interface Rejection {
+  readonly requestId: string;
+  readonly problem: Problem;
+}
+
+/** What a server tells, for the log. */
+export interface ServerReports {
+  readonly onRejected?: (rejection: Rejection) => void;
+  readonly onBacklog?: (state: BacklogState) => void;
+}
+
+/**
+ * Makes an HTTP server that cuts off slow, oversized and malformed requests with the right status, and clients that do not
+ * read. Each request is answered once, in turn: also CONNECT, and one whose client has closed its side of the connection.
+ */
+export function createHttpServer(
+  listener: Listener,
+  limits: ServerLimits = DEFAULT_SERVER_LIMITS,
+  { onRejected, onBacklog }: ServerReports = {},
+): Server {
+  const backlog = new Backlog(limits.maxBacklogBytes, (state) => onBacklog?.(state));
+  const turns = new Turns(backlog);
+  const unread = new UnreadAnswers(backlog, limits.stalledTimeoutMs);
+  const begin: Listener = (request, response) => {
+    unread.watch(response);
+    listener(request, response);
+  };
+  const handle: Listener = (request, response) => {
+    if (announcesContent(request)) lastWithContent.set(request.socket, request);
+    turns.take(request, response, () => {
+      begin(request, response);
+    });
+  };
+  const server = createServer(
+    {
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      connectionsCheckingInterval: limits.checkIntervalMs,
+      maxHeaderSize: limits.maxHeaderBytes,
+      // The application asks for it, and answers in the form of all other errors.
+      requireHostHeader: false,
+    },
+    handle,
+  );
+  // Node would leave out what comes after so many fields, and say nothing: a second key, a second host, the length of content.
+  // How many there can be follows from how many bytes there may be.
+  server.maxHeadersCount = 0;
+  server.setTimeout(limits.stalledTimeoutMs);
+  // Content is never wanted, so no client is told to go on and send it.
+  server.on('checkContinue', handle);
+  // Other expectations may be ignored (RFC 9110, section 10.1.1).
+  server.on('checkExpectation', handle);
+  server.on('connect', (request) => {
+    takeConnect(request, turns, limits.stalledTimeoutMs, (response) => {
+      begin(request, response);
+    });
+  });
+  server.on('clientError', (error, socket) => {
+    const rejection = rejectConnection(error, socket, turns);
+    if (rejection) onRejected?.(rejection);
+  });
+  // Node's documentation leaves it out. Without it, a client that sends no more is taken for one that reads no more.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  return server;
+}
+
+/**
+ * Starts to listen.
+ *
+ * @param setting - the setting that names both host and port; for the message, where it cannot be had
+ * @returns the port, which was chosen by the system where 0 was asked for
+ * @throws OperatorError when the address cannot be had
+ */
+export async function listen(server: Server, host: string, port: number, setting?: string): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    // Kept: a connection that cannot be accepted later on is an error, too, and would end the process if nobody listened.
+    server.on('error', (error: NodeJS.ErrnoException) => {
+      const address = setting === undefined ? `HOST ${host}, PORT ${port}` : `${setting} ${authority(host, port)}`;
+      reject(new OperatorError(`Cannot listen on ${address}: ${explain(error, setting)}`));
+    });
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : port;
+}
+
+/** Where a server that listens can be reached from this machine. A wildcard is no address that one can call. */
+export function urlOf(host: string, port: number): string {
+  return `http://${authority(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}`;
+}
+
+function authority(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/**
+ * Stops listening, lets the requests in flight finish, and closes all connections.
+ *
+ * @param graceMs - after this long, in milliseconds, connections are cut
+ */
+export async function close(server: Server, graceMs: number): Promise<void> {
+  const cut = setTimeout(() => {
+    server.closeAllConnections();
+  }, graceMs);
+  await new Promise<void>((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+  clearTimeout(cut);
+}
+
+function explain(error: NodeJS.ErrnoException, setting?: string): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return `the port is in use. Stop what uses it, or set ${setting ?? 'PORT'} to another one.`;
+    case 'EACCES':
+      return `this user may not use the port. Set ${setting ?? 'PORT'} to 1024 or more.`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `this machine does not have the address. Set ${setting ?? 'HOST'} to one that it has.`;
+    default:
+      return error.message;
+  }
+}
+
+/** The last request of a connection that announced content. */
+const lastWithContent = new WeakMap<Duplex, IncomingMessage>();
+
+function announcesContent({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
+/** Answers what never became a request, in the form of all other errors, and closes the connection. */
+function rejectConnection(
+  error: NodeJS.ErrnoException,
+  socket: Duplex & { _httpMessage?: ServerResponse | null },
+  turns: Turns,
+): Rejection | undefined {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return undefined;
+  }
+  const close = (): void => void socket.end(() => socket.destroy());
+  // It came behind requests that are being answered: this answer would be taken for one of theirs.
+  if (socket._httpMessage) {
+    turns.last(socket, close);
+    return undefined;
+  }
+  // A request whose content did not come has had its answer.
+  if (lastWithContent.get(socket)?.complete === false) {
+    close();
+    return undefined;
+  }
+  const problem = connectionProblem(error.code);
+  const requestId = chooseRequestId(undefined);
+  const body = problemDocument(problem, requestId);
+  socket.end(
+    [
+      `HTTP/1.1 ${String(problem.status)} ${STATUS_CODES[problem.status] ?? ''}`,
+      `Content-Type: ${PROBLEM_MEDIA_TYPE}`,
+      `Content-Length: ${String(Buffer.byteLength(body))}`,
+      'Cache-Control: no-store',
+      `X-Request-Id: ${requestId}`,
+      'Connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+    () => socket.destroy(),
+  );
+  return { requestId, problem };
+}
+
+function connectionProblem(code: string | undefined): Problem {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new Problem('header_fields_too_large', 'Request line and header fields together may take 16 KiB.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Problem('request_timeout', 'The request did not arrive in time. Send it again on a new connection.');
+    default:
+      return new Problem('malformed_request', 'This is not a well-formed HTTP/1.1 request.');
+  }
+}

@@ -1,0 +1,51 @@
+import type { Warning } from '../../platform/connection-budget.js';
+import { CONSEQUENCES, type Component, type ComponentState } from '../../platform/health.js';
+
+/** What readiness is told from. */
+export interface Readiness {
+  readonly isStopping: boolean;
+  /** The components that are configured. */
+  readonly states: ReadonlyMap<Component, ComponentState>;
+  /** What changes nothing of readiness. */
+  readonly warnings: readonly Warning[];
+}
+
+/** Why the service is not as it should be. */
+interface Reason {
+  /** For programs; never renamed. */
+  readonly code: `${Component}_lost` | 'shutting_down';
+  /** For people. */
+  readonly detail: string;
+}
+
+/** What is told of a service's readiness. */
+export interface ReadinessReport {
+  /** Whether requests should be sent here. */
+  readonly isReady: boolean;
+  readonly reasons: readonly Reason[];
+  readonly warnings: readonly Warning[];
+  readonly checks: Readonly<Partial<Record<Component, ComponentState>>>;
+}
+
+const SHUTTING_DOWN: Reason = {
+  code: 'shutting_down',
+  detail: 'The service is shutting down. It serves what still comes, for a while: send it nothing more.',
+};
+
+/**
+ * Tells "degraded", which should still be sent requests, from "not ready": without the database nothing can be answered,
+ * without the rest everything can, at a cost. Taking a server that lacks Redis away from its balancer would take all of
+ * them away at once.
+ */
+export function reportReadiness({ isStopping, states, warnings }: Readiness): ReadinessReport {
+  const lost = [...states].filter(([, state]) => state === 'lost').map(([component]) => component);
+  return {
+    isReady: !isStopping && !lost.includes('database'),
+    reasons: [
+      ...(isStopping ? [SHUTTING_DOWN] : []),
+      ...lost.map((component): Reason => ({ code: `${component}_lost`, detail: CONSEQUENCES[component] })),
+    ],
+    warnings,
+    checks: Object.fromEntries(states),
+  };
+}

@@ -1,0 +1,77 @@
+import type { IncomingMessage } from 'node:http';
+import { Problem } from '../../errors.js';
+import { fieldValues } from './field-values.js';
+
+/** The scheme and the authority of a target in absolute form. */
+const ORIGIN = /^https?:\/\/[^/?#]*/i;
+
+/**
+ * One percent-encoded octet. Not after a stray percent sign: decoded there, it would make malformed encoding well-formed,
+ * as of `%2%35`.
+ */
+const ENCODED_OCTET = /(?<!%[0-9a-f]?)%([0-9a-f]{2})/gi;
+
+/** RFC 3986, section 2.3. */
+const UNRESERVED = /[A-Za-z0-9._~-]/;
+
+/**
+ * Brings a request's target into origin form: a path that begins with a slash, and the query. The path is normalised, so
+ * that everything which looks at it sees one spelling.
+ *
+ * A server must also accept the absolute form that clients send to proxies (RFC 9112, section 3.2.2). Which host it names
+ * makes no difference here, so it is not parsed: Node's parser throws at some, and prints others, with their query, in
+ * warnings. A fragment has no place in a target and is left out. The rest (`*`, other schemes) becomes a path that there
+ * is not.
+ */
+export function originForm(target: string): string {
+  if (target.startsWith('/') && !target.includes('#')) return withNormalPath(target);
+  const [withoutFragment = ''] = target.split('#', 1);
+  const path = withoutFragment.replace(ORIGIN, '');
+  return withNormalPath(path.startsWith('/') ? path : `/${path}`);
+}
+
+/**
+ * Decodes percent-encoded unreserved characters of the path. Paths that differ in these alone are the same (RFC 3986,
+ * section 6.2.2.2). All other encoding stays, also where it is malformed.
+ */
+function withNormalPath(target: string): string {
+  if (!target.includes('%')) return target;
+  const { path } = splitTarget(target);
+  const normal = path.replace(ENCODED_OCTET, (octet, hex: string) => {
+    const character = String.fromCharCode(parseInt(hex, 16));
+    return UNRESERVED.test(character) ? character : octet;
+  });
+  return normal + target.slice(path.length);
+}
+
+/** A target in origin form, in its two parts. */
+export interface Target {
+  /** Percent-encoded. */
+  readonly path: string;
+  /** As it came, without its question mark; empty where there is none. */
+  readonly querystring: string;
+}
+
+/** Cuts a target in origin form at its question mark (RFC 3986, section 3.4). */
+export function splitTarget(target: string): Target {
+  const at = target.indexOf('?');
+  return at < 0 ? { path: target, querystring: '' } : { path: target.slice(0, at), querystring: target.slice(at + 1) };
+}
+
+/** The query of a target as text. A plus is a plus (RFC 3986), as in 1.795218005e+09; it stands for a blank in forms alone. */
+export function parseQuery(querystring: string): URLSearchParams {
+  return new URLSearchParams(querystring.includes('+') ? querystring.replaceAll('+', '%2B') : querystring);
+}
+
+/**
+ * An HTTP/1.1 request names its host once (RFC 9112, section 3.2). Node would refuse one that does not without a body.
+ *
+ * @throws Problem malformed_request; the connection closes after it
+ */
+export function requireHost(request: IncomingMessage): void {
+  if (request.httpVersion === '1.1' && fieldValues(request, 'host').length !== 1) {
+    throw new Problem('malformed_request', 'An HTTP/1.1 request has one Host field.', {
+      headers: { Connection: 'close' },
+    });
+  }
+}

@@ -1,0 +1,56 @@
+import { Problem } from '../../errors.js';
+import type { LimitDecision, Standing } from '../../limits/quotas.js';
+
+/** The problem type of draft-ietf-httpapi-ratelimit-headers-11, section 4.1 ("quota-exceeded"). */
+const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+
+/**
+ * Writes where someone stands as the fields `RateLimit-Policy` and `RateLimit` of
+ * draft-ietf-httpapi-ratelimit-headers-11, names and values by turns. The draft still moves; its syntax is written here and nowhere else.
+ */
+export function rateLimitFields(limits: readonly Standing[]): string[] {
+  return ['RateLimit-Policy', policyList(limits), 'RateLimit', standingList(limits)];
+}
+
+function policyList(limits: readonly Standing[]): string {
+  return limits.map(({ name, limit, windowSeconds }) => `"${name}";q=${limit};w=${windowSeconds}`).join(', ');
+}
+
+/**
+ * `toFixed`, since V8 keeps the text of every number that is written otherwise in a cache, and what is left of a quota is
+ * another number each time: most of what only a full collection of garbage frees would come from here.
+ */
+function standingList(limits: readonly Standing[]): string {
+  return limits
+    .map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining.toFixed()};t=${resetSeconds}`)
+    .join(', ');
+}
+
+/** The refusal of a request over its quota. A client that waits `Retry-After` is served. */
+export function rateLimitExceeded({ violated }: LimitDecision): Problem {
+  const seconds = Math.max(...violated.map(({ resetSeconds }) => resetSeconds));
+  const names = violated.map(({ name }) => name);
+  return new Problem(
+    'rate_limit_exceeded',
+    `The plan's requests per ${names.join(' and per ')} are used up. Wait ${String(seconds)} s, as Retry-After says, and try again.`,
+    { type: QUOTA_EXCEEDED, members: { 'violated-policies': names }, headers: { 'Retry-After': String(seconds) } },
+  );
+}
+
+/** The refusal of a key that fails, when many from the same address have. */
+export function tooManyFailures(standing: Standing): Problem {
+  const seconds = String(standing.resetSeconds);
+  return new Problem(
+    'rate_limit_exceeded',
+    `Too many keys from your address have failed. Send a valid key, which is served at once, or wait ${seconds} s, as Retry-After says.`,
+    {
+      type: QUOTA_EXCEEDED,
+      members: { 'violated-policies': [standing.name] },
+      headers: {
+        'Retry-After': seconds,
+        'RateLimit-Policy': policyList([standing]),
+        RateLimit: standingList([standing]),
+      },
+    },
+  );
+}

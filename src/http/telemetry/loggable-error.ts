@@ -1,0 +1,22 @@
+import { redactRepeated } from '../../keys/api-key.js';
+import { describeError } from '../../platform/log.js';
+import { decodeLeniently } from './loggable-url.js';
+import type { RequestContext } from '../request/state.js';
+
+/**
+ * An error of a request as it may be logged: without what the client sent. PostgreSQL and Node repeat the values that they
+ * refuse in their messages, and these may hold a key.
+ */
+export function describeRequestError(error: unknown, { originalUrl, req }: RequestContext): object {
+  const sent = [originalUrl, decodeLeniently(originalUrl) ?? '', ...req.rawHeaders].join('\n');
+  return redactWithin(describeError(error), sent);
+}
+
+function redactWithin(described: object, sent: string): object {
+  return Object.fromEntries(
+    Object.entries(described).map(([name, value]: [string, unknown]) => {
+      if (typeof value === 'string') return [name, redactRepeated(value, sent)];
+      return [name, typeof value === 'object' && value !== null ? redactWithin(value, sent) : value];
+    }),
+  );
+}

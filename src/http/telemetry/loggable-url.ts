@@ -1,0 +1,58 @@
+import { mayHoldSecret, redactApiKeys } from '../../keys/api-key.js';
+
+const MAX_LENGTH = 200;
+
+/** How often a text may have been encoded: proxies do it once or twice. Each time costs as much as the text is long. */
+const MAX_ENCODINGS = 8;
+
+/** Stands for a target that was encoded more often: what it may hide is not known. */
+const TOO_DEEP = '(encoded too often)';
+
+/** What follows a feed: seconds with decimals. */
+const PLAIN_NUMBER = /^\d{1,11}(?:\.\d{1,11})?$/;
+
+/**
+ * A request's target as it may be logged: the path, and of the query `since` alone. A key is cut to its prefix, with all
+ * that follows. Every other run of letters and digits that may be part of a secret is cut as well.
+ *
+ * @param isFound - whether the path led to something that exists. Such a path is one of the contract's, with the id of a
+ *   title of the catalogue: it holds no key, although the id may look like a secret.
+ */
+export function loggableUrl(path: string, search: URLSearchParams, isFound = false): string {
+  const query = loggedQuery(search);
+  const text = isFound && !path.includes('%') ? path + loggable(query) : loggable(path + query);
+  return text.slice(0, MAX_LENGTH);
+}
+
+/** What is logged of a query, with its question mark; empty for nothing. */
+function loggedQuery(search: URLSearchParams): string {
+  const values = search.size === 0 ? [] : search.getAll('since');
+  const [since] = values;
+  if (since === undefined) return '';
+  if (values.length === 1 && PLAIN_NUMBER.test(since)) return `?since=${since}`;
+  return `?${new URLSearchParams(values.map((value): [string, string] => ['since', value])).toString()}`;
+}
+
+function loggable(text: string): string {
+  if (!text.includes('%') && !mayHoldSecret(text)) return text;
+  const decoded = decodeLeniently(text);
+  return decoded === undefined ? TOO_DEEP : redactApiKeys(decoded);
+}
+
+/**
+ * Decodes ASCII until nothing is left to decode, so that a key cannot hide behind encoding. Unlike decodeURIComponent it
+ * takes any text.
+ *
+ * @returns undefined for what was encoded too often
+ */
+export function decodeLeniently(text: string): string | undefined {
+  let encoded = text;
+  for (let i = 0; i <= MAX_ENCODINGS; i += 1) {
+    const decoded = encoded.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) =>
+      String.fromCharCode(parseInt(hex, 16)),
+    );
+    if (decoded === encoded) return decoded;
+    encoded = decoded;
+  }
+  return undefined;
+}

@@ -1,0 +1,94 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
+import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/metrics.js';
+import { close, createHttpServer, listen, urlOf, type ServerLimits } from '../connection/server.js';
+
+/** Scrapers are few and near. */
+const LIMITS: ServerLimits = {
+  headersTimeoutMs: 2_000,
+  requestTimeoutMs: 2_000,
+  // Longer than Prometheus commonly waits between two scrapes.
+  keepAliveTimeoutMs: 65_000,
+  stalledTimeoutMs: 10_000,
+  maxBacklogBytes: 4 * 1024 * 1024,
+  maxHeaderBytes: 8 * 1024,
+  checkIntervalMs: 1_000,
+};
+
+/** The most connections at a time; further ones are closed at once. */
+const MAX_CONNECTIONS = 32;
+
+/** How long a scrape may take to finish when the service stops, in milliseconds. */
+const SHUTDOWN_GRACE_MS = 500;
+
+/** Where `/metrics` is to be had. */
+export interface MetricsAddress {
+  readonly host: string;
+  /** 0 for any free one. */
+  readonly port: number;
+}
+
+/** A server of `/metrics`. */
+export interface MetricsServer {
+  /** The address to scrape. */
+  readonly url: string;
+  /** Takes a bounded time. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves `/metrics` on an address of its own, where no client of the API gets to.
+ *
+ * @throws OperatorError when the address cannot be had
+ */
+export async function serveMetrics(
+  { host, port }: MetricsAddress,
+  source: MetricsSource,
+  log: Logger,
+): Promise<MetricsServer> {
+  const read = sharing(() => source.text());
+  const server = createHttpServer((request, response) => void answer(request, response, read, log), LIMITS);
+  server.maxConnections = MAX_CONNECTIONS;
+  const chosen = await listen(server, host, port, 'METRICS_ADDRESS');
+  return { url: `${urlOf(host, chosen)}/metrics`, close: () => close(server, SHUTDOWN_GRACE_MS) };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  read: () => Promise<string>,
+  log: Logger,
+): Promise<void> {
+  // Whoever sends content is no scraper: the connection ends with the answer, and it is never read.
+  if (request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined) {
+    response.setHeader('Connection', 'close');
+  }
+  response.setHeader('Cache-Control', 'no-store');
+  if (request.url?.split('?', 1)[0] !== '/metrics') {
+    end(response, 404, 'There is only /metrics here.\n');
+  } else if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('Allow', 'GET, HEAD');
+    end(response, 405, 'This path answers only to GET and HEAD.\n');
+  } else {
+    try {
+      end(response, 200, await read(), METRICS_MEDIA_TYPE);
+    } catch (error) {
+      log.error({ err: error }, 'metrics could not be read');
+      end(response, 500, 'The metrics could not be read; the log says why.\n');
+    }
+  }
+}
+
+function end(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {
+  response.writeHead(status, { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(text) });
+  response.end(text);
+}
+
+/** Whoever asks while an answer is being made gets the same one: many scrapers cost little more than one. */
+function sharing<T>(make: () => Promise<T>): () => Promise<T> {
+  let current: Promise<T> | undefined;
+  return () =>
+    (current ??= make().finally(() => {
+      current = undefined;
+    }));
+}

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { eventually } from '../../support/eventually.js';
+import { converse, openConnectionTo } from '../../support/conversation.js';
+import { startService, type TestService } from '../../support/service.js';
+
+/** Longer than any bound of the service below, and much shorter than those of production, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 600;
+
+describe('each request gets one answer', () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startService({
+      serverLimits: { headersTimeoutMs: 300, requestTimeoutMs: REQUEST_TIMEOUT_MS, checkIntervalMs: 50 },
+    });
+  });
+
+  after(() => service.stop());
+
+  function request(path: string, lines: readonly string[] = [], method = 'GET'): string {
+    return [`${method} ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${service.key}`, ...lines, '', ''].join(
+      '\r\n',
+    );
+  }
+
+  /** The line of a request in the log. */
+  function lineOf(requestId: string): Promise<Record<string, unknown>> {
+    return eventually(`the line of ${requestId}`, () => {
+      const lines = service.logged.filter((line) => line.includes(`"request_id":"${requestId}"`));
+      assert.ok(lines.length <= 1, lines.join());
+      return lines[0] === undefined ? undefined : (JSON.parse(lines[0]) as Record<string, unknown>);
+    });
+  }
+
+  it('a client that closes its side of the connection behind its request gets the answer', async () => {
+    for (const path of ['/api/v1/stats', '/api/v1/changes?since=1', '/api/v1/me', '/livez', '/readyz']) {
+      const { statuses } = await converse(service.url, request(path), true);
+      assert.deepEqual(statuses, [path.includes('since') ? 400 : 200], path);
+    }
+  });
+
+  it('a client that closes its side behind several requests gets the answers to all of them', async () => {
+    const { statuses } = await converse(service.url, request('/api/v1/stats').repeat(30), true);
+    assert.deepEqual(statuses, Array(30).fill(200));
+  });
+
+  it('a client that closes its side in the middle of a request is answered 400 once', async () => {
+    assert.deepEqual((await converse(service.url, 'GET /livez HTTP/1.1\r\nHost', true)).statuses, [400]);
+    assert.deepEqual((await converse(service.url, request('/livez', ['Content-Length: 5']), true)).statuses, [200]);
+  });
+
+  for (const [method, path, status] of [
+    ['POST', '/api/v1/stats', 405],
+    ['POST', '/livez', 405],
+    ['POST', '/nowhere', 404],
+    ['GET', '/api/v1/stats', 200],
+  ] as const) {
+    it(`${method} ${path} whose content never comes gets one answer, and then its connection is closed`, async () => {
+      const id = `content-${method}-${path.length}`;
+      const head = request(path, ['Content-Length: 10', `X-Request-Id: ${id}`], method);
+      const rejected = service.logged.filter((line) => line.includes('request rejected')).length;
+      assert.deepEqual((await converse(service.url, head)).statuses, [status]);
+      assert.equal((await lineOf(id)).status, status);
+      assert.equal(service.logged.filter((line) => line.includes('request rejected')).length, rejected);
+    });
+  }
+
+  it('CONNECT is answered with a problem and has its line in the log', async () => {
+    const { received, statuses } = await converse(
+      service.url,
+      'CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\nX-Request-Id: tunnel-1\r\n\r\nrest',
+    );
+    assert.deepEqual(statuses, [404]);
+    const [head = '', body = ''] = received.split('\r\n\r\n');
+    assert.match(head, /^Content-Type: application\/problem\+json$/m);
+    assert.match(head, /^Connection: close$/m);
+    assert.match(head, /^X-Request-Id: tunnel-1$/m);
+    assert.equal((JSON.parse(body) as { code: string }).code, 'not_found');
+    const { method, url, status, aborted } = await lineOf('tunnel-1');
+    assert.deepEqual([method, url, status, aborted], ['CONNECT', '/example.org:443', 404, undefined]);
+  });
+
+  it('requests that come before CONNECT on its connection keep their answers', async () => {
+    const { received, statuses } = await converse(
+      service.url,
+      [
+        request('/api/v1/stats'),
+        request('/livez'),
+        request('/api/v1/me'),
+        'CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n',
+      ].join(''),
+    );
+    assert.deepEqual(statuses, [200, 200, 200, 404]);
+    assert.ok(received.indexOf('svc_collections') < received.indexOf('"alive"'));
+    assert.ok(received.indexOf('"alive"') < received.indexOf('key_prefix'));
+  });
+
+  it('CONNECT whose client is gone, or sends on and on, harms nobody', async () => {
+    const lock = await service.db.transaction();
+    try {
+      await lock.raw('lock table catalog_counts in access exclusive mode');
+      for (const ends of ['destroy', 'resetAndDestroy'] as const) {
+        const socket = openConnectionTo(service.url).on('error', () => undefined);
+        const id = `tunnel-${ends}`;
+        socket.write(`${request('/api/v1/stats')}CONNECT x:1 HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`);
+        await eventually('the first request waits', async () => {
+          const { rows } = await service.db.raw<{ rows: unknown[] }>(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
+          );
+          return rows.length > 0;
+        });
+        socket.write('x'.repeat(1_000_000));
+        socket[ends]();
+      }
+    } finally {
+      await lock.rollback();
+    }
+    assert.equal((await service.get('/api/v1/stats')).status, 200);
+  });
+});

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { CONSEQUENCES } from '../../../src/platform/health.js';
+import { startService } from '../../support/service.js';
+import { assertReadiness } from '../../outages/server-state.js';
+import { readGuide } from '../../support/guides.js';
+
+// What is said while something is lost is held against the real thing in test/outages and test/replica.
+describe('readiness', () => {
+  it('is given up when the service shuts down, and says so', async () => {
+    const service = await startService();
+    const socket = connect({ port: Number(new URL(service.url).port), host: '127.0.0.1' });
+    let stopping: Promise<void> | undefined;
+    try {
+      await assertReadiness(service.url, ['database'], []);
+      // A request that has begun is waited for, and its end comes once the service shuts down.
+      socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /readyz HTTP/1.1\r\nHost: x\r\n');
+      await once(socket, 'data');
+      stopping = service.stop();
+      const answered = once(socket, 'data');
+      socket.write('\r\n');
+      const [answer] = (await answered) as [Buffer];
+      const [head = '', body = ''] = answer.toString().split('\r\n\r\n');
+      assert.match(head, /^HTTP\/1\.1 503 /);
+      assert.match(head, /^Retry-After: 2$/m);
+      assert.match(head, /^Connection: close$/m);
+      const detail = 'The service is shutting down. It serves what still comes, for a while: send it nothing more.';
+      const problem = JSON.parse(body) as Record<string, unknown>;
+      assert.deepEqual(
+        [problem.code, problem.detail, problem.reasons, problem.checks],
+        ['service_unavailable', detail, [{ code: 'shutting_down', detail }], { database: 'up' }],
+      );
+    } finally {
+      socket.destroy();
+      await (stopping ?? service.stop());
+    }
+  });
+
+  it('has each of its reasons in the operating guide', async () => {
+    const guide = await readGuide('operating');
+    const codes = [...Object.keys(CONSEQUENCES).map((component) => `${component}_lost`), 'shutting_down'];
+    assert.deepEqual(
+      codes.filter((code) => !guide.includes(`\`${code}\``)),
+      [],
+    );
+  });
+});

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { brotliCompressSync, brotliDecompressSync, constants, gunzipSync, gzipSync } from 'node:zlib';
+import { chooseCoding, codedTag, encode } from '../../../src/http/response/content-coding.js';
+
+const SHORT = 959;
+const LONG = 960;
+
+describe('the coding of an answer', () => {
+  for (const [accepted, long, short] of [
+    [undefined, undefined, undefined],
+    ['', undefined, undefined],
+    ['identity', undefined, undefined],
+    ['deflate', undefined, undefined],
+    ['gzip', 'gzip', undefined],
+    ['br', 'br', undefined],
+    ['*', 'gzip', undefined],
+    ['gzip, deflate, br', 'gzip', undefined],
+    ['br, gzip', 'gzip', undefined],
+    ['br, gzip;q=0.9', 'br', undefined],
+    ['br, identity', 'br', undefined],
+    ['identity, gzip;q=0.5', undefined, undefined],
+    ['x-gzip', 'gzip', undefined],
+    ['X-GZIP;q=0.5, br;q=0.1', 'gzip', undefined],
+    ['deflate, x-gzip', 'gzip', undefined],
+    ['xx-gzipped', undefined, undefined],
+    ['x-gzip;q=0, x-gzip;q=0, br', 'br', undefined],
+    ['x-gzip;q=0, gzip;q=0', undefined, undefined],
+    ['gzip;q=0', undefined, undefined],
+    ['gzip, identity;q=0', 'gzip', 'gzip'],
+    ['br, *;q=0', 'br', 'br'],
+    ['gzip;q=0, br;q=0, identity;q=0', undefined, undefined],
+    ['*;q=0', undefined, undefined],
+  ] as const) {
+    it(`is what the client likes best, and short content comes as it is: ${accepted ?? 'no field'}`, () => {
+      assert.equal(chooseCoding(accepted, LONG), long);
+      assert.equal(chooseCoding(accepted, 10 * LONG), long);
+      assert.equal(chooseCoding(accepted, SHORT), short);
+      assert.equal(chooseCoding(accepted, 0), short);
+    });
+  }
+
+  it('has an entity tag of its own', () => {
+    assert.equal(codedTag('"a-b"', 'gzip'), '"a-b-gzip"');
+    assert.equal(codedTag('"a-b"', 'br'), '"a-b-br"');
+  });
+
+  const text = (length: number) =>
+    Buffer.from(JSON.stringify(Array.from({ length }, (_, i) => i * i)).slice(0, length));
+  const gzipped = (content: Buffer) => gzipSync(content, { level: 3 });
+  const brotli = (content: Buffer) => brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 2 } });
+
+  for (const [coding, compress, decompress] of [
+    ['gzip', gzipped, gunzipSync],
+    ['br', brotli, brotliDecompressSync],
+  ] as const) {
+    it(`compresses content up to 64 KiB at once, in the quick way: ${coding}`, () => {
+      const content = text(64 * 1024);
+      const coded = encode(content, coding);
+      assert.ok(Buffer.isBuffer(coded));
+      assert.deepEqual(coded, compress(content));
+      assert.deepEqual(decompress(coded), content);
+    });
+
+    it(`compresses longer content in a thread, to the same bytes: ${coding}`, async () => {
+      const content = text(64 * 1024 + 1);
+      const coded = encode(content, coding);
+      assert.ok(coded instanceof Promise);
+      assert.deepEqual(await coded, compress(content));
+    });
+  }
+});

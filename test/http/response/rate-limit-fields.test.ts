@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../../../src/http/response/rate-limit-fields.js';
+import type { Quota } from '../../../src/limits/quotas.js';
+
+const TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+
+const MINUTE: Quota = { name: 'minute', limit: 60, windowSeconds: 60, remaining: 0, resetSeconds: 7 };
+const DAY: Quota = { name: 'day', limit: 1_000, windowSeconds: 86_400, remaining: 940, resetSeconds: 3_601 };
+
+describe('the fields of the rate limits', () => {
+  it('list every quota in order with its policy and where the caller stands', () => {
+    assert.deepEqual(rateLimitFields([MINUTE, DAY]), [
+      'RateLimit-Policy',
+      '"minute";q=60;w=60, "day";q=1000;w=86400',
+      'RateLimit',
+      '"minute";r=0;t=7, "day";r=940;t=3601',
+    ]);
+    assert.deepEqual(rateLimitFields([DAY]), [
+      'RateLimit-Policy',
+      '"day";q=1000;w=86400',
+      'RateLimit',
+      '"day";r=940;t=3601',
+    ]);
+  });
+
+  it('write the largest numbers of a plan without an exponent', () => {
+    const most = { ...MINUTE, limit: 2_147_483_647, remaining: 2_147_483_646 };
+    assert.deepEqual(rateLimitFields([most]), [
+      'RateLimit-Policy',
+      '"minute";q=2147483647;w=60',
+      'RateLimit',
+      '"minute";r=2147483646;t=7',
+    ]);
+  });
+});
+
+describe('the problem of a used-up quota', () => {
+  for (const [violated, seconds, detail] of [
+    [[MINUTE], '7', "The plan's requests per minute are used up. Wait 7 s, as Retry-After says, and try again."],
+    [[DAY], '3601', "The plan's requests per day are used up. Wait 3601 s, as Retry-After says, and try again."],
+    [
+      [MINUTE, DAY],
+      '3601',
+      "The plan's requests per minute and per day are used up. Wait 3601 s, as Retry-After says, and try again.",
+    ],
+    [
+      [
+        { ...MINUTE, resetSeconds: 60 },
+        { ...DAY, resetSeconds: 2 },
+      ],
+      '60',
+      "The plan's requests per minute and per day are used up. Wait 60 s, as Retry-After says, and try again.",
+    ],
+  ] as const) {
+    const names = violated.map(({ name }) => name);
+    it(`names the quotas, and the longest of their waits: ${names.join(' and ')}, ${seconds} s`, () => {
+      const problem = rateLimitExceeded({ quotas: [MINUTE, DAY], violated });
+      assert.equal(problem.code, 'rate_limit_exceeded');
+      assert.equal(problem.status, 429);
+      assert.equal(problem.type, TYPE);
+      assert.equal(problem.detail, detail);
+      assert.deepEqual(problem.members, { 'violated-policies': names });
+      assert.deepEqual(problem.headers, { 'Retry-After': seconds });
+    });
+  }
+
+  it('says, where too many keys have failed, how many may fail and when they may again', () => {
+    const failures = { name: 'failed-keys', limit: 30, windowSeconds: 60, remaining: 0, resetSeconds: 41 };
+    const problem = tooManyFailures(failures);
+    assert.equal(problem.code, 'rate_limit_exceeded');
+    assert.equal(problem.status, 429);
+    assert.equal(problem.type, TYPE);
+    assert.equal(
+      problem.detail,
+      'Too many keys from your address have failed. Send a valid key, which is served at once, or wait 41 s, as Retry-After says.',
+    );
+    assert.deepEqual(problem.members, { 'violated-policies': ['failed-keys'] });
+    assert.deepEqual(problem.headers, {
+      'Retry-After': '41',
+      'RateLimit-Policy': '"failed-keys";q=30;w=60',
+      RateLimit: '"failed-keys";r=0;t=41',
+    });
+  });
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { loggableUrl } from '../../../src/http/telemetry/loggable-url.js';
+import { generateApiKey } from '../../../src/keys/api-key.js';
+
+describe('the URL of a request in the log', () => {
+  const { key, prefix } = generateApiKey();
+  const secret = key.slice(prefix.length + 1);
+
+  function logged(target: string, isFound = false): string {
+    const [path = '', query = ''] = target.split('?');
+    return loggableUrl(path, new URLSearchParams(query), isFound);
+  }
+
+  /** Every character percent-encoded, so many times over. */
+  function encoded(text: string, times: number): string {
+    if (times === 0) return text;
+    const once = Array.from(text, (character) => `%${character.charCodeAt(0).toString(16)}`).join('');
+    return times === 1 ? once : once.replaceAll('%', `%${'25'.repeat(times - 1)}`);
+  }
+
+  it('is cut to what may be logged', () => {
+    assert.equal(logged('/api/v1/titles/a%20b'), '/api/v1/titles/a b');
+    assert.equal(logged(`/api/v1/changes?since=17&api_key=${key}`), '/api/v1/changes?since=17');
+    for (const since of ['1795218005', '1795218005.123456', '-1', '0x10', 'soon']) {
+      assert.equal(logged(`/api/v1/changes?since=${since}`), `/api/v1/changes?since=${since}`);
+    }
+    assert.equal(logged('/api/v1/changes?x=2&since=1&since=a%26b'), '/api/v1/changes?since=1&since=a&b');
+    assert.equal(logged(`/api/v1/titles/${'a.'.repeat(200)}`).length, 200);
+  });
+
+  it('never shows a key, however often it is encoded', () => {
+    for (let times = 0; times <= 12; times += 1) {
+      for (const target of [`/api/v1/${encoded(key, times)}`, `/api/v1/changes?since=${encoded(key, times)}`]) {
+        const url = logged(target);
+        assert.ok(!url.includes(key.slice(prefix.length)), `${times} times: ${url}`);
+        assert.ok(url === '(encoded too often)' || url.includes(prefix), `${times} times: ${url}`);
+      }
+    }
+    assert.ok(logged(`/${encoded(key, 3)}`).includes(prefix));
+  });
+
+  it('shows no part of a key that something was put into', () => {
+    for (const broken of [
+      key.toUpperCase(),
+      key.replace('svc', 'SVC'),
+      `${prefix}_%c0%af${secret}`,
+      `${prefix}_-${secret}`,
+      `${prefix}_${secret.slice(0, 10)}%09${secret.slice(10)}`,
+      `${prefix}_${secret.slice(0, 10)}/${secret.slice(10)}`,
+      `${prefix}_${secret.slice(0, 10)}%0a${secret.slice(10)}`,
+    ]) {
+      const url = logged(`/api/v1/titles/${broken}`).toLowerCase();
+      assert.equal(url, `/api/v1/titles/${prefix.toLowerCase()}_[redacted]`, broken);
+    }
+  });
+
+  it('shows no 12 letters and digits in a row that may be part of a key', () => {
+    for (const part of [secret, secret.slice(0, 12), secret.slice(26), secret.toUpperCase(), secret.toLowerCase()]) {
+      for (const times of [0, 1, 2]) {
+        assert.equal(logged(`/api/v1/titles/${encoded(part, times)}`), '/api/v1/titles/[redacted]');
+        assert.equal(logged(`/api/v1/x?since=${encoded(part, times)}`), '/api/v1/x?since=[redacted]');
+        assert.equal(logged(`/api/v1/stats?since=${encoded(part, times)}`, true), '/api/v1/stats?since=[redacted]');
+      }
+    }
+    assert.equal(logged(`/${key.slice(4)}/and/more`), `/${prefix.slice(4)}_[redacted]/and/more`);
+    assert.equal(logged(`/titles/${secret.slice(0, 11)}`), `/titles/${secret.slice(0, 11)}`);
+    assert.equal(logged('/changes?since=179521800512'), '/changes?since=[redacted]');
+  });
+
+  it('shows the id of a title that there is, whatever it looks like', () => {
+    const path = `/api/v1/titles/${secret}`;
+    assert.equal(logged(path, true), path);
+    assert.equal(logged(`/api/v1/titles/%73${secret}`, true), '/api/v1/titles/[redacted]');
+  });
+
+  it('is not looked for any further where it was encoded thousands of times', () => {
+    assert.equal(logged(`/api/v1/%${'25'.repeat(8_000)}41`), '(encoded too often)');
+    assert.equal(logged(`/api/v1/changes?since=%${'25'.repeat(8_000)}41`), '(encoded too often)');
+  });
+});
