@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { handlers } from './api/index.js';
+import { operations } from './api/index.js';
 import type { Config } from './config.js';
 import { OperatorError } from './errors.js';
 import { RequestMetrics } from './http/telemetry/metrics.js';
@@ -41,7 +41,7 @@ export async function createMetrics(
 ): Promise<{ metrics: Metrics; requestMetrics: RequestMetrics }> {
   const { version } = JSON.parse(await readFile(`${state.packageRoot}/package.json`, 'utf8')) as { version: string };
   const metrics = new Metrics();
-  const requestMetrics = new RequestMetrics(metrics, Object.keys(handlers));
+  const requestMetrics = new RequestMetrics(metrics, Object.keys(operations));
   addGeneral(metrics, version, state);
   addLog(metrics, state.droppedLines);
   addLimits(metrics, state);

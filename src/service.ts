@@ -177,15 +177,13 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
   const budget = budgetOf(config, db, log);
   await budget.check();
   let stopping: Promise<void> | undefined;
-  const listener = await createApp({
+  const app = await createApp({
     contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
     read: replica?.reader.read ?? readFrom(db),
-    authentication: {
-      admit: shared?.admit ?? admitFromDatabase(lookups, limiter),
-      failedAttempts,
-      trustedProxies: config.trustedProxies,
-    },
+    admit: shared?.admit ?? admitFromDatabase(lookups, limiter),
+    failedAttempts,
+    trustedProxies: config.trustedProxies,
     lastUsed,
     health,
     databaseCheck,
@@ -197,7 +195,7 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
     isStopping: () => stopping !== undefined,
   });
   const serverLimits = { ...DEFAULT_SERVER_LIMITS, ...overrides.serverLimits };
-  const server = createHttpServer(listener, serverLimits, {
+  const server = createHttpServer(app.callback(), serverLimits, {
     onRejected({ requestId, problem }) {
       requestMetrics.reject(problem.status);
       log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');

@@ -1,10 +1,14 @@
 import { getChangesPage } from '../catalog/changes.js';
 import { parseSince } from '../catalog/since.js';
 import { toSeconds } from '../catalog/timestamps.js';
-import type { Handler } from './handler.js';
+import { operation } from './operation.js';
 
 /** A page of the feed of changes. */
-export const getChanges: Handler<'getChanges'> = async ({ db, read, now }, { search }) => {
-  const page = await getChangesPage(db, read, parseSince(search.getAll('since')), now());
-  return { data: page.entries, meta: { has_more: page.hasMore, next_since: toSeconds(page.nextSince) } };
-};
+export const getChanges = operation(
+  'getChanges',
+  { cache: 'revalidate', compress: true, explains: { since: parseSince } },
+  async ({ db, read, now }, { search }) => {
+    const page = await getChangesPage(db, read, parseSince(search.getAll('since')), now());
+    return { data: page.entries, meta: { has_more: page.hasMore, next_since: toSeconds(page.nextSince) } };
+  },
+);

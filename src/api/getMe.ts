@@ -1,7 +1,7 @@
-import type { Handler } from './handler.js';
+import { operation } from './operation.js';
 
 /** What the service knows of the calling key: never the key itself. */
-export const getMe: Handler<'getMe'> = (_dependencies, { caller }) =>
+export const getMe = operation('getMe', { cache: 'never' }, (_dependencies, { caller }) =>
   Promise.resolve({
     data: {
       project_name: caller.projectName,
@@ -15,4 +15,5 @@ export const getMe: Handler<'getMe'> = (_dependencies, { caller }) =>
       },
       attribution_required: caller.attributionRequired,
     },
-  });
+  }),
+);

@@ -1,9 +1,9 @@
 import { findTitle } from '../catalog/titles.js';
 import { Problem } from '../errors.js';
-import type { Handler } from './handler.js';
+import { operation } from './operation.js';
 
 /** One title by its id. */
-export const getTitle: Handler<'getTitle'> = async ({ read }, { path }) => {
+export const getTitle = operation('getTitle', { cache: 'revalidate' }, async ({ read }, { path }) => {
   const title = await read(
     (db) => findTitle(db, path.title_id),
     // A replica may not have yet what a mirror has read of elsewhere.
@@ -11,4 +11,4 @@ export const getTitle: Handler<'getTitle'> = async ({ read }, { path }) => {
   );
   if (title === undefined) throw new Problem('title_not_found', 'The catalogue has no title with this id.');
   return { data: title };
-};
+});

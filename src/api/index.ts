@@ -3,10 +3,10 @@ import { getChanges } from './getChanges.js';
 import { getMe } from './getMe.js';
 import { getStats } from './getStats.js';
 import { getTitle } from './getTitle.js';
-import type { Handler } from './handler.js';
+import type { Operation } from './operation.js';
 
-/** The handler of every operation. An operation of the contract that is missing here does not compile. */
-export const handlers: { readonly [Id in OperationId]: Handler<Id> } = {
+/** Every operation. An operation of the contract that is missing here does not compile. */
+export const operations: { readonly [Id in OperationId]: Operation<Id> } = {
   getChanges,
   getMe,
   getStats,

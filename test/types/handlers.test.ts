@@ -25,8 +25,8 @@ function filesOf(lines: readonly string[]): string[] {
 
 /** What the compiler says when one operation has this as its handler. */
 function errorsWith(operation: string, parameters: string, body: string): string[] {
-  const handler = `import type { Handler } from './handler.js';
-export const ${operation}: Handler<'${operation}'> = async (${parameters}) => { ${body} };`;
+  const handler = `import { operation } from './operation.js';
+export const ${operation} = operation('${operation}', { cache: 'never' }, async (${parameters}) => { ${body} });`;
   const replacements: Replacements = { [handlerOf(operation)]: handler };
   return compiler.errors(SOURCES, replacements);
 }
@@ -50,7 +50,7 @@ describe('the handlers of the operations', () => {
       const changed = contract();
       delete changed.paths['/api/v1/me'];
       const [inHandler = '', inMap = '', ...others] = await errorsUnder(changed);
-      assert.match(inHandler, /^src\/api\/getMe\.ts: TS2344: Type '"getMe"' does not satisfy the constraint /);
+      assert.match(inHandler, /^src\/api\/getMe\.ts: TS2345: Argument of type '"getMe"' is not assignable to /);
       assert.match(inMap, /^src\/api\/index\.ts: TS2353: .*'getMe' does not exist in type /);
       assert.deepEqual(others, []);
     });
@@ -69,6 +69,15 @@ describe('the handlers of the operations', () => {
       for (const parameter of parameters) if (parameter.name === 'title_id') parameter.name = 'id';
       const [error = '', ...others] = await errorsUnder(changed);
       assert.match(error, /^src\/api\/getTitle\.ts: TS2339: Property 'title_id' does not exist /);
+      assert.deepEqual(others, []);
+    });
+
+    it('when a query parameter that an operation explains has another name', async () => {
+      const changed = contract();
+      const parameters = changed.paths['/api/v1/changes']?.get?.parameters as { name: string }[];
+      for (const parameter of parameters) if (parameter.name === 'since') parameter.name = 'after';
+      const [error = '', ...others] = await errorsUnder(changed);
+      assert.match(error, /^src\/api\/getChanges\.ts: TS2353: .*'since' does not exist in type /);
       assert.deepEqual(others, []);
     });
 

@@ -1,54 +1,44 @@
 import addFormats from 'ajv-formats';
-import { OpenAPIBackend, type Context as Exchange, type Document, type Operation } from 'openapi-backend';
-import type { Dependencies, Handler } from '../../api/handler.js';
-import { handlers } from '../../api/index.js';
-import { parseSince } from '../../catalog/since.js';
-import type { Answer, OperationId } from '../../contract.js';
+import { OpenAPIBackend, type Context as Exchange, type Document } from 'openapi-backend';
+import { operations } from '../../api/index.js';
+import type { Dependencies, Operation } from '../../api/operation.js';
+import type { OperationId, PathParameters, QueryParameters } from '../../contract.js';
 import { Problem } from '../../errors.js';
-import type { Caller } from '../../keys/callers.js';
-import { prepareRouting } from './router.js';
-import { hasParameters, prepareValidation } from './validator.js';
-
-/** An authenticated request, before anyone knows which operation it is for. */
-export interface UnroutedRequest {
-  readonly method: string;
-  /** Percent-encoded and normalised, without the query. */
-  readonly path: string;
-  /** The query as it came: percent-encoded. */
-  readonly querystring: string;
-  readonly search: URLSearchParams;
-  readonly caller: Caller;
-  /** Called as soon as the operation is known, also when its answer will be a problem. */
-  readonly onRouted: (operationId: string) => void;
-}
-
-/**
- * Routes a request by the contract, validates it, and calls the operation's handler.
- *
- * @throws Problem not_found, method_not_allowed, invalid_parameter, and those of the operation
- */
-export type Dispatch = (request: UnroutedRequest) => Promise<Answer<OperationId>>;
-
-/** Parameters that explain what is wrong with them better than their schema can. Each throws a Problem of its own. */
-const SELF_EXPLAINED: Readonly<Record<string, (values: readonly string[]) => unknown>> = { since: parseSince };
+import type { Answer, Middleware, RequestContext } from '../request/context.js';
+import { queryNames, queryObject, requireDecodable } from './parameters.js';
+import { ContractRouter } from './router.js';
+import { hasParameters, ParameterValidator } from './validator.js';
 
 /** The methods that a path of the contract may have; HEAD comes with GET (RFC 9110, section 9.3.2). */
 const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE'] as const;
 
 /**
- * Prepares dispatch by a contract.
+ * Makes the last stage of a request: it routes the request by the contract, validates it, and calls the operation.
  *
  * @param contract - valid OpenAPI
- * @throws when it has no such operation as there is a handler for
+ * @returns a middleware that throws Problem not_found, method_not_allowed, invalid_parameter, and those of the operation
+ * @throws Error when the contract has no such operation as `src/api` has
  */
-export async function createDispatch(contract: Document, dependencies: Dependencies): Promise<Dispatch> {
+export async function dispatch(contract: Document, dependencies: Dependencies): Promise<Middleware> {
+  const backend = await createBackend(contract, dependencies);
+  const names = queryNames(backend.getOperations());
+  return async (ctx) => {
+    const { target, signal } = ctx.state;
+    signal?.throwIfAborted();
+    requireDecodable(target);
+    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
+    const request = { method, path: target.path, query: queryObject(target.search, names), headers: {} };
+    ctx.state.answer = (await backend.handleRequest(request, ctx)) as Answer;
+  };
+}
+
+async function createBackend(definition: Document, dependencies: Dependencies): Promise<OpenAPIBackend> {
   const backend = new OpenAPIBackend({
-    definition: contract,
+    definition,
     strict: true,
     // The start is spared what `make test` does: checking the contract, and compiling validators of all responses.
     quick: true,
     coerceTypes: true,
-    ignoreTrailingSlashes: false,
     // A parameter of another operation is left out before validation would refuse it: a tolerant reader ignores it.
     ajvOpts: { strict: false, removeAdditional: true },
     customizeAjv: (ajv) => {
@@ -56,8 +46,8 @@ export async function createDispatch(contract: Document, dependencies: Dependenc
       return ajv;
     },
     handlers: {
-      postRoutingHandler: ({ operation }: Partial<Exchange>, { onRouted }: UnroutedRequest) => {
-        if (operation?.operationId !== undefined) onRouted(operation.operationId);
+      postRoutingHandler: ({ operation }: Partial<Exchange>, { state }: RequestContext) => {
+        if (operation) state.operationId = operation.operationId as OperationId;
       },
       notFound: () => {
         throw new Problem('not_found', 'There is no such path. The contract at /openapi.yaml lists those there are.');
@@ -65,91 +55,33 @@ export async function createDispatch(contract: Document, dependencies: Dependenc
       methodNotAllowed: ({ request }: Exchange) => {
         throw methodNotAllowed(backend, request.path);
       },
-      validationFail: ({ validation }: Exchange, { search }: UnroutedRequest) => {
-        throw invalidParameter(validation.errors?.[0], search);
+      validationFail: ({ operation, validation }: Exchange, { state }: RequestContext) => {
+        throw invalidParameter(operation.operationId as OperationId, validation.errors?.[0], state.target.search);
       },
-      ...operationHandlers(dependencies),
+      ...Object.fromEntries(Object.values(operations).map((operation) => [operation.id, toHandler(operation)])),
     },
     // Nothing is there to be found wrong where the contract has no parameters.
     validate: ({ operation }: Exchange) => hasParameters(operation),
   });
   await backend.init();
-  prepareRouting(backend.router);
-  prepareValidation(backend.validator, backend.router);
-  const names = queryNames(backend.router.getOperations());
+  const { ajvOpts, customizeAjv, coerceTypes } = backend;
+  const router = (backend.router = new ContractRouter(backend.definition));
+  backend.validator = new ParameterValidator({
+    ...{ definition: backend.definition, router, ajvOpts, coerceTypes, lazyCompileValidators: true },
+    ...(customizeAjv && { customizeAjv }),
+  });
+  return backend;
 
-  return (request) => {
-    requireDecodable(request);
-    return backend.handleRequest(
-      {
-        method: request.method === 'HEAD' ? 'GET' : request.method,
-        path: request.path,
-        query: queryObject(request.search, names),
-        headers: {},
-      },
-      request,
-    ) as Promise<Answer<OperationId>>;
-  };
-}
-
-function operationHandlers(dependencies: Dependencies): Record<string, (...args: never[]) => unknown> {
-  return Object.fromEntries(
-    Object.entries(handlers).map(([operationId, handler]) => [
-      operationId,
-      ({ request: { params, query } }: Exchange, { search, caller }: UnroutedRequest) =>
-        // The contract's validation has just made the parameters what the handler's type says they are.
-        (handler as Handler<OperationId>)(dependencies, {
-          path: params as never,
-          query: query as never,
-          search,
-          caller,
-        }),
-    ]),
-  );
-}
-
-/** Malformed percent-encoding, which decodeURIComponent answers with a URIError, is the client's mistake. */
-function requireDecodable({ path, querystring }: UnroutedRequest): void {
-  for (const [part, text] of [
-    ['path', path],
-    ['query', querystring],
-  ] as const) {
-    if (!text.includes('%')) continue;
-    try {
-      decodeURIComponent(text);
-    } catch {
-      throw new Problem(
-        'invalid_parameter',
-        `The ${part} is not valid percent-encoded UTF-8. Write a literal percent sign as %25.`,
-      );
-    }
+  function toHandler<Id extends OperationId>({ handle, policy }: Operation<Id>) {
+    return async ({ request }: Exchange, { state }: RequestContext): Promise<Answer> => {
+      const { target, caller } = state;
+      if (caller === undefined) throw new Error('a request without a caller was dispatched');
+      // The contract's validation has just made the parameters what the handler's type says they are.
+      const path = request.params as PathParameters<Id>;
+      const query = request.query as QueryParameters<Id>;
+      return { policy, body: await handle(dependencies, { path, query, search: target.search, caller }) };
+    };
   }
-}
-
-/** @returns the names of all query parameters that operations have */
-function queryNames(operations: readonly Operation[]): readonly string[] {
-  const parameters = operations.flatMap((operation) => operation.parameters ?? []);
-  return [
-    ...new Set(
-      parameters.flatMap((parameter) => ('in' in parameter && parameter.in === 'query' ? [parameter.name] : [])),
-    ),
-  ];
-}
-
-/**
- * The query as an object. A parameter given once becomes a string, one given more often an array, which no parameter's
- * schema accepts.
- *
- * @param names - the only ones that are looked for: a query may have thousands
- */
-function queryObject(search: URLSearchParams, names: readonly string[]): Record<string, string | string[]> {
-  const query: Record<string, string | string[]> = {};
-  if (search.size === 0) return query;
-  for (const name of names) {
-    const values = search.getAll(name);
-    if (values.length > 0) query[name] = values.length === 1 ? (values[0] ?? '') : values;
-  }
-  return query;
 }
 
 function methodNotAllowed({ router }: OpenAPIBackend, path: string): Problem {
@@ -163,11 +95,14 @@ function methodNotAllowed({ router }: OpenAPIBackend, path: string): Problem {
 
 /** @param error - the first thing that ajv found; its instancePath is `/query` or `/path` and the parameter's name */
 function invalidParameter(
+  operationId: OperationId,
   error: { instancePath?: string; message?: string; params?: unknown } | undefined,
   search: URLSearchParams,
 ): Problem {
   const missing = (error?.params as { missingProperty?: string } | undefined)?.missingProperty;
   const name = missing ?? error?.instancePath?.split('/').at(2) ?? '';
-  SELF_EXPLAINED[name]?.(search.getAll(name));
+  const { explains = {} } = operations[operationId].policy;
+  const explain = (explains as Record<string, ((values: readonly string[]) => unknown) | undefined>)[name];
+  explain?.(search.getAll(name));
   return new Problem('invalid_parameter', `The parameter ${name} ${error?.message ?? 'is not valid'}.`);
 }

@@ -1,62 +1,75 @@
-import type { OpenAPIRouter, Operation, Request } from 'openapi-backend';
+import { OpenAPIRouter, type Document, type Operation, type ParsedRequest, type Request } from 'openapi-backend';
 
-/** An operation whose path has parameters, and how to read them. */
-interface Route {
-  readonly operation: Operation;
+/** How to recognise a path that has parameters, and how to read them. */
+interface Template {
   readonly pattern: RegExp;
   readonly parameterNames: readonly string[];
-  /** The path that was read last. */
-  read?: { readonly path: string; readonly parameters: Readonly<Record<string, string>> };
 }
 
 const PATH_PARAMETER = /\{([^{}]+)\}/g;
 
 /**
- * Makes a router work out once what it works out several times a request: the list of operations, the patterns of their
- * paths, and the request's parameters. What it decides stays the same.
+ * The router of openapi-backend, which rebuilds its lists of operations and patterns for every request. This one builds
+ * them once. It decides the same.
  *
  * Requests come in their final form: the path without the query, the query as an object, neither header fields nor
  * content.
- *
- * @throws Error where the contract has parameters that cannot be read in this way
  */
-export function prepareRouting(router: OpenAPIRouter): void {
-  const operations = router.getOperations().map(withoutSecurity);
-  operations.forEach(requirePlainParameters);
-  const byId = new Map(operations.map((operation) => [operation.operationId, operation]));
-  const byPath = new Map(operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
-  const routes = operations.filter(({ path }) => path.includes('{')).map(toRoute);
-  const routeOf = new Map(routes.map((route) => [route.operation, route]));
-  const matchInItsOwnWay = router.matchOperation.bind(router) as (request: Request, strict?: boolean) => Operation;
+export class ContractRouter extends OpenAPIRouter {
+  readonly #operations: Operation[];
+  readonly #byId: ReadonlyMap<string | undefined, Operation>;
+  readonly #byPath: ReadonlyMap<string, Operation>;
+  readonly #templates: ReadonlyMap<Operation, Template>;
 
-  router.getOperations = () => operations;
-  router.getOperation = (operationId) => byId.get(operationId);
-  router.matchOperation = (request: Request, strict?: boolean): Operation => {
+  /**
+   * @param definition - valid OpenAPI without references
+   * @throws Error where the contract has parameters that this router does not read
+   */
+  constructor(definition: Document) {
+    super({ definition, ignoreTrailingSlashes: false });
+    // Requests are authenticated before they are routed.
+    this.#operations = super.getOperations().map((operation) => ({ ...operation, security: [] }));
+    this.#operations.forEach(requirePlainParameters);
+    this.#byId = new Map(this.#operations.map((operation) => [operation.operationId, operation]));
+    this.#byPath = new Map(this.#operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
+    const templated = this.#operations.filter(({ path }) => path.includes('{'));
+    this.#templates = new Map(templated.map((operation) => [operation, toTemplate(operation.path)]));
+  }
+
+  override getOperations(): Operation[] {
+    return this.#operations;
+  }
+
+  override getOperation(operationId: string): Operation | undefined {
+    return this.#byId.get(operationId);
+  }
+
+  override matchOperation(request: Request): Operation | undefined;
+  override matchOperation(request: Request, strict: boolean): Operation;
+  override matchOperation(request: Request, strict = false): Operation | undefined {
     const { path } = request;
     const method = request.method.toLowerCase();
-    const exact = byPath.get(`${method} ${path}`);
+    const exact = this.#byPath.get(`${method} ${path}`);
     if (exact !== undefined) return exact;
-    const matching = routes.filter(({ operation, pattern }) => operation.method === method && pattern.test(path));
+    const matching = [...this.#templates].filter(
+      ([operation, { pattern }]) => operation.method === method && pattern.test(path),
+    );
     // None, or several of which the most specific counts.
-    return matching.length === 1 && matching[0] ? matching[0].operation : matchInItsOwnWay(request, strict);
-  };
-  router.parseRequest = ({ method, path, query }, operation) => {
-    const route = operation && routeOf.get(operation);
+    return matching.length === 1 && matching[0] ? matching[0][0] : super.matchOperation(request, strict);
+  }
+
+  override parseRequest({ method, path, query }: Request, operation?: Operation): ParsedRequest {
+    const template = operation && this.#templates.get(operation);
     return {
       method: method.toLowerCase(),
       path,
-      params: route ? pathParameters(route, path) : {},
+      params: template ? readParameters(template, path) : {},
       query: { ...(query as Record<string, unknown>) },
       headers: {},
       cookies: {},
       requestBody: undefined,
     };
-  };
-}
-
-/** Requests are authenticated before they get here: what is dispatched has a caller. */
-function withoutSecurity(operation: Operation): Operation {
-  return { ...operation, security: [] };
+  }
 }
 
 /** Optional header fields of the contract, such as If-None-Match, are read elsewhere. */
@@ -77,9 +90,9 @@ function isArray({ schema }: { readonly schema?: unknown }): boolean {
   return typeof schema === 'object' && schema !== null && 'type' in schema && schema.type === 'array';
 }
 
-function toRoute(operation: Operation): Route {
+function toTemplate(path: string): Template {
   const parameterNames: string[] = [];
-  const pattern = operation.path
+  const pattern = path
     .split(PATH_PARAMETER)
     .map((part, i) => {
       if (i % 2 === 0) return part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
@@ -87,16 +100,10 @@ function toRoute(operation: Operation): Route {
       return '([^/]+)';
     })
     .join('');
-  return { operation, pattern: new RegExp(`^${pattern}$`), parameterNames };
+  return { pattern: new RegExp(`^${pattern}$`), parameterNames };
 }
 
-/** A request's parameters are asked for several times. @returns what the caller may change */
-function pathParameters(route: Route, path: string): Record<string, string> {
-  if (route.read?.path !== path) route.read = { path, parameters: readPath(route, path) };
-  return { ...route.read.parameters };
-}
-
-function readPath({ pattern, parameterNames }: Route, path: string): Record<string, string> {
+function readParameters({ pattern, parameterNames }: Template, path: string): Record<string, string> {
   const values = pattern.exec(path) ?? [];
   return Object.fromEntries(parameterNames.map((name, i) => [name, decodeURIComponent(values[i + 1] ?? '')]));
 }

@@ -1,8 +1,7 @@
 import type { ValidationResult } from 'openapi-backend/validation.js';
-import type { OpenAPIRouter, OpenAPIValidator, Operation, ParsedRequest, Request } from 'openapi-backend';
+import { OpenAPIValidator, type Operation, type ParsedRequest, type Request } from 'openapi-backend';
 
 type Parameters = Record<string, unknown>;
-type Parsed = ParsedRequest<unknown, Parameters, Parameters>;
 
 /** Whether a request to an operation has anything to be validated: parameters of the path or the query. */
 export function hasParameters({ parameters = [] }: Operation): boolean {
@@ -10,26 +9,25 @@ export function hasParameters({ parameters = [] }: Operation): boolean {
 }
 
 /**
- * Makes a validator run its compiled schemas and nothing else. What it leaves out concerns requests that
- * {@link prepareRouting} does not let through: content, header fields, and parameters that are arrays or JSON.
+ * The validator of openapi-backend without its preparations for requests that ContractRouter refuses: content, header
+ * fields, and parameters that are arrays or JSON. It runs the same compiled schemas.
  */
-export function prepareValidation(validator: OpenAPIValidator, router: OpenAPIRouter): void {
-  validator.validateRequest = (request: Request, operation?: Operation | string) => {
+export class ParameterValidator extends OpenAPIValidator {
+  override validateRequest(request: Request, operation: Operation): ValidationResult<Request> {
     const { method, path, headers } = request;
-    const { params, query } = router.parseRequest(request, operation as Operation) as Parsed;
-    const parameters = { path: params, query, header: {}, cookie: {} };
+    const parsed = this.router.parseRequest(request, operation) as ParsedRequest<unknown, Parameters, Parameters>;
+    const parameters = { path: parsed.params, query: parsed.query, header: {}, cookie: {} };
     const errors = [];
-    for (const validate of validator.getRequestValidatorsForOperation((operation as Operation).operationId ?? '')) {
+    for (const validate of this.getRequestValidatorsForOperation(operation.operationId ?? '')) {
       validate(parameters);
       if (validate.errors) errors.push(...validate.errors);
     }
-    const result = {
+    return {
       valid: errors.length === 0,
       errors: errors.length === 0 ? null : errors,
-      // Not `{ ...request, query }`: V8 as of Node.js 20 makes a hidden class for each object that is spread and then given
-      // more, which only a full collection of garbage frees.
-      coerced: { method, path, query: parameters.query, headers },
+      // Not `{ ...request, query }`: V8 as of Node.js 20 makes a hidden class for each object that is spread and then
+      // given more, which only a full collection of garbage frees.
+      coerced: { method, path, query: parameters.query as Record<string, string>, headers },
     };
-    return result as ValidationResult<Request>;
-  };
+  }
 }

@@ -1,20 +1,34 @@
 import Router from '@koa/router';
 import { Problem } from '../../errors.js';
+import type { DatabaseCheck } from '../../platform/database-check.js';
+import type { Health } from '../../platform/health.js';
+import type { Warning } from '../../platform/connection-budget.js';
+import type { RequestState } from '../request/context.js';
 import { clientHas, entityTag } from '../response/conditional.js';
-import { serviceUnavailable } from '../request/deadline.js';
-import { reportReadiness, type Readiness } from './readiness.js';
+import { serviceUnavailable } from '../response/problems.js';
+import { reportReadiness } from './readiness.js';
 
-/** What an operator's probes and a developer's tools ask for, outside the API and without a key. */
-export interface OperationalSources {
-  /** The contract in both notations. */
-  readonly contract: { readonly yaml: string; readonly json: string };
-  /** Finds out in bounded time whether the service can answer requests. */
-  readonly checkReadiness: () => Promise<Readiness>;
+/** What readiness is made of. */
+export interface ReadinessParts {
+  readonly databaseCheck: DatabaseCheck;
+  readonly health: Health;
+  /** What readiness tells beside. */
+  readonly warnings: () => readonly Warning[];
+  /** Whether the service is shutting down: it still serves, but a balancer should send it nothing more. */
+  readonly isStopping: () => boolean;
 }
 
-/** Routes `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`. */
-export function operationalRoutes({ contract, checkReadiness }: OperationalSources): Router {
-  const router = new Router({ strict: true, sensitive: true });
+/**
+ * Routes what an operator's probes and a developer's tools ask for, outside the API and without a key: `/livez`,
+ * `/readyz`, `/openapi.yaml` and `/openapi.json`.
+ *
+ * @param contract - in both notations
+ */
+export function probes(
+  contract: { readonly yaml: string; readonly json: string },
+  { databaseCheck, health, warnings, isStopping }: ReadinessParts,
+): Router<RequestState> {
+  const router = new Router<RequestState>({ strict: true, sensitive: true });
 
   router.get('/livez', (ctx) => {
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
@@ -22,17 +36,18 @@ export function operationalRoutes({ contract, checkReadiness }: OperationalSourc
   });
 
   router.get('/readyz', async (ctx) => {
-    const { isReady, reasons, warnings, checks } = reportReadiness(await checkReadiness());
+    await databaseCheck.run();
+    const readiness = { isStopping: isStopping(), states: health.states, warnings: warnings() };
+    const { isReady, reasons, checks, ...report } = reportReadiness(readiness);
     if (!isReady) {
       const detail = reasons.map((reason) => reason.detail).join(' ');
       throw serviceUnavailable({ detail, members: { reasons, checks } });
     }
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
-    const status = reasons.length === 0 ? 'ready' : 'degraded';
     ctx.body = JSON.stringify({
-      status,
+      status: reasons.length === 0 ? 'ready' : 'degraded',
       ...(reasons.length > 0 && { reasons }),
-      ...(warnings.length > 0 && { warnings }),
+      ...(report.warnings.length > 0 && { warnings: report.warnings }),
       checks,
     });
   });

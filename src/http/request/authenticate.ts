@@ -1,37 +1,54 @@
-import type { IncomingMessage } from 'node:http';
 import { Problem } from '../../errors.js';
+import type { Micros } from '../../catalog/timestamps.js';
 import type { Admission, Admit } from '../../keys/admission.js';
 import { isWellFormedApiKey } from '../../keys/api-key.js';
+import type { LastUsed } from '../../keys/last-used.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
+import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
+import type { Middleware, RequestContext } from './context.js';
 import { readCredentials } from './credentials.js';
-import { tooManyFailures } from '../response/rate-limit-fields.js';
 
 const CHALLENGE = 'Bearer realm="catalog"';
+
+/** A cache must never serve one caller's answer to another. */
+const VARY_BY_KEY = 'Authorization, X-API-Key';
 
 /** What authentication works with. */
 export interface AuthenticationParts {
   readonly admit: Admit;
   readonly failedAttempts: FailedAttempts;
+  readonly lastUsed: LastUsed;
   /** How many proxies stand in front of the service. */
   readonly trustedProxies: number;
+  /** The clock of this process, in microseconds since 1970. */
+  readonly now: () => Micros;
 }
 
 /**
- * Finds out who is calling, and charges the request to the caller's plan.
+ * Finds out who is calling, and charges the request to the caller's plan. The answer says where the plan stands.
  *
- * Keys that fail are counted by the address they came from. What is over that limit is told so, in place of what is wrong
- * with the key; valid keys from there are served all the same.
- *
- * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded for the address; and the database's error as it
- *   is: an outage is not a wrong key
+ * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded; the database's error as it is, since an outage
+ *   does not make a key wrong
  */
-export async function authenticate(
-  { admit, failedAttempts, trustedProxies }: AuthenticationParts,
-  request: IncomingMessage,
-  search: URLSearchParams,
-): Promise<Admission> {
-  const credentials = readCredentials(request, search);
+export function authenticate(parts: AuthenticationParts): Middleware {
+  return async (ctx, next) => {
+    ctx.set('Vary', VARY_BY_KEY);
+    const { caller, decision } = await admit(parts, ctx);
+    ctx.state.caller = caller;
+    parts.lastUsed.touch(caller.keyId, Number(parts.now() / 1000n));
+    ctx.set(rateLimitFields(decision.quotas));
+    if (decision.violated.length > 0) throw rateLimitExceeded(decision);
+    await next();
+  };
+}
+
+/**
+ * Keys that fail are counted by the address they came from. Above the limit the client gets 429 instead of 401; valid keys
+ * from the same address are served.
+ */
+async function admit(parts: AuthenticationParts, { req, state }: RequestContext): Promise<Admission> {
+  const credentials = readCredentials(req, state.target.search);
   switch (credentials.kind) {
     case 'none':
       throw new Problem(
@@ -43,11 +60,11 @@ export async function authenticate(
       throw invalidApiKey('The request carries several API keys, or one place for it twice. Send one key, once.');
     case 'key': {
       const { key } = credentials;
-      // What is not even a key is no attempt at one, and has cost nothing.
+      // A text without the form of a key is no attempt at one, and has cost nothing.
       if (!isWellFormedApiKey(key)) throw unknownApiKey();
-      const admission = await admit(key);
+      const admission = await parts.admit(key);
       if (admission !== undefined) return admission;
-      const over = await failedAttempts.count(clientAddress(request, trustedProxies));
+      const over = await parts.failedAttempts.count(clientAddress(req, parts.trustedProxies));
       if (over !== undefined) throw tooManyFailures(over);
       throw unknownApiKey();
     }

@@ -1,36 +1,25 @@
-import { Problem } from '../../errors.js';
 import { inTime } from '../../platform/in-time.js';
+import { serviceUnavailable } from '../response/problems.js';
+import type { Middleware } from './context.js';
 
 /** Bound on everything that one request waits for, in milliseconds: an outage is answered within a second. */
 const REQUEST_DEADLINE_MS = 900;
 
-/** How long a client should wait before it tries again while the service lacks something it needs, in seconds. */
-const RETRY_AFTER_SECONDS = 2;
-
-const DETAIL = 'The service cannot answer at the moment. Try again after the seconds in Retry-After.';
-
-/** The answer while something the service needs is away. @param specifics - where there is more to say than that */
-export function serviceUnavailable({
-  detail = DETAIL,
-  members = {},
-  cause,
-}: Partial<Pick<Problem, 'detail' | 'members' | 'cause'>>): Problem {
-  return new Problem('service_unavailable', detail, {
-    members,
-    headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
-    cause,
-  });
-}
-
 /**
- * Waits for the answer to a request, whatever that waits for, no longer than one request may take.
+ * Bounds the time of all later stages together. When the time is up, it aborts the signal of the request, so that no
+ * later stage begins. A stage that has begun ends by its own bounds.
  *
- * @throws Problem service_unavailable when time is up; what was waited for is left to end by its own bounds
+ * @param timeoutMs - in milliseconds
+ * @throws Problem service_unavailable when the time is up
  */
-export function withinDeadline<T>(answer: Promise<T>): Promise<T> {
-  return inTime(answer, REQUEST_DEADLINE_MS, timeUp);
-}
-
-function timeUp(): Problem {
-  return serviceUnavailable({ cause: new Error('the deadline of the request passed') });
+export function deadline(timeoutMs = REQUEST_DEADLINE_MS): Middleware {
+  return (ctx, next) => {
+    const controller = new AbortController();
+    ctx.state.signal = controller.signal;
+    return inTime(next(), timeoutMs, () => {
+      const timeUp = serviceUnavailable({ cause: new Error('the deadline of the request passed') });
+      controller.abort(timeUp);
+      return timeUp;
+    });
+  };
 }

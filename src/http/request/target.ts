@@ -1,7 +1,3 @@
-import type { IncomingMessage } from 'node:http';
-import { Problem } from '../../errors.js';
-import { fieldValues } from './field-values.js';
-
 /** The scheme and the authority of a target in absolute form. */
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
@@ -36,7 +32,7 @@ export function originForm(target: string): string {
  */
 function withNormalPath(target: string): string {
   if (!target.includes('%')) return target;
-  const { path } = splitTarget(target);
+  const path = pathOf(target);
   const normal = path.replace(ENCODED_OCTET, (octet, hex: string) => {
     const character = String.fromCharCode(parseInt(hex, 16));
     return UNRESERVED.test(character) ? character : octet;
@@ -44,34 +40,25 @@ function withNormalPath(target: string): string {
   return normal + target.slice(path.length);
 }
 
-/** A target in origin form, in its two parts. */
+/** A target in origin form, in its parts. */
 export interface Target {
-  /** Percent-encoded. */
+  /** Percent-encoded and normalised, without the query. */
   readonly path: string;
   /** As it came, without its question mark; empty where there is none. */
   readonly querystring: string;
+  /** The query as text, decoded leniently. */
+  readonly search: URLSearchParams;
 }
 
-/** Cuts a target in origin form at its question mark (RFC 3986, section 3.4). */
-export function splitTarget(target: string): Target {
-  const at = target.indexOf('?');
-  return at < 0 ? { path: target, querystring: '' } : { path: target.slice(0, at), querystring: target.slice(at + 1) };
+/** Cuts a target in origin form at its question mark (RFC 3986, section 3.4), and parses the query. */
+export function parseTarget(target: string): Target {
+  const path = pathOf(target);
+  const querystring = target.slice(path.length + 1);
+  // A plus is a plus (RFC 3986), as in 1.795218005e+09. It stands for a blank in forms alone.
+  return { path, querystring, search: new URLSearchParams(querystring.replaceAll('+', '%2B')) };
 }
 
-/** The query of a target as text. A plus is a plus (RFC 3986), as in 1.795218005e+09; it stands for a blank in forms alone. */
-export function parseQuery(querystring: string): URLSearchParams {
-  return new URLSearchParams(querystring.includes('+') ? querystring.replaceAll('+', '%2B') : querystring);
-}
-
-/**
- * An HTTP/1.1 request names its host once (RFC 9112, section 3.2). Node would refuse one that does not without a body.
- *
- * @throws Problem malformed_request; the connection closes after it
- */
-export function requireHost(request: IncomingMessage): void {
-  if (request.httpVersion === '1.1' && fieldValues(request, 'host').length !== 1) {
-    throw new Problem('malformed_request', 'An HTTP/1.1 request has one Host field.', {
-      headers: { Connection: 'close' },
-    });
-  }
+function pathOf(target: string): string {
+  const end = target.indexOf('?');
+  return end < 0 ? target : target.slice(0, end);
 }

@@ -1,14 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { OperationId } from '../../contract.js';
+import type { Middleware } from '../request/context.js';
 import { chooseCoding, codedTag, encode } from './content-coding.js';
-import type { Outgoing } from './outgoing.js';
-
-/** Operations whose answer no cache may keep, not even the client's. */
-const NEVER_STORED = new Set<string>(['getMe'] satisfies OperationId[]);
-
-/** Operations whose answer is compressed for whoever asks: those that can be long. */
-const CODED = new Set<string>(['getChanges'] satisfies OperationId[]);
 
 /** The longest text that is cheaper to encode several times than to send apart from the header fields, in characters. */
 const MAX_TEXT_LENGTH = 4_096;
@@ -17,38 +10,40 @@ const MAX_TEXT_LENGTH = 4_096;
 const OPAQUE_TAG = /"[^"]*"/g;
 
 /**
- * Answers 200 with a JSON body, or 304 when the client has that very body already.
+ * Sends an operation's answer as JSON by the operation's policy: 200, or 304 when the client has that very body already.
  *
  * Answers are `private`: a shared cache must never serve one caller's answer to another. They are `no-cache`: a stored
  * one may be used only after asking whether it still holds.
- *
- * @returns a promise where the body takes so long to compress that this happens in a thread
  */
-export function respondConditionally(
-  request: IncomingMessage,
-  operationId = '',
-  answer: unknown,
-): Outgoing | Promise<Outgoing> {
-  const text = JSON.stringify(answer);
+export const conditionalAnswers: Middleware = async (ctx, next) => {
+  await next();
+  const { answer } = ctx.state;
+  if (answer === undefined) return;
+  const { cache, compress = false } = answer.policy;
+  const text = JSON.stringify(answer.body);
   // Node sends a short text together with the header fields. A long one is encoded once for all that need its bytes.
-  const body = text.length > MAX_TEXT_LENGTH ? Buffer.from(text) : text;
-  if (NEVER_STORED.has(operationId)) {
-    return { status: 200, fields: ['Content-Type', 'application/json', 'Cache-Control', 'no-store'], body };
+  const plain = text.length > MAX_TEXT_LENGTH ? Buffer.from(text) : text;
+  if (cache === 'never') {
+    ctx.set({ 'Content-Type': 'application/json', 'Cache-Control': 'no-store' });
+    ctx.body = plain;
+    return;
   }
-  const isCoded = CODED.has(operationId);
-  const coding = isCoded ? chooseCoding(request.headers['accept-encoding'], Buffer.byteLength(body)) : undefined;
-  const tag = coding === undefined ? entityTag(body) : codedTag(entityTag(body), coding);
-  const fields = ['Cache-Control', 'private, no-cache', 'ETag', tag];
+  const coding = compress ? chooseCoding(ctx.req.headers['accept-encoding'], Buffer.byteLength(plain)) : undefined;
+  const tag = coding === undefined ? entityTag(plain) : codedTag(entityTag(plain), coding);
+  const isKnown = clientHas(ctx.req, tag);
+  // Before any field is set: a problem that comes instead of this answer has none of them.
+  const body = coding === undefined || isKnown ? plain : await encode(Buffer.from(plain), coding);
   // Also where nothing is compressed, and in a 304: with another Accept-Encoding it might have been (section 12.5.5).
-  const varies = isCoded ? { variesBy: 'Accept-Encoding' } : {};
-  if (clientHas(request, tag)) return { status: 304, fields, ...varies };
-  fields.push('Content-Type', 'application/json');
-  if (coding === undefined) return { status: 200, fields, body, ...varies };
-  fields.push('Content-Encoding', coding);
-  const coded = encode(Buffer.from(body), coding);
-  if (Buffer.isBuffer(coded)) return { status: 200, fields, body: coded, ...varies };
-  return coded.then((late) => ({ status: 200, fields, body: late, ...varies }));
-}
+  if (compress) ctx.vary('Accept-Encoding');
+  ctx.set({ 'Cache-Control': 'private, no-cache', ETag: tag });
+  if (isKnown) {
+    ctx.status = 304;
+    return;
+  }
+  ctx.set('Content-Type', 'application/json');
+  if (coding !== undefined) ctx.set('Content-Encoding', coding);
+  ctx.body = body;
+};
 
 /** @returns a strong entity tag: the same for the same bytes, and for no others (RFC 9110, section 8.8.3) */
 export function entityTag(body: string | Buffer): string {

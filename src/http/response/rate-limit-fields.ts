@@ -5,11 +5,11 @@ import type { LimitDecision, Standing } from '../../limits/quotas.js';
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 
 /**
- * Writes where someone stands as the fields `RateLimit-Policy` and `RateLimit` of
- * draft-ietf-httpapi-ratelimit-headers-11, names and values by turns. The draft still moves; its syntax is written here and nowhere else.
+ * Writes where a client stands as the header fields of draft-ietf-httpapi-ratelimit-headers-11. The draft still moves: no
+ * other file knows its syntax.
  */
-export function rateLimitFields(limits: readonly Standing[]): string[] {
-  return ['RateLimit-Policy', policyList(limits), 'RateLimit', standingList(limits)];
+export function rateLimitFields(limits: readonly Standing[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
+  return { 'RateLimit-Policy': policyList(limits), RateLimit: standingList(limits) };
 }
 
 function policyList(limits: readonly Standing[]): string {
@@ -46,11 +46,7 @@ export function tooManyFailures(standing: Standing): Problem {
     {
       type: QUOTA_EXCEEDED,
       members: { 'violated-policies': [standing.name] },
-      headers: {
-        'Retry-After': seconds,
-        'RateLimit-Policy': policyList([standing]),
-        RateLimit: standingList([standing]),
-      },
+      headers: { 'Retry-After': seconds, ...rateLimitFields([standing]) },
     },
   );
 }

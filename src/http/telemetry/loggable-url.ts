@@ -1,4 +1,5 @@
 import { mayHoldSecret, redactApiKeys } from '../../keys/api-key.js';
+import type { Target } from '../request/target.js';
 
 const MAX_LENGTH = 200;
 
@@ -18,7 +19,7 @@ const PLAIN_NUMBER = /^\d{1,11}(?:\.\d{1,11})?$/;
  * @param isFound - whether the path led to something that exists. Such a path is one of the contract's, with the id of a
  *   title of the catalogue: it holds no key, although the id may look like a secret.
  */
-export function loggableUrl(path: string, search: URLSearchParams, isFound = false): string {
+export function loggableUrl({ path, search }: Pick<Target, 'path' | 'search'>, isFound = false): string {
   const query = loggedQuery(search);
   const text = isFound && !path.includes('%') ? path + loggable(query) : loggable(path + query);
   return text.slice(0, MAX_LENGTH);

@@ -1,39 +1,44 @@
 import type { Level } from 'pino';
 import type { WriteLine } from '../../platform/log.js';
+import type { Middleware, RequestContext } from '../request/context.js';
 import { describeRequestError } from './loggable-error.js';
 import { loggableUrl } from './loggable-url.js';
 import type { RequestMetrics } from './metrics.js';
-import type { RequestContext } from '../request/state.js';
 
 /**
- * Counts a request and writes its line, once its answer has gone out or its connection has closed. Never a key: the URL is
- * cut to what may be logged, and the key appears as its public prefix.
+ * Counts each request and writes its line, once its answer has gone out or its connection has closed. The line never holds
+ * a key: its URL is cut to what may be logged, and the key appears as its public prefix.
  */
-export function recordWhenDone(writeLine: WriteLine, metrics: RequestMetrics, ctx: RequestContext): void {
-  const startedAt = performance.now();
-  metrics.begin();
-  ctx.res.once('close', record);
+export function recordRequests(writeLine: WriteLine, metrics: RequestMetrics): Middleware {
+  return (ctx, next) => {
+    const startedAt = performance.now();
+    metrics.begin();
+    ctx.res.once('close', () => {
+      const milliseconds = performance.now() - startedAt;
+      // None where the client had gone before it could be answered.
+      const status = ctx.headerSent ? ctx.status : undefined;
+      metrics.end({ operationId: ctx.state.operationId, status, seconds: milliseconds / 1000 });
+      writeLine(levelOf(status), lineOf(ctx, status, milliseconds), 'request');
+    });
+    return next();
+  };
+}
 
-  function record(): void {
-    const { requestId, operationId, caller, path, search, error } = ctx.state;
-    // None where the client had gone before it could be answered.
-    const status = ctx.res.headersSent ? ctx.res.statusCode : undefined;
-    const milliseconds = performance.now() - startedAt;
-    metrics.end({ operationId, status, seconds: milliseconds / 1000 });
-    const line = {
-      request_id: requestId,
-      method: ctx.req.method,
-      url: loggableUrl(path, search, operationId !== undefined && (status === 200 || status === 304)),
-      operation: operationId,
-      status,
-      duration_ms: Math.round(milliseconds * 1000) / 1000,
-      key_prefix: caller?.keyPrefix,
-      // The client went away before the answer had gone out.
-      aborted: ctx.res.writableFinished ? undefined : true,
-      err: error === undefined ? undefined : describeRequestError(error, ctx),
-    };
-    writeLine(levelOf(status), line, 'request');
-  }
+function lineOf(ctx: RequestContext, status: number | undefined, milliseconds: number): object {
+  const { requestId, target, operationId, caller, error } = ctx.state;
+  const isFound = operationId !== undefined && (status === 200 || status === 304);
+  return {
+    request_id: requestId,
+    method: ctx.method,
+    url: loggableUrl(target, isFound),
+    operation: operationId,
+    status,
+    duration_ms: Math.round(milliseconds * 1000) / 1000,
+    key_prefix: caller?.keyPrefix,
+    // The client went away before the answer had gone out.
+    aborted: ctx.res.writableFinished ? undefined : true,
+    err: error === undefined ? undefined : describeRequestError(error, ctx),
+  };
 }
 
 function levelOf(status = 0): Level {

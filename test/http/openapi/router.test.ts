@@ -10,7 +10,7 @@ import {
   type Request,
 } from 'openapi-backend';
 import { load } from 'js-yaml';
-import { prepareRouting } from '../../../src/http/openapi/router.js';
+import { ContractRouter } from '../../../src/http/openapi/router.js';
 
 const PARAMETER = { in: 'path', required: true, schema: { type: 'string' } } as const;
 
@@ -62,7 +62,7 @@ function decide(router: OpenAPIRouter, request: Request): unknown {
   return { operation: operation.operationId, method, path, params, query, headers, cookies: { ...cookies } };
 }
 
-describe('prepared routing', () => {
+describe('the router of the contract', () => {
   let contract: Document;
 
   before(async () => {
@@ -75,11 +75,8 @@ describe('prepared routing', () => {
     contract = backend.definition;
   });
 
-  function routers(definition: Document): [prepared: OpenAPIRouter, plain: OpenAPIRouter] {
-    const [prepared, plain] = [1, 2].map(() => new OpenAPIRouter({ definition, ignoreTrailingSlashes: false }));
-    assert.ok(prepared && plain);
-    prepareRouting(prepared);
-    return [prepared, plain];
+  function routers(definition: Document): [own: OpenAPIRouter, plain: OpenAPIRouter] {
+    return [new ContractRouter(definition), new OpenAPIRouter({ definition, ignoreTrailingSlashes: false })];
   }
 
   for (const [what, definitionOf, pieces] of [
@@ -90,9 +87,9 @@ describe('prepared routing', () => {
     ],
     ['crossing paths', () => CROSSING, ['/', 'a', 'b', 'c', '.json', 'xjson', '{x}', '{y}', '%C3%A4']],
   ] as const) {
-    it(`decides as before: ${what}`, () => {
+    it(`decides as openapi-backend's router does: ${what}`, () => {
       const definition = definitionOf();
-      const [prepared, plain] = routers(definition);
+      const [own, plain] = routers(definition);
       const known = Object.keys(definition.paths ?? {});
       const path = fc.oneof(
         fc.constantFrom(...known),
@@ -104,7 +101,7 @@ describe('prepared routing', () => {
       fc.assert(
         fc.property(fc.constantFrom('GET', 'POST', 'DELETE', 'PUT'), path, query, (method, path, query) => {
           const request = { method, path, query: { ...query }, headers: {} };
-          const decision = decide(prepared, request);
+          const decision = decide(own, request);
           assert.deepEqual(decision, decide(plain, request));
           seen.add(typeof decision === 'string' ? decision : (decision as { operation: string }).operation);
         }),
@@ -115,13 +112,14 @@ describe('prepared routing', () => {
     });
   }
 
-  it('lists the same operations, without what was asked for before', () => {
-    const [prepared, plain] = routers(CROSSING);
+  it('lists the same operations, without their security, which is checked before', () => {
+    const [own, plain] = routers(CROSSING);
     assert.deepEqual(
-      prepared.getOperations(),
+      own.getOperations(),
       plain.getOperations().map((operation) => ({ ...operation, security: [] })),
     );
-    assert.equal(prepared.getOperation('get /a'), prepared.getOperations()[1]);
+    assert.equal(own.getOperation('get /a'), own.getOperations()[1]);
+    assert.equal(own.getOperation('get /none'), undefined);
   });
 
   it('refuses a contract with parameters that it would not read', () => {
@@ -137,7 +135,7 @@ describe('prepared routing', () => {
       assert.ok(get);
       get.parameters = [parameter as never];
       assert.throws(
-        () => routers(definition),
+        () => new ContractRouter(definition),
         /^Error: get \/a has parameters or content that dispatch does not read$/,
       );
     }

@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { clientHas, entityTag, respondConditionally } from '../../../src/http/response/conditional.js';
+import { clientHas, conditionalAnswers, entityTag } from '../../../src/http/response/conditional.js';
+import type { Answer } from '../../../src/http/request/context.js';
+import { contextOf } from '../../support/context.js';
 
-function requestWith(headers: Readonly<Record<string, string>>): IncomingMessage {
-  return { headers } as unknown as IncomingMessage;
+interface Response {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+/** What becomes of an operation's answer. @param headers - of the request */
+async function respond(headers: Readonly<Record<string, string>>, answer: Answer): Promise<Response> {
+  const ctx = contextOf(headers);
+  ctx.state.answer = answer;
+  await conditionalAnswers(ctx, () => Promise.resolve());
+  return { status: ctx.status, headers: { ...ctx.response.headers }, body: ctx.body };
 }
 
 /** As Node makes it of any body: its length in hexadecimal digits, and its SHA-1. */
@@ -46,78 +57,87 @@ describe('entity tags', () => {
     ['"b", *', false],
   ] as const) {
     it(`are looked for in If-None-Match: ${field ?? 'no field'}`, () => {
-      assert.equal(clientHas(requestWith(field === undefined ? {} : { 'if-none-match': field }), '"a"'), has);
+      assert.equal(clientHas(contextOf(field === undefined ? {} : { 'if-none-match': field }).req, '"a"'), has);
     });
   }
 });
 
 describe('an answer to a conditional request', () => {
-  const answer = { data: ['é'] };
-  const body = '{"data":["é"]}';
-  const tag = tagOf(body);
+  const text = '{"data":["é"]}';
+  const tag = tagOf(text);
+  const answer: Answer = { policy: { cache: 'revalidate' }, body: { data: ['é'] } };
 
-  it('is the body with its tag, which only the client may keep, and asks each time', () => {
+  it('is the body with its tag, which only the client may keep, and asks each time', async () => {
     for (const headers of [{}, { 'if-none-match': '"other"' }, { 'accept-encoding': 'gzip, identity;q=0' }]) {
-      assert.deepEqual(respondConditionally(requestWith(headers), 'getStats', answer), {
+      assert.deepEqual(await respond(headers, answer), {
         status: 200,
-        fields: ['Cache-Control', 'private, no-cache', 'ETag', tag, 'Content-Type', 'application/json'],
-        body,
+        headers: {
+          'cache-control': 'private, no-cache',
+          etag: tag,
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(text),
+        },
+        body: text,
       });
     }
   });
 
-  it('is the same where the path has no operation of its own', () => {
-    assert.deepEqual(respondConditionally(requestWith({}), undefined, answer), {
-      status: 200,
-      fields: ['Cache-Control', 'private, no-cache', 'ETag', tag, 'Content-Type', 'application/json'],
-      body,
-    });
-  });
-
-  it('is 304 with the fields that a cache needs, and no body, where the client has it', () => {
-    assert.deepEqual(respondConditionally(requestWith({ 'if-none-match': tag }), 'getStats', answer), {
+  it('is 304 with the fields that a cache needs, and no body, where the client has it', async () => {
+    assert.deepEqual(await respond({ 'if-none-match': tag }, answer), {
       status: 304,
-      fields: ['Cache-Control', 'private, no-cache', 'ETag', tag],
+      headers: { 'cache-control': 'private, no-cache', etag: tag },
+      body: undefined,
     });
   });
 
-  it('is never kept by anyone, nor 304, where it tells of the key', () => {
-    assert.deepEqual(respondConditionally(requestWith({ 'if-none-match': '*' }), 'getMe', answer), {
+  it('is never kept by anyone, nor 304, where its operation says so', async () => {
+    assert.deepEqual(await respond({ 'if-none-match': '*' }, { ...answer, policy: { cache: 'never' } }), {
       status: 200,
-      fields: ['Content-Type', 'application/json', 'Cache-Control', 'no-store'],
-      body,
+      headers: {
+        'cache-control': 'no-store',
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(text),
+      },
+      body: text,
     });
   });
 
-  it('is text up to 4,096 characters, and bytes beyond', () => {
+  it('is text up to 4,096 characters, and bytes beyond', async () => {
     const ofLength = (length: number) => 'x'.repeat(length - 2);
-    for (const operation of ['getMe', 'getStats']) {
-      const short = respondConditionally(requestWith({}), operation, ofLength(4_096));
-      assert.ok(!(short instanceof Promise));
+    for (const cache of ['never', 'revalidate'] as const) {
+      const short = await respond({}, { policy: { cache }, body: ofLength(4_096) });
       assert.equal(short.body, JSON.stringify(ofLength(4_096)));
-      const long = respondConditionally(requestWith({}), operation, ofLength(4_097));
-      assert.ok(!(long instanceof Promise));
+      const long = await respond({}, { policy: { cache }, body: ofLength(4_097) });
       assert.deepEqual(long.body, Buffer.from(JSON.stringify(ofLength(4_097))));
     }
+  });
+
+  it('is left to the stage that makes it, where no operation answers', async () => {
+    const ctx = contextOf();
+    await conditionalAnswers(ctx, () => {
+      ctx.body = 'a page';
+      return Promise.resolve();
+    });
+    assert.deepEqual([ctx.body, ctx.response.get('ETag')], ['a page', undefined]);
   });
 });
 
 describe('an answer that may be compressed', () => {
-  const answer = { data: Array.from({ length: 300 }, (_, i) => `é${i}`) };
-  const body = JSON.stringify(answer);
-  const tag = tagOf(body);
+  const data = { data: Array.from({ length: 300 }, (_, i) => `é${i}`) };
+  const tag = tagOf(JSON.stringify(data));
+  const compressible = (body: unknown): Answer => ({ policy: { cache: 'revalidate', compress: true }, body });
 
-  it('says that it depends on Accept-Encoding also where it is not, and in a 304', () => {
-    assert.deepEqual(respondConditionally(requestWith({}), 'getChanges', [1]), {
+  it('says that it depends on Accept-Encoding also where it is not, and in a 304', async () => {
+    const always = { 'cache-control': 'private, no-cache', etag: tagOf('[1]'), vary: 'Accept-Encoding' };
+    assert.deepEqual(await respond({}, compressible([1])), {
       status: 200,
-      fields: ['Cache-Control', 'private, no-cache', 'ETag', tagOf('[1]'), 'Content-Type', 'application/json'],
+      headers: { ...always, 'content-type': 'application/json', 'content-length': 3 },
       body: '[1]',
-      variesBy: 'Accept-Encoding',
     });
-    assert.deepEqual(respondConditionally(requestWith({ 'if-none-match': tagOf('[1]') }), 'getChanges', [1]), {
+    assert.deepEqual(await respond({ 'if-none-match': tagOf('[1]') }, compressible([1])), {
       status: 304,
-      fields: ['Cache-Control', 'private, no-cache', 'ETag', tagOf('[1]')],
-      variesBy: 'Accept-Encoding',
+      headers: always,
+      body: undefined,
     });
   });
 
@@ -128,53 +148,47 @@ describe('an answer that may be compressed', () => {
     const codedTag = tag.replace(/"$/, `-${coding}"`);
     const headers = { 'accept-encoding': coding };
 
-    it(`is compressed under a tag of its own: ${coding}`, () => {
-      const { body: coded, ...outgoing } = respondConditionally(requestWith(headers), 'getChanges', answer) as {
-        body: Buffer;
-      };
-      assert.deepEqual(outgoing, {
+    it(`is compressed under a tag of its own: ${coding}`, async () => {
+      const response = await respond(headers, compressible(data));
+      const body = response.body as Buffer;
+      assert.deepEqual(response, {
         status: 200,
-        fields: [
-          ...['Cache-Control', 'private, no-cache', 'ETag', codedTag],
-          ...['Content-Type', 'application/json', 'Content-Encoding', coding],
-        ],
-        variesBy: 'Accept-Encoding',
+        headers: {
+          vary: 'Accept-Encoding',
+          'cache-control': 'private, no-cache',
+          etag: codedTag,
+          'content-type': 'application/json',
+          'content-encoding': coding,
+          'content-length': body.length,
+        },
+        body,
       });
-      assert.equal(decompress(coded).toString(), body);
+      assert.equal(decompress(body).toString(), JSON.stringify(data));
     });
 
-    it(`is 304 for the tag of the compressed content alone: ${coding}`, () => {
-      const statusFor = (asked: string) =>
-        (
-          respondConditionally(requestWith({ ...headers, 'if-none-match': asked }), 'getChanges', answer) as {
-            status: number;
-          }
-        ).status;
-      assert.equal(statusFor(codedTag), 304);
-      assert.equal(statusFor(tag), 200);
+    it(`is 304 for the tag of the compressed content alone: ${coding}`, async () => {
+      const statusFor = async (asked: string): Promise<number> =>
+        (await respond({ ...headers, 'if-none-match': asked }, compressible(data))).status;
+      assert.equal(await statusFor(codedTag), 304);
+      assert.equal(await statusFor(tag), 200);
     });
 
-    it(`comes later where it is long, with the same fields: ${coding}`, async () => {
+    it(`has no header field before it is compressed, so that a problem in its place has none of them: ${coding}`, async () => {
+      const ctx = contextOf(headers);
       const long = 'é'.repeat(40_000);
-      const late = respondConditionally(requestWith(headers), 'getChanges', long);
-      assert.ok(late instanceof Promise);
-      const { body: coded, ...outgoing } = await late;
-      assert.deepEqual(outgoing, {
-        status: 200,
-        fields: [
-          ...['Cache-Control', 'private, no-cache', 'ETag', tagOf(JSON.stringify(long)).replace(/"$/, `-${coding}"`)],
-          ...['Content-Type', 'application/json', 'Content-Encoding', coding],
-        ],
-        variesBy: 'Accept-Encoding',
-      });
-      assert.equal(decompress(coded as Buffer).toString(), JSON.stringify(long));
+      ctx.state.answer = compressible(long);
+      const late = conditionalAnswers(ctx, () => Promise.resolve());
+      await new Promise(setImmediate);
+      assert.deepEqual({ ...ctx.response.headers }, {});
+      await late;
+      assert.equal(ctx.response.get('Content-Encoding'), coding);
+      assert.equal(decompress(ctx.body as Buffer).toString(), JSON.stringify(long));
     });
   }
 
-  it('is measured in bytes, not in characters, before it is compressed', () => {
+  it('is measured in bytes, not in characters, before it is compressed', async () => {
     // 500 characters, 993 bytes.
-    const outgoing = respondConditionally(requestWith({ 'accept-encoding': 'gzip' }), 'getChanges', 'é'.repeat(493));
-    assert.ok(!(outgoing instanceof Promise));
-    assert.ok(outgoing.fields.includes('Content-Encoding'));
+    const { headers } = await respond({ 'accept-encoding': 'gzip' }, compressible('é'.repeat(493)));
+    assert.equal(headers['content-encoding'], 'gzip');
   });
 });

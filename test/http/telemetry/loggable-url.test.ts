@@ -8,7 +8,7 @@ describe('the URL of a request in the log', () => {
 
   function logged(target: string, isFound = false): string {
     const [path = '', query = ''] = target.split('?');
-    return loggableUrl(path, new URLSearchParams(query), isFound);
+    return loggableUrl({ path, search: new URLSearchParams(query) }, isFound);
   }
 
   /** Every character percent-encoded, so many times over. */

@@ -25,9 +25,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Every answer varies by the key.',
     edits: [
       {
-        file: 'src/app.ts',
+        file: 'src/http/request/authenticate.ts',
         from: '    if (decision.violated.length > 0) throw',
-        to: `    if (decision.violated.some(({ name }) => name === 'day') && decision.violated.length === 1) state.vary = '';
+        to: `    if (decision.violated.some(({ name }) => name === 'day') && decision.violated.length === 1) ctx.remove('Vary');
     if (decision.violated.length > 0) throw`,
       },
     ],
@@ -38,10 +38,10 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Every answer to a valid key says where the plan stands.',
     edits: [
       {
-        file: 'src/app.ts',
-        from: '      outgoing = respondWithProblem(problem,',
-        to: `      if (problem.status >= 500) ctx.state.fields.length = 2;
-      outgoing = respondWithProblem(problem,`,
+        file: 'src/http/response/problems.ts',
+        from: '    ctx.status = problem.status;',
+        to: `    if (problem.status >= 500) { ctx.remove('RateLimit'); ctx.remove('RateLimit-Policy'); }
+    ctx.status = problem.status;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
@@ -51,10 +51,10 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Every answer to a valid key says where the plan stands.',
     edits: [
       {
-        file: 'src/app.ts',
-        from: '      outgoing = respondWithProblem(problem,',
-        to: `      if (problem.status === 500) ctx.state.fields.length = 2;
-      outgoing = respondWithProblem(problem,`,
+        file: 'src/http/response/problems.ts',
+        from: '    ctx.status = problem.status;',
+        to: `    if (problem.status === 500) { ctx.remove('RateLimit'); ctx.remove('RateLimit-Policy'); }
+    ctx.status = problem.status;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
@@ -64,10 +64,10 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Every answer varies by the key.',
     edits: [
       {
-        file: 'src/app.ts',
-        from: '      outgoing = respondWithProblem(problem,',
-        to: `      if (problem.status >= 500) ctx.state.vary = '';
-      outgoing = respondWithProblem(problem,`,
+        file: 'src/http/response/problems.ts',
+        from: '    ctx.status = problem.status;',
+        to: `    if (problem.status >= 500) ctx.remove('Vary');
+    ctx.status = problem.status;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
@@ -77,9 +77,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'A problem has the request id of its answer.',
     edits: [
       {
-        file: 'src/app.ts',
-        from: 'respondWithProblem(problem, ctx.state.requestId)',
-        to: "respondWithProblem(problem, ctx.req.headers['x-request-id'] === ctx.state.requestId ? (undefined as never) : ctx.state.requestId)",
+        file: 'src/http/response/problems.ts',
+        from: 'problemDocument(problem, ctx.state.requestId)',
+        to: "problemDocument(problem, ctx.req.headers['x-request-id'] === ctx.state.requestId ? (undefined as never) : ctx.state.requestId)",
       },
     ],
     suites: ['test/api/requests.test.ts'],
@@ -89,9 +89,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'A problem has the request id of its answer.',
     edits: [
       {
-        file: 'src/app.ts',
-        from: 'respondWithProblem(problem, ctx.state.requestId)',
-        to: "respondWithProblem(problem, ctx.req.headers['x-request-id'] === ctx.state.requestId ? 'undefined' : ctx.state.requestId)",
+        file: 'src/http/response/problems.ts',
+        from: 'problemDocument(problem, ctx.state.requestId)',
+        to: "problemDocument(problem, ctx.req.headers['x-request-id'] === ctx.state.requestId ? 'undefined' : ctx.state.requestId)",
       },
     ],
     suites: ['test/api/requests.test.ts'],
@@ -101,9 +101,10 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'HEAD has the header fields of GET.',
     edits: [
       {
-        file: 'src/http/response/outgoing.ts',
-        from: 'String(Buffer.byteLength(body)));',
-        to: "String(ctx.req.method === 'HEAD' && status === 429 ? 0 : Buffer.byteLength(body)));",
+        file: 'src/http/response/problems.ts',
+        from: '    ctx.body = problemDocument(problem, ctx.state.requestId);',
+        to: `    ctx.body = problemDocument(problem, ctx.state.requestId);
+    if (ctx.method === 'HEAD' && problem.status === 429) ctx.length = 0;`,
       },
     ],
     suites: ['test/limits/rate-limits.test.ts'],
@@ -113,9 +114,10 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'HEAD has the header fields of GET.',
     edits: [
       {
-        file: 'src/http/response/outgoing.ts',
-        from: 'String(Buffer.byteLength(body)));',
-        to: "String(ctx.req.method === 'HEAD' && status === 500 ? 0 : Buffer.byteLength(body)));",
+        file: 'src/http/response/problems.ts',
+        from: '    ctx.body = problemDocument(problem, ctx.state.requestId);',
+        to: `    ctx.body = problemDocument(problem, ctx.state.requestId);
+    if (ctx.method === 'HEAD' && problem.status === 500) ctx.length = 0;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
@@ -125,9 +127,10 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'HEAD has the header fields of GET.',
     edits: [
       {
-        file: 'src/http/response/outgoing.ts',
-        from: 'String(Buffer.byteLength(body)));',
-        to: "String(ctx.req.method === 'HEAD' && status === 503 ? 0 : Buffer.byteLength(body)));",
+        file: 'src/http/response/problems.ts',
+        from: '    ctx.body = problemDocument(problem, ctx.state.requestId);',
+        to: `    ctx.body = problemDocument(problem, ctx.state.requestId);
+    if (ctx.method === 'HEAD' && problem.status === 503) ctx.length = 0;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
@@ -177,8 +180,8 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/response/conditional.ts',
-        from: 'const tag = coding === undefined ? entityTag(body)',
-        to: "const tag = operationId === 'getTitle' ? '\"title\"' : coding === undefined ? entityTag(body)",
+        from: 'const tag = coding === undefined ? entityTag(plain)',
+        to: "const tag = ctx.state.operationId === 'getTitle' ? '\"title\"' : coding === undefined ? entityTag(plain)",
       },
     ],
     suites: ['test/api/conditional.test.ts'],
@@ -189,8 +192,8 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/response/conditional.ts',
-        from: 'const tag = coding === undefined ? entityTag(body)',
-        to: "const tag = operationId === 'getChanges' && coding === undefined ? entityTag(String(body.length)) : coding === undefined ? entityTag(body)",
+        from: 'const tag = coding === undefined ? entityTag(plain)',
+        to: "const tag = ctx.state.operationId === 'getChanges' && coding === undefined ? entityTag(String(plain.length)) : coding === undefined ? entityTag(plain)",
       },
     ],
     suites: ['test/api/conditional.test.ts'],
@@ -228,14 +231,41 @@ export const HTTP_FAULTS: readonly Fault[] = [
   {
     name: 'me-is-stored',
     promise: 'The answer of /me is never stored.',
+    edits: [{ file: 'src/api/getMe.ts', from: "{ cache: 'never' }", to: "{ cache: 'revalidate' }" }],
+    suites: ['test/api/me.test.ts'],
+  },
+  {
+    name: 'never-means-revalidate',
+    promise: 'The answer of /me is never stored.',
+    edits: [
+      { file: 'src/http/response/conditional.ts', from: "if (cache === 'never') {", to: 'if (cache === undefined) {' },
+    ],
+    suites: ['test/api/me.test.ts'],
+  },
+  {
+    name: 'dispatched-after-the-deadline',
+    promise: 'A request that is answered already reaches no operation.',
+    edits: [{ file: 'src/http/openapi/dispatch.ts', from: '    signal?.throwIfAborted();\n', to: '' }],
+    suites: ['test/http/openapi/dispatch.test.ts'],
+  },
+  {
+    name: 'deadline-aborts-nothing',
+    promise: 'A request that is answered already reaches no operation.',
+    edits: [{ file: 'src/http/request/deadline.ts', from: '      controller.abort(timeUp);\n', to: '' }],
+    suites: ['test/http/request/deadline.test.ts'],
+  },
+  {
+    name: 'half-an-answer-before-compression',
+    promise: 'A problem has no header field of the answer in whose place it comes.',
     edits: [
       {
         file: 'src/http/response/conditional.ts',
-        from: 'if (NEVER_STORED.has(operationId)) {',
-        to: 'if (operationId === "") {',
+        from: '  const isKnown = clientHas(ctx.req, tag);',
+        to: `  const isKnown = clientHas(ctx.req, tag);
+  ctx.set('ETag', tag);`,
       },
     ],
-    suites: ['test/api/me.test.ts'],
+    suites: ['test/http/response/conditional.test.ts'],
   },
   {
     name: 'never-304',

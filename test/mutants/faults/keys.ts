@@ -198,8 +198,8 @@ export const KEYS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/request/authenticate.ts',
-        from: 'failedAttempts.count(clientAddress(request, trustedProxies))',
-        to: 'failedAttempts.count(clientAddress(request, Math.min(trustedProxies, 1)))',
+        from: 'clientAddress(req, parts.trustedProxies)',
+        to: 'clientAddress(req, Math.min(parts.trustedProxies, 1))',
       },
     ],
     suites: ['test/limits/failed-attempts.test.ts'],

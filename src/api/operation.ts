@@ -1,0 +1,67 @@
+import type { Knex } from 'knex';
+import type { Micros } from '../catalog/timestamps.js';
+import type { Answer, OperationId, PathParameters, QueryParameters } from '../contract.js';
+import type { Caller } from '../keys/callers.js';
+import type { Read } from '../platform/replica.js';
+
+/** What operations work with. */
+export interface Dependencies {
+  /** The primary. */
+  readonly db: Knex;
+  /** Reads that may come from a replica, and so may be a little behind. */
+  readonly read: Read;
+  /** The clock of this process. */
+  readonly now: () => Micros;
+}
+
+/** A request to one operation: authenticated, and valid by the contract. */
+export interface OperationRequest<Id extends OperationId> {
+  readonly path: PathParameters<Id>;
+  readonly query: QueryParameters<Id>;
+  /** The query as text, decoded: for values that a number would round. */
+  readonly search: URLSearchParams;
+  readonly caller: Caller;
+}
+
+/**
+ * Answers one operation: a request in, the body of the 200 answer out.
+ *
+ * @throws Problem for every other answer of the contract
+ */
+export type Handler<Id extends OperationId> = (
+  dependencies: Dependencies,
+  request: OperationRequest<Id>,
+) => Promise<Answer<Id>>;
+
+/** How HTTP treats an operation's requests and answers. */
+export interface Policy<Id extends OperationId> {
+  /**
+   * `revalidate`: the client may keep the answer, and asks each time whether it still holds. `never`: no cache keeps the
+   * answer, not even the client's.
+   */
+  readonly cache: 'revalidate' | 'never';
+  /** Whether the answer is compressed for clients that accept a coding: worth it where answers can be long. */
+  readonly compress?: boolean;
+  /**
+   * Parsers of query parameters that explain an invalid value better than its schema can. A parser gets every value that
+   * the request gives the parameter, and throws a Problem of its own.
+   */
+  readonly explains?: Readonly<Partial<Record<keyof QueryParameters<Id>, (values: readonly string[]) => unknown>>>;
+}
+
+/** An operation of the contract: its handler, and how HTTP treats it. */
+export interface Operation<Id extends OperationId> {
+  readonly id: Id;
+  readonly policy: Policy<Id>;
+  readonly handle: Handler<Id>;
+}
+
+/**
+ * Defines an operation of the contract.
+ *
+ * @example
+ * export const getStats = operation('getStats', { cache: 'revalidate' }, ({ read }) => read(readStats));
+ */
+export function operation<Id extends OperationId>(id: Id, policy: Policy<Id>, handle: Handler<Id>): Operation<Id> {
+  return { id, policy, handle };
+}

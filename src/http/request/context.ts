@@ -1,0 +1,45 @@
+import type Koa from 'koa';
+import type { Policy } from '../../api/operation.js';
+import type { OperationId } from '../../contract.js';
+import type { Caller } from '../../keys/callers.js';
+import { chooseRequestId } from './request-id.js';
+import { originForm, parseTarget, type Target } from './target.js';
+
+/** What the stages of a request hand on to one another. */
+export interface RequestState {
+  /** Made or accepted for every request, and returned in `X-Request-Id`. */
+  readonly requestId: string;
+  readonly target: Target;
+  /** Aborted when the deadline has passed: the client has an answer then, and no later stage begins. */
+  signal?: AbortSignal;
+  caller?: Caller;
+  /** Known once the request is routed, also when its answer is a problem. */
+  operationId?: OperationId;
+  /** What the operation answered. */
+  answer?: Answer;
+  /** The error behind a problem: for the log. */
+  error?: unknown;
+}
+
+/** The body of a 200 answer before it is written as JSON, and the policy of its operation. */
+export interface Answer {
+  readonly policy: Pick<Policy<OperationId>, 'cache' | 'compress'>;
+  readonly body: unknown;
+}
+
+/** A Koa context with our state. */
+export type RequestContext = Koa.ParameterizedContext<RequestState>;
+
+/** A Koa middleware with our state: a stage of a request. It calls `next` for the later stages. */
+export type Middleware = (ctx: RequestContext, next: () => Promise<void>) => Promise<void>;
+
+/** Gives a request its id and its parsed target, and its answer the id. */
+export const requestContext: Middleware = (ctx, next) => {
+  ctx.url = originForm(ctx.url);
+  ctx.state = {
+    requestId: chooseRequestId(ctx.req.headers['x-request-id']),
+    target: parseTarget(ctx.url),
+  };
+  ctx.set('X-Request-Id', ctx.state.requestId);
+  return next();
+};

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import type { Document } from 'openapi-backend';
+import { load } from 'js-yaml';
+import type { Dependencies } from '../../../src/api/operation.js';
+import { Problem } from '../../../src/errors.js';
+import { dispatch } from '../../../src/http/openapi/dispatch.js';
+import type { Middleware, RequestContext } from '../../../src/http/request/context.js';
+import { parseTarget } from '../../../src/http/request/target.js';
+import { contextOf } from '../../support/context.js';
+
+const COUNTS = { titles: 1, movies: 1, series: 0, available_in_library: 1, people: 2, collections: 3 };
+
+describe('dispatch', () => {
+  let reads = 0;
+  let stage: Middleware;
+
+  before(async () => {
+    const contract = await readFile(new URL('../../../openapi.yaml', import.meta.url), 'utf8');
+    const read = () => {
+      reads += 1;
+      return Promise.resolve(COUNTS);
+    };
+    stage = await dispatch(load(contract) as Document, { read } as unknown as Dependencies);
+  });
+
+  beforeEach(() => {
+    reads = 0;
+  });
+
+  function contextFor(target: string): RequestContext {
+    const ctx = contextOf();
+    ctx.method = 'GET';
+    ctx.state = { requestId: 'x', target: parseTarget(target), caller: {} as never };
+    return ctx;
+  }
+
+  const run = (ctx: RequestContext): Promise<void> => stage(ctx, () => Promise.resolve());
+
+  it('hands on what the operation answers, with its policy', async () => {
+    const ctx = contextFor('/api/v1/stats');
+    await run(ctx);
+    const { collections, ...others } = COUNTS;
+    assert.deepEqual(ctx.state.answer, {
+      policy: { cache: 'revalidate' },
+      body: { data: { ...others, svc_collections: collections } },
+    });
+    assert.equal(ctx.state.operationId, 'getStats');
+  });
+
+  it('calls no operation once the time of the request is up', async () => {
+    const ctx = contextFor('/api/v1/stats');
+    const reason = new Error('time is up');
+    ctx.state.signal = AbortSignal.abort(reason);
+    await assert.rejects(run(ctx), (error) => error === reason);
+    assert.deepEqual([reads, ctx.state.operationId, ctx.state.answer], [0, undefined, undefined]);
+  });
+
+  it('calls no operation without a caller', async () => {
+    const ctx = contextFor('/api/v1/stats');
+    delete ctx.state.caller;
+    await assert.rejects(run(ctx), /^Error: a request without a caller was dispatched$/);
+    assert.equal(reads, 0);
+  });
+
+  for (const [target, operationId, code] of [
+    ['/api/v1/changes', 'getChanges', 'missing_since'],
+    ['/api/v1/changes?since=x', 'getChanges', 'invalid_since'],
+    ['/api/v1/titles/a%20b', 'getTitle', 'invalid_parameter'],
+    ['/api/v1/nowhere', undefined, 'not_found'],
+  ] as const) {
+    it(`throws the problem of ${target}, and knows its operation`, async () => {
+      const ctx = contextFor(target);
+      await assert.rejects(run(ctx), (error) => error instanceof Problem && error.code === code);
+      assert.deepEqual([ctx.state.operationId, ctx.state.answer], [operationId, undefined]);
+    });
+  }
+});
