@@ -1,12 +1,10 @@
-import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
-import { OperatorError, Problem } from '../../errors.js';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { OperatorError } from '../../errors.js';
 import { Backlog, type BacklogState } from './backlog.js';
 import { takeConnect } from './connect-method.js';
+import { noteContent, rejectConnection, type Rejection } from './rejection.js';
 import { Turns } from './turns.js';
 import { UnreadAnswers } from './unread-answers.js';
-import { problemDocument, PROBLEM_MEDIA_TYPE } from '../response/problems.js';
-import { chooseRequestId } from '../request/request-id.js';
 
 /** Bounds on what one connection may cost. */
 export interface ServerLimits {
@@ -40,12 +38,6 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
 /** Answers a request in its own time; it deals with its errors itself. */
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** A request that never became one: what its sender was told, for the log. */
-export interface Rejection {
-  readonly requestId: string;
-  readonly problem: Problem;
-}
-
 /** What a server tells, for the log. */
 export interface ServerReports {
   readonly onRejected?: (rejection: Rejection) => void;
@@ -69,7 +61,7 @@ export function createHttpServer(
     listener(request, response);
   };
   const handle: Listener = (request, response) => {
-    if (announcesContent(request)) lastWithContent.set(request.socket, request);
+    noteContent(request);
     turns.take(request, response, () => {
       begin(request, response);
     });
@@ -166,63 +158,5 @@ function explain(error: NodeJS.ErrnoException, setting?: string): string {
       return `this machine does not have the address. Set ${setting ?? 'HOST'} to one that it has.`;
     default:
       return error.message;
-  }
-}
-
-/** The last request of a connection that announced content. */
-const lastWithContent = new WeakMap<Duplex, IncomingMessage>();
-
-function announcesContent({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
-}
-
-/** Answers what never became a request, in the form of all other errors, and closes the connection. */
-function rejectConnection(
-  error: NodeJS.ErrnoException,
-  socket: Duplex & { _httpMessage?: ServerResponse | null },
-  turns: Turns,
-): Rejection | undefined {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return undefined;
-  }
-  const close = (): void => void socket.end(() => socket.destroy());
-  // It came behind requests that are being answered: this answer would be taken for one of theirs.
-  if (socket._httpMessage) {
-    turns.last(socket, close);
-    return undefined;
-  }
-  // A request whose content did not come has had its answer.
-  if (lastWithContent.get(socket)?.complete === false) {
-    close();
-    return undefined;
-  }
-  const problem = connectionProblem(error.code);
-  const requestId = chooseRequestId(undefined);
-  const body = problemDocument(problem, requestId);
-  socket.end(
-    [
-      `HTTP/1.1 ${String(problem.status)} ${STATUS_CODES[problem.status] ?? ''}`,
-      `Content-Type: ${PROBLEM_MEDIA_TYPE}`,
-      `Content-Length: ${String(Buffer.byteLength(body))}`,
-      'Cache-Control: no-store',
-      `X-Request-Id: ${requestId}`,
-      'Connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-    () => socket.destroy(),
-  );
-  return { requestId, problem };
-}
-
-function connectionProblem(code: string | undefined): Problem {
-  switch (code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return new Problem('header_fields_too_large', 'Request line and header fields together may take 16 KiB.');
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new Problem('request_timeout', 'The request did not arrive in time. Send it again on a new connection.');
-    default:
-      return new Problem('malformed_request', 'This is not a well-formed HTTP/1.1 request.');
   }
 }

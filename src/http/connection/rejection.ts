@@ -1,0 +1,78 @@
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { Problem } from '../../errors.js';
+import { chooseRequestId } from '../request/request-id.js';
+import { problemDocument, PROBLEM_MEDIA_TYPE } from '../response/problems.js';
+import type { Turns } from './turns.js';
+
+/** A request that never became one, and its answer: for the log. */
+export interface Rejection {
+  readonly requestId: string;
+  readonly problem: Problem;
+}
+
+/** The last request of a connection that announced content. */
+const lastWithContent = new WeakMap<Duplex, IncomingMessage>();
+
+/** Remembers a request that announces content: where that does not come, its connection fails after the answer. */
+export function noteContent(request: IncomingMessage): void {
+  const { headers, socket } = request;
+  const hasContent = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+  if (hasContent) lastWithContent.set(socket, request);
+}
+
+/**
+ * Answers what never became a request with a problem document, and closes the connection.
+ *
+ * @param turns - of the server: an answer must not overtake those of the requests before it
+ * @returns undefined where the connection is closed without an answer
+ */
+export function rejectConnection(
+  error: NodeJS.ErrnoException,
+  socket: Duplex & { _httpMessage?: ServerResponse | null },
+  turns: Turns,
+): Rejection | undefined {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return undefined;
+  }
+  const close = (): void => void socket.end(() => socket.destroy());
+  // It came behind requests that are being answered: this answer would be taken for one of theirs.
+  if (socket._httpMessage) {
+    turns.last(socket, close);
+    return undefined;
+  }
+  // A request whose content did not come has had its answer.
+  if (lastWithContent.get(socket)?.complete === false) {
+    close();
+    return undefined;
+  }
+  const problem = connectionProblem(error.code);
+  const requestId = chooseRequestId(undefined);
+  const body = problemDocument(problem, requestId);
+  socket.end(
+    [
+      `HTTP/1.1 ${String(problem.status)} ${STATUS_CODES[problem.status] ?? ''}`,
+      `Content-Type: ${PROBLEM_MEDIA_TYPE}`,
+      `Content-Length: ${String(Buffer.byteLength(body))}`,
+      'Cache-Control: no-store',
+      `X-Request-Id: ${requestId}`,
+      'Connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+    () => socket.destroy(),
+  );
+  return { requestId, problem };
+}
+
+function connectionProblem(code: string | undefined): Problem {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new Problem('header_fields_too_large', 'Request line and header fields together may take 16 KiB.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Problem('request_timeout', 'The request did not arrive in time. Send it again on a new connection.');
+    default:
+      return new Problem('malformed_request', 'This is not a well-formed HTTP/1.1 request.');
+  }
+}
