@@ -33,6 +33,9 @@ export type Handler<Id extends OperationId> = (
   request: OperationRequest<Id>,
 ) => Promise<Answer<Id>>;
 
+/** Parses every value that a request gives a parameter. @throws Problem that says what is wrong with them */
+export type Explain = (values: readonly string[]) => unknown;
+
 /** How HTTP treats an operation's requests and answers. */
 export interface Policy<Id extends OperationId> {
   /**
@@ -42,11 +45,8 @@ export interface Policy<Id extends OperationId> {
   readonly cache: 'revalidate' | 'never';
   /** Whether the answer is compressed for clients that accept a coding: worth it where answers can be long. */
   readonly compress?: boolean;
-  /**
-   * Parsers of query parameters that explain an invalid value better than its schema can. A parser gets every value that
-   * the request gives the parameter, and throws a Problem of its own.
-   */
-  readonly explains?: Readonly<Partial<Record<keyof QueryParameters<Id>, (values: readonly string[]) => unknown>>>;
+  /** Query parameters that explain an invalid value better than their schema can. */
+  readonly explains?: Readonly<Partial<Record<keyof QueryParameters<Id>, Explain>>>;
 }
 
 /** An operation of the contract: its handler, and how HTTP treats it. */

@@ -1,10 +1,10 @@
 import addFormats from 'ajv-formats';
 import { OpenAPIBackend, type Context as Exchange, type Document } from 'openapi-backend';
 import { operations } from '../../api/index.js';
-import type { Dependencies, Operation } from '../../api/operation.js';
-import type { OperationId, PathParameters, QueryParameters } from '../../contract.js';
+import type { Dependencies, Explain, Operation } from '../../api/operation.js';
+import type { Answer, OperationId, PathParameters, QueryParameters } from '../../contract.js';
 import { Problem } from '../../errors.js';
-import type { Answer, Middleware, RequestContext } from '../request/context.js';
+import type { Middleware, RequestContext, RequestState } from '../request/context.js';
 import { queryNames, queryObject, requireDecodable } from './parameters.js';
 import { ContractRouter } from './router.js';
 import { hasParameters, ParameterValidator } from './validator.js';
@@ -28,7 +28,7 @@ export async function dispatch(contract: Document, dependencies: Dependencies): 
     requireDecodable(target);
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
     const request = { method, path: target.path, query: queryObject(target.search, names), headers: {} };
-    ctx.state.answer = (await backend.handleRequest(request, ctx)) as Answer;
+    ctx.state.answer = (await backend.handleRequest(request, ctx)) as Answer<OperationId>;
   };
 }
 
@@ -47,7 +47,7 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
     },
     handlers: {
       postRoutingHandler: ({ operation }: Partial<Exchange>, { state }: RequestContext) => {
-        if (operation) state.operationId = operation.operationId as OperationId;
+        if (operation) state.operation = operations[operation.operationId as OperationId];
       },
       notFound: () => {
         throw new Problem('not_found', 'There is no such path. The contract at /openapi.yaml lists those there are.');
@@ -55,8 +55,8 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
       methodNotAllowed: ({ request }: Exchange) => {
         throw methodNotAllowed(backend, request.path);
       },
-      validationFail: ({ operation, validation }: Exchange, { state }: RequestContext) => {
-        throw invalidParameter(operation.operationId as OperationId, validation.errors?.[0], state.target.search);
+      validationFail: ({ validation }: Exchange, { state }: RequestContext) => {
+        throw invalidParameter(validation.errors?.[0], state);
       },
       ...Object.fromEntries(Object.values(operations).map((operation) => [operation.id, toHandler(operation)])),
     },
@@ -72,14 +72,13 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
   });
   return backend;
 
-  function toHandler<Id extends OperationId>({ handle, policy }: Operation<Id>) {
-    return async ({ request }: Exchange, { state }: RequestContext): Promise<Answer> => {
-      const { target, caller } = state;
+  function toHandler<Id extends OperationId>({ handle }: Operation<Id>) {
+    return ({ request }: Exchange, { state: { target, caller } }: RequestContext): Promise<Answer<Id>> => {
       if (caller === undefined) throw new Error('a request without a caller was dispatched');
       // The contract's validation has just made the parameters what the handler's type says they are.
       const path = request.params as PathParameters<Id>;
       const query = request.query as QueryParameters<Id>;
-      return { policy, body: await handle(dependencies, { path, query, search: target.search, caller }) };
+      return handle(dependencies, { path, query, search: target.search, caller });
     };
   }
 }
@@ -93,16 +92,14 @@ function methodNotAllowed({ router }: OpenAPIBackend, path: string): Problem {
   });
 }
 
-/** @param error - the first thing that ajv found; its instancePath is `/query` or `/path` and the parameter's name */
+/** @param error - the first one of ajv; its instancePath is `/query` or `/path` and the parameter's name */
 function invalidParameter(
-  operationId: OperationId,
   error: { instancePath?: string; message?: string; params?: unknown } | undefined,
-  search: URLSearchParams,
+  { target, operation }: RequestState,
 ): Problem {
   const missing = (error?.params as { missingProperty?: string } | undefined)?.missingProperty;
   const name = missing ?? error?.instancePath?.split('/').at(2) ?? '';
-  const { explains = {} } = operations[operationId].policy;
-  const explain = (explains as Record<string, ((values: readonly string[]) => unknown) | undefined>)[name];
-  explain?.(search.getAll(name));
+  const explains: Readonly<Record<string, Explain | undefined>> = operation?.policy.explains ?? {};
+  explains[name]?.(target.search.getAll(name));
   return new Problem('invalid_parameter', `The parameter ${name} ${error?.message ?? 'is not valid'}.`);
 }

@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import type { Policy } from '../../api/operation.js';
+import type { Operation } from '../../api/operation.js';
 import type { OperationId } from '../../contract.js';
 import type { Caller } from '../../keys/callers.js';
 import { chooseRequestId } from './request-id.js';
@@ -10,21 +10,15 @@ export interface RequestState {
   /** Made or accepted for every request, and returned in `X-Request-Id`. */
   readonly requestId: string;
   readonly target: Target;
-  /** Aborted when the deadline has passed: the client has an answer then, and no later stage begins. */
+  /** There, and aborted, when the deadline has passed: the client has an answer then, and no later stage begins. */
   signal?: AbortSignal;
   caller?: Caller;
   /** Known once the request is routed, also when its answer is a problem. */
-  operationId?: OperationId;
-  /** What the operation answered. */
-  answer?: Answer;
+  operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;
+  /** What the operation answered: the body of a 200 answer before it is written as JSON. */
+  answer?: unknown;
   /** The error behind a problem: for the log. */
   error?: unknown;
-}
-
-/** The body of a 200 answer before it is written as JSON, and the policy of its operation. */
-export interface Answer {
-  readonly policy: Pick<Policy<OperationId>, 'cache' | 'compress'>;
-  readonly body: unknown;
 }
 
 /** A Koa context with our state. */
@@ -35,11 +29,10 @@ export type Middleware = (ctx: RequestContext, next: () => Promise<void>) => Pro
 
 /** Gives a request its id and its parsed target, and its answer the id. */
 export const requestContext: Middleware = (ctx, next) => {
-  ctx.url = originForm(ctx.url);
-  ctx.state = {
-    requestId: chooseRequestId(ctx.req.headers['x-request-id']),
-    target: parseTarget(ctx.url),
-  };
-  ctx.set('X-Request-Id', ctx.state.requestId);
+  const target = originForm(ctx.req.url ?? '');
+  const requestId = chooseRequestId(ctx.req.headers['x-request-id']);
+  ctx.req.url = target;
+  ctx.state = { requestId, target: parseTarget(target) };
+  ctx.set('X-Request-Id', requestId);
   return next();
 };

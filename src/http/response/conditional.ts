@@ -17,10 +17,10 @@ const OPAQUE_TAG = /"[^"]*"/g;
  */
 export const conditionalAnswers: Middleware = async (ctx, next) => {
   await next();
-  const { answer } = ctx.state;
-  if (answer === undefined) return;
-  const { cache, compress = false } = answer.policy;
-  const text = JSON.stringify(answer.body);
+  const { operation, answer } = ctx.state;
+  if (operation === undefined || answer === undefined) return;
+  const { cache, compress = false } = operation.policy;
+  const text = JSON.stringify(answer);
   // Node sends a short text together with the header fields. A long one is encoded once for all that need its bytes.
   const plain = text.length > MAX_TEXT_LENGTH ? Buffer.from(text) : text;
   if (cache === 'never') {

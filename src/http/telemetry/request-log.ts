@@ -1,6 +1,6 @@
 import type { Level } from 'pino';
 import type { WriteLine } from '../../platform/log.js';
-import type { Middleware, RequestContext } from '../request/context.js';
+import type { Middleware } from '../request/context.js';
 import { describeRequestError } from './loggable-error.js';
 import { loggableUrl } from './loggable-url.js';
 import type { RequestMetrics } from './metrics.js';
@@ -11,33 +11,31 @@ import type { RequestMetrics } from './metrics.js';
  */
 export function recordRequests(writeLine: WriteLine, metrics: RequestMetrics): Middleware {
   return (ctx, next) => {
+    const { req, res, state } = ctx;
     const startedAt = performance.now();
     metrics.begin();
-    ctx.res.once('close', () => {
+    res.once('close', () => {
+      const { requestId, target, operation, caller, error } = state;
       const milliseconds = performance.now() - startedAt;
       // None where the client had gone before it could be answered.
-      const status = ctx.headerSent ? ctx.status : undefined;
-      metrics.end({ operationId: ctx.state.operationId, status, seconds: milliseconds / 1000 });
-      writeLine(levelOf(status), lineOf(ctx, status, milliseconds), 'request');
+      const status = res.headersSent ? res.statusCode : undefined;
+      metrics.end({ operationId: operation?.id, status, seconds: milliseconds / 1000 });
+      const isFound = operation !== undefined && (status === 200 || status === 304);
+      const line = {
+        request_id: requestId,
+        method: req.method,
+        url: loggableUrl(target, isFound),
+        operation: operation?.id,
+        status,
+        duration_ms: Math.round(milliseconds * 1000) / 1000,
+        key_prefix: caller?.keyPrefix,
+        // The client went away before the answer had gone out.
+        aborted: res.writableFinished ? undefined : true,
+        err: error === undefined ? undefined : describeRequestError(error, ctx),
+      };
+      writeLine(levelOf(status), line, 'request');
     });
     return next();
-  };
-}
-
-function lineOf(ctx: RequestContext, status: number | undefined, milliseconds: number): object {
-  const { requestId, target, operationId, caller, error } = ctx.state;
-  const isFound = operationId !== undefined && (status === 200 || status === 304);
-  return {
-    request_id: requestId,
-    method: ctx.method,
-    url: loggableUrl(target, isFound),
-    operation: operationId,
-    status,
-    duration_ms: Math.round(milliseconds * 1000) / 1000,
-    key_prefix: caller?.keyPrefix,
-    // The client went away before the answer had gone out.
-    aborted: ctx.res.writableFinished ? undefined : true,
-    err: error === undefined ? undefined : describeRequestError(error, ctx),
   };
 }
 

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import type { Document } from 'openapi-backend';
 import { load } from 'js-yaml';
+import type { Document } from 'openapi-backend';
+
+import { operations } from '../../../src/api/index.js';
 import type { Dependencies } from '../../../src/api/operation.js';
 import { Problem } from '../../../src/errors.js';
 import { dispatch } from '../../../src/http/openapi/dispatch.js';
@@ -37,15 +39,12 @@ describe('dispatch', () => {
 
   const run = (ctx: RequestContext): Promise<void> => stage(ctx, () => Promise.resolve());
 
-  it('hands on what the operation answers, with its policy', async () => {
+  it('hands on what the operation answers, and the operation', async () => {
     const ctx = contextFor('/api/v1/stats');
     await run(ctx);
     const { collections, ...others } = COUNTS;
-    assert.deepEqual(ctx.state.answer, {
-      policy: { cache: 'revalidate' },
-      body: { data: { ...others, svc_collections: collections } },
-    });
-    assert.equal(ctx.state.operationId, 'getStats');
+    assert.deepEqual(ctx.state.answer, { data: { ...others, svc_collections: collections } });
+    assert.equal(ctx.state.operation, operations.getStats);
   });
 
   it('calls no operation once the time of the request is up', async () => {
@@ -53,7 +52,7 @@ describe('dispatch', () => {
     const reason = new Error('time is up');
     ctx.state.signal = AbortSignal.abort(reason);
     await assert.rejects(run(ctx), (error) => error === reason);
-    assert.deepEqual([reads, ctx.state.operationId, ctx.state.answer], [0, undefined, undefined]);
+    assert.deepEqual([reads, ctx.state.operation, ctx.state.answer], [0, undefined, undefined]);
   });
 
   it('calls no operation without a caller', async () => {
@@ -72,7 +71,7 @@ describe('dispatch', () => {
     it(`throws the problem of ${target}, and knows its operation`, async () => {
       const ctx = contextFor(target);
       await assert.rejects(run(ctx), (error) => error instanceof Problem && error.code === code);
-      assert.deepEqual([ctx.state.operationId, ctx.state.answer], [operationId, undefined]);
+      assert.deepEqual([ctx.state.operation?.id, ctx.state.answer], [operationId, undefined]);
     });
   }
 });

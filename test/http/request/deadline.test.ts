@@ -7,9 +7,9 @@ import { contextOf } from '../../support/context.js';
 describe('the deadline of a request', () => {
   it('does not touch a request whose later stages are in time', async () => {
     const ctx = contextOf();
-    await deadline(50)(ctx, () => delay(1));
-    await delay(100);
-    assert.equal(ctx.state.signal?.aborted, false);
+    await deadline(500)(ctx, () => delay(1));
+    await delay(600);
+    assert.equal(ctx.state.signal, undefined);
   });
 
   it('hands on what a later stage throws', async () => {

@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { clientHas, conditionalAnswers, entityTag } from '../../../src/http/response/conditional.js';
-import type { Answer } from '../../../src/http/request/context.js';
+import { operations } from '../../../src/api/index.js';
+import type { RequestState } from '../../../src/http/request/context.js';
 import { contextOf } from '../../support/context.js';
+
+/** What dispatch hands on. */
+type Answer = Required<Pick<RequestState, 'operation' | 'answer'>>;
 
 interface Response {
   readonly status: number;
@@ -14,7 +18,7 @@ interface Response {
 /** What becomes of an operation's answer. @param headers - of the request */
 async function respond(headers: Readonly<Record<string, string>>, answer: Answer): Promise<Response> {
   const ctx = contextOf(headers);
-  ctx.state.answer = answer;
+  Object.assign(ctx.state, answer);
   await conditionalAnswers(ctx, () => Promise.resolve());
   return { status: ctx.status, headers: { ...ctx.response.headers }, body: ctx.body };
 }
@@ -65,7 +69,8 @@ describe('entity tags', () => {
 describe('an answer to a conditional request', () => {
   const text = '{"data":["é"]}';
   const tag = tagOf(text);
-  const answer: Answer = { policy: { cache: 'revalidate' }, body: { data: ['é'] } };
+  const data = { data: ['é'] };
+  const answer: Answer = { operation: operations.getStats, answer: data };
 
   it('is the body with its tag, which only the client may keep, and asks each time', async () => {
     for (const headers of [{}, { 'if-none-match': '"other"' }, { 'accept-encoding': 'gzip, identity;q=0' }]) {
@@ -91,7 +96,7 @@ describe('an answer to a conditional request', () => {
   });
 
   it('is never kept by anyone, nor 304, where its operation says so', async () => {
-    assert.deepEqual(await respond({ 'if-none-match': '*' }, { ...answer, policy: { cache: 'never' } }), {
+    assert.deepEqual(await respond({ 'if-none-match': '*' }, { operation: operations.getMe, answer: data }), {
       status: 200,
       headers: {
         'cache-control': 'no-store',
@@ -104,10 +109,10 @@ describe('an answer to a conditional request', () => {
 
   it('is text up to 4,096 characters, and bytes beyond', async () => {
     const ofLength = (length: number) => 'x'.repeat(length - 2);
-    for (const cache of ['never', 'revalidate'] as const) {
-      const short = await respond({}, { policy: { cache }, body: ofLength(4_096) });
+    for (const operation of [operations.getMe, operations.getStats]) {
+      const short = await respond({}, { operation, answer: ofLength(4_096) });
       assert.equal(short.body, JSON.stringify(ofLength(4_096)));
-      const long = await respond({}, { policy: { cache }, body: ofLength(4_097) });
+      const long = await respond({}, { operation, answer: ofLength(4_097) });
       assert.deepEqual(long.body, Buffer.from(JSON.stringify(ofLength(4_097))));
     }
   });
@@ -125,7 +130,7 @@ describe('an answer to a conditional request', () => {
 describe('an answer that may be compressed', () => {
   const data = { data: Array.from({ length: 300 }, (_, i) => `é${i}`) };
   const tag = tagOf(JSON.stringify(data));
-  const compressible = (body: unknown): Answer => ({ policy: { cache: 'revalidate', compress: true }, body });
+  const compressible = (answer: unknown): Answer => ({ operation: operations.getChanges, answer });
 
   it('says that it depends on Accept-Encoding also where it is not, and in a 304', async () => {
     const always = { 'cache-control': 'private, no-cache', etag: tagOf('[1]'), vary: 'Accept-Encoding' };
@@ -176,7 +181,7 @@ describe('an answer that may be compressed', () => {
     it(`has no header field before it is compressed, so that a problem in its place has none of them: ${coding}`, async () => {
       const ctx = contextOf(headers);
       const long = 'é'.repeat(40_000);
-      ctx.state.answer = compressible(long);
+      Object.assign(ctx.state, compressible(long));
       const late = conditionalAnswers(ctx, () => Promise.resolve());
       await new Promise(setImmediate);
       assert.deepEqual({ ...ctx.response.headers }, {});

@@ -181,7 +181,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
       {
         file: 'src/http/response/conditional.ts',
         from: 'const tag = coding === undefined ? entityTag(plain)',
-        to: "const tag = ctx.state.operationId === 'getTitle' ? '\"title\"' : coding === undefined ? entityTag(plain)",
+        to: "const tag = operation.id === 'getTitle' ? '\"title\"' : coding === undefined ? entityTag(plain)",
       },
     ],
     suites: ['test/api/conditional.test.ts'],
@@ -193,7 +193,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
       {
         file: 'src/http/response/conditional.ts',
         from: 'const tag = coding === undefined ? entityTag(plain)',
-        to: "const tag = ctx.state.operationId === 'getChanges' && coding === undefined ? entityTag(String(plain.length)) : coding === undefined ? entityTag(plain)",
+        to: "const tag = operation.id === 'getChanges' && coding === undefined ? entityTag(String(plain.length)) : coding === undefined ? entityTag(plain)",
       },
     ],
     suites: ['test/api/conditional.test.ts'],
@@ -251,7 +251,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
   {
     name: 'deadline-aborts-nothing',
     promise: 'A request that is answered already reaches no operation.',
-    edits: [{ file: 'src/http/request/deadline.ts', from: '      controller.abort(timeUp);\n', to: '' }],
+    edits: [
+      { file: 'src/http/request/deadline.ts', from: '      ctx.state.signal = AbortSignal.abort(timeUp);\n', to: '' },
+    ],
     suites: ['test/http/request/deadline.test.ts'],
   },
   {

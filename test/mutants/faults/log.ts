@@ -8,9 +8,9 @@ export const LOG_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/telemetry/request-log.ts',
-        from: '    key_prefix: caller?.keyPrefix,',
-        to: `    key_prefix: caller?.keyPrefix,
-    headers: status === 500 ? ctx.req.headers : undefined,`,
+        from: '        key_prefix: caller?.keyPrefix,',
+        to: `        key_prefix: caller?.keyPrefix,
+        headers: status === 500 ? ctx.req.headers : undefined,`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
