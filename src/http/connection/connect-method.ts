@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import type { Turns } from './turns.js';
 
 /**
- * Answers CONNECT as any other method, after the requests before it. It is the last one of its connection: Node parses
- * nothing after it, and leaves both the response and the connection to its caller.
+ * Answers CONNECT as any other method, after the requests before it. It is the last request of its connection: Node parses
+ * nothing after it. Node makes no response to it either, and leaves the connection to its caller.
  *
  * @param idleTimeoutMs - after so long without traffic the connection is closed, in milliseconds
  */

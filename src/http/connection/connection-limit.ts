@@ -2,18 +2,17 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 
-/** Once full, a server counts as full until it has no more than this part of its connections: it would say so all the time. */
+/** A full server counts as full until only this part of its connections is left. Otherwise it would report all the time. */
 const FREE_AGAIN = 0.9;
 
 /**
  * Closes new connections at once, unread, while so many are open. Those that are open go on being served. The log says
  * when the first one is refused, and how many were once there is room again.
  *
- * Not `server.maxConnections`: what one worker of node:cluster refuses by that is passed on to the next, round and round
- * while all are full.
+ * Not `server.maxConnections`: node:cluster passes a connection that one worker refuses on to the next. While all are full,
+ * it goes round and round.
  *
- * @param most - connections at a time; each takes a file descriptor, and a process that has none left can neither accept
- *   nor reach its database
+ * @param most - connections at a time. Each takes a file descriptor, and a process without one left reaches no database
  */
 export function limitConnections(server: Server, most: number, log: Logger): void {
   let open = 0;

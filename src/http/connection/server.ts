@@ -78,11 +78,11 @@ export function createHttpServer(
     },
     handle,
   );
-  // Node would leave out what comes after so many fields, and say nothing: a second key, a second host, the length of content.
-  // How many there can be follows from how many bytes there may be.
+  // Node would silently leave out all fields after so many: a second key, a second host, the length of content. The limit on
+  // bytes bounds their number.
   server.maxHeadersCount = 0;
   server.setTimeout(limits.stalledTimeoutMs);
-  // Content is never wanted, so no client is told to go on and send it.
+  // No operation takes content, so the server never asks a client to go on and send it.
   server.on('checkContinue', handle);
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);

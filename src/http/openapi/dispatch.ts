@@ -65,9 +65,14 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
   });
   await backend.init();
   const { ajvOpts, customizeAjv, coerceTypes } = backend;
-  const router = (backend.router = new ContractRouter(backend.definition));
+  const router = new ContractRouter(backend.definition);
+  backend.router = router;
   backend.validator = new ParameterValidator({
-    ...{ definition: backend.definition, router, ajvOpts, coerceTypes, lazyCompileValidators: true },
+    definition: backend.definition,
+    router,
+    coerceTypes,
+    ajvOpts,
+    lazyCompileValidators: true,
     ...(customizeAjv && { customizeAjv }),
   });
   return backend;

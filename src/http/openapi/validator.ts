@@ -25,8 +25,8 @@ export class ParameterValidator extends OpenAPIValidator {
     return {
       valid: errors.length === 0,
       errors: errors.length === 0 ? null : errors,
-      // Not `{ ...request, query }`: V8 as of Node.js 20 makes a hidden class for each object that is spread and then
-      // given more, which only a full collection of garbage frees.
+      // Not `{ ...request, query }`: V8 as of Node.js 20 makes a hidden class for each object that is spread and extended.
+      // Only a full garbage collection frees those.
       coerced: { method, path, query: parameters.query as Record<string, string>, headers },
     };
   }

@@ -12,15 +12,14 @@ import { reportReadiness } from './readiness.js';
 export interface ReadinessParts {
   readonly databaseCheck: DatabaseCheck;
   readonly health: Health;
-  /** What readiness tells beside. */
+  /** What readiness reports without a change of its status. */
   readonly warnings: () => readonly Warning[];
   /** Whether the service is shutting down: it still serves, but a balancer should send it nothing more. */
   readonly isStopping: () => boolean;
 }
 
 /**
- * Routes what an operator's probes and a developer's tools ask for, outside the API and without a key: `/livez`,
- * `/readyz`, `/openapi.yaml` and `/openapi.json`.
+ * Routes the paths of probes and tools, which need no key: `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`.
  *
  * @param contract - in both notations
  */

@@ -1,7 +1,7 @@
 import type { Warning } from '../../platform/connection-budget.js';
 import { CONSEQUENCES, type Component, type ComponentState } from '../../platform/health.js';
 
-/** What readiness is told from. */
+/** The state of the service that readiness follows from. */
 export interface Readiness {
   readonly isStopping: boolean;
   /** The components that are configured. */
@@ -18,7 +18,7 @@ interface Reason {
   readonly detail: string;
 }
 
-/** What is told of a service's readiness. */
+/** The readiness of the service, as `/readyz` reports it. */
 export interface ReadinessReport {
   /** Whether requests should be sent here. */
   readonly isReady: boolean;
@@ -33,9 +33,8 @@ const SHUTTING_DOWN: Reason = {
 };
 
 /**
- * Tells "degraded", which should still be sent requests, from "not ready": without the database nothing can be answered,
- * without the rest everything can, at a cost. Taking a server that lacks Redis away from its balancer would take all of
- * them away at once.
+ * Tells "degraded" from "not ready". A server without its database can answer nothing, and should get no requests. Without
+ * the rest it answers everything, at a cost. A balancer that took servers without Redis away would take all of them.
  */
 export function reportReadiness({ isStopping, states, warnings }: Readiness): ReadinessReport {
   const lost = [...states].filter(([, state]) => state === 'lost').map(([component]) => component);

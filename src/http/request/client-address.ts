@@ -5,8 +5,8 @@ import { fieldValues } from './field-values.js';
 /**
  * Finds the address that a request comes from.
  *
- * Each proxy adds the address it was called from to the end of `X-Forwarded-For`; whatever stands further left is what the
- * client sent and may be invented. So as many entries count, from the right, as there are proxies of our own.
+ * Each proxy adds the address it was called from to the end of `X-Forwarded-For`. Entries further left come from the client
+ * and may be invented. So as many entries count, from the right, as there are proxies of our own.
  *
  * @param trustedProxies - how many proxies stand in front of the service; with 0 the field is not looked at
  * @returns an IPv4 address, or the first 64 bits of an IPv6 address, as many as one customer of a network gets

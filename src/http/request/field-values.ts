@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Every value that a request gives a header field, in order. Node's `headers` keeps the first of some fields and says nothing
- * of the others; its `headersDistinct` sorts all fields of a request to tell of one.
+ * Every value that a request gives a header field, in order. Node's `headers` keeps only the first value of some fields. Its
+ * `headersDistinct` sorts all fields of a request to find one.
  *
  * @param name - in small letters
  */

@@ -15,8 +15,8 @@ const UNRESERVED = /[A-Za-z0-9._~-]/;
  * that everything which looks at it sees one spelling.
  *
  * A server must also accept the absolute form that clients send to proxies (RFC 9112, section 3.2.2). Which host it names
- * makes no difference here, so it is not parsed: Node's parser throws at some, and prints others, with their query, in
- * warnings. A fragment has no place in a target and is left out. The rest (`*`, other schemes) becomes a path that there
+ * makes no difference here, so it is not parsed. Node's parser throws at some hosts, and prints others in warnings, with
+ * their query. A fragment has no place in a target and is left out. The rest (`*`, other schemes) becomes a path that there
  * is not.
  */
 export function originForm(target: string): string {

@@ -54,8 +54,8 @@ export function entityTag(body: string | Buffer): string {
 /**
  * Whether a request's `If-None-Match` names an entity tag (RFC 9110, section 13.1.2).
  *
- * Koa's own `ctx.fresh` also looks at `Cache-Control: no-cache`, which is meant for caches. The `fetch` of Node.js and of
- * browsers adds it to every request that carries `If-None-Match`, so its users would never see a 304.
+ * Koa's own `ctx.fresh` also looks at `Cache-Control: no-cache`, which is meant for caches. `fetch` adds that field to every
+ * request with `If-None-Match`, so its users would never see a 304.
  */
 export function clientHas(request: IncomingMessage, tag: string): boolean {
   const field = request.headers['if-none-match'];

@@ -23,14 +23,14 @@ export const GZIP_LEVEL = 3;
 export const BROTLI_QUALITY = 2;
 
 /**
- * Content below this is sent as it is, in bytes: with 480 bytes of status line and header fields it fits into one
- * segment of TCP over Ethernet (1,448 bytes), and compressed it would take one as well.
+ * Content below this is sent as it is, in bytes. With 480 bytes of status line and header fields it fits into one segment of
+ * TCP over Ethernet (1,448 bytes). Compressed it would take one as well.
  */
 const SMALLEST_CODED_BYTES = 960;
 
 /**
- * What we have, the best first where a client takes several equally well: most send "gzip, deflate, br" without having
- * thought about it, and gzip takes half to two thirds of the time of br for 3 to 10 % more bytes.
+ * The codings of the service, the best first where a client takes several equally well. Most send "gzip, deflate, br"
+ * without a thought. gzip takes half to two thirds of the time of br, for 3 to 10 % more bytes.
  */
 const PREFERENCE = ['gzip', 'br', 'identity'] as const;
 
@@ -40,8 +40,8 @@ interface Negotiation {
 }
 
 /**
- * Content up to this is compressed at once, in bytes. The work is about as short as the way to a thread and back: a page of
- * 30 KB cost 3 % more CPU time there, and `/me` beside it was no quicker. Longer content goes to a thread. The longest page
+ * Content up to this is compressed at once, in bytes. The work is about as short as the way to a thread and back. There, a
+ * page of 30 KB cost 3 % more CPU time, and requests of `/me` at the same time were no quicker. Longer content goes to a thread. The longest page
  * has titles of 1,000 characters, and at random those would hold the process up for 20 ms and more.
  */
 const LONGEST_AT_ONCE_BYTES = 64 * 1024;
@@ -70,9 +70,8 @@ const ENCODERS: Readonly<Record<ContentCoding, Encoder>> = {
 };
 
 /**
- * Chooses the coding of an answer (RFC 9110, section 12.5.3). Who does not ask for one gets none. Who refuses all that
- * there is gets none either: the section says so, but for those that refuse plain content too, and a 406 would serve
- * those no better (section 12.1).
+ * Chooses the coding of an answer (RFC 9110, section 12.5.3). A client that does not ask for one gets none. One that
+ * refuses all codings gets none either, even when it refuses plain content: a 406 would serve it no better (section 12.1).
  *
  * @param accepted - the field `Accept-Encoding`; undefined where there is none
  * @param length - of the content, in bytes

@@ -17,8 +17,8 @@ function policyList(limits: readonly Standing[]): string {
 }
 
 /**
- * `toFixed`, since V8 keeps the text of every number that is written otherwise in a cache, and what is left of a quota is
- * another number each time: most of what only a full collection of garbage frees would come from here.
+ * `toFixed`, since V8 caches the text of every number that is written otherwise. What is left of a quota is another number
+ * each time, and only a full garbage collection frees those texts.
  */
 function standingList(limits: readonly Standing[]): string {
   return limits

@@ -16,8 +16,8 @@ const PLAIN_NUMBER = /^\d{1,11}(?:\.\d{1,11})?$/;
  * A request's target as it may be logged: the path, and of the query `since` alone. A key is cut to its prefix, with all
  * that follows. Every other run of letters and digits that may be part of a secret is cut as well.
  *
- * @param isFound - whether the path led to something that exists. Such a path is one of the contract's, with the id of a
- *   title of the catalogue: it holds no key, although the id may look like a secret.
+ * @param isFound - whether the path led to something that exists. Such a path holds no key: it is one of the contract's, with
+ *   the id of a title of the catalogue. The id may look like a secret.
  */
 export function loggableUrl({ path, search }: Pick<Target, 'path' | 'search'>, isFound = false): string {
   const query = loggedQuery(search);

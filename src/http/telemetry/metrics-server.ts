@@ -21,7 +21,7 @@ const MAX_CONNECTIONS = 32;
 /** How long a scrape may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 500;
 
-/** Where `/metrics` is to be had. */
+/** The address of `/metrics`. */
 export interface MetricsAddress {
   readonly host: string;
   /** 0 for any free one. */
@@ -59,7 +59,7 @@ async function answer(
   read: () => Promise<string>,
   log: Logger,
 ): Promise<void> {
-  // Whoever sends content is no scraper: the connection ends with the answer, and it is never read.
+  // A client that sends content is no scraper. The content is never read, so the connection ends with the answer.
   if (request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined) {
     response.setHeader('Connection', 'close');
   }
@@ -84,7 +84,7 @@ function end(response: ServerResponse, status: number, text: string, contentType
   response.end(text);
 }
 
-/** Whoever asks while an answer is being made gets the same one: many scrapers cost little more than one. */
+/** Scrapers that ask while an answer is being made share it: many cost little more than one. */
 function sharing<T>(make: () => Promise<T>): () => Promise<T> {
   let current: Promise<T> | undefined;
   return () =>

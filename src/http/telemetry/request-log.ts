@@ -7,7 +7,7 @@ import type { RequestMetrics } from './metrics.js';
 
 /**
  * Counts each request and writes its line, once its answer has gone out or its connection has closed. The line never holds
- * a key: its URL is cut to what may be logged, and the key appears as its public prefix.
+ * a key. Its URL is cut to what may be logged, and the key appears as its public prefix.
  */
 export function recordRequests(writeLine: WriteLine, metrics: RequestMetrics): Middleware {
   return (ctx, next) => {
