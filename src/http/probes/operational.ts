@@ -3,7 +3,7 @@ import { Problem } from '../../errors.js';
 import type { DatabaseCheck } from '../../platform/database-check.js';
 import type { Health } from '../../platform/health.js';
 import type { Warning } from '../../platform/connection-budget.js';
-import type { RequestState } from '../request/context.js';
+import type { Middleware, RequestState } from '../request/context.js';
 import { clientHas, entityTag } from '../response/conditional.js';
 import { serviceUnavailable } from '../response/problems.js';
 import { reportReadiness } from './readiness.js';
@@ -26,7 +26,7 @@ export interface ReadinessParts {
 export function probes(
   contract: { readonly yaml: string; readonly json: string },
   { databaseCheck, health, warnings, isStopping }: ReadinessParts,
-): Router<RequestState> {
+): Middleware {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
 
   router.get('/livez', (ctx) => {
@@ -70,5 +70,5 @@ export function probes(
     });
   });
 
-  return router;
+  return router.routes() as Middleware;
 }

@@ -1,0 +1,19 @@
+import { Problem } from '../../errors.js';
+import type { Middleware } from './context.js';
+
+/** Everything under this path needs a key, whether it exists or not. */
+const API_ROOT = /^\/api\/v1(?:\/|$)/;
+
+/**
+ * Hands requests outside the API to a stage of their own, such as a router, which spares the API its cost. The later stages
+ * get requests of the API alone.
+ *
+ * @throws Problem not_found where that stage calls its `next`
+ */
+export function outsideApi(stage: Middleware): Middleware {
+  return (ctx, next) => (API_ROOT.test(ctx.state.target.path) ? next() : stage(ctx, notFound));
+}
+
+function notFound(): never {
+  throw new Problem('not_found', 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.');
+}
