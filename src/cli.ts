@@ -4,7 +4,7 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { openDatabaseFor, openRedisFor, type CommandContext } from './commands/context.js';
 import { EXIT_FAILED, runCommand } from './commands/program.js';
-import { readConfig } from './config.js';
+import { readConfig } from './config/config.js';
 import { openFilesIn } from './platform/file-descriptors.js';
 import { WorkerLink } from './platform/workers/worker-link.js';
 

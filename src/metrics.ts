@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { operations } from './api/index.js';
-import type { Config } from './config.js';
+import type { Config } from './config/settings.js';
 import { OperatorError } from './errors.js';
 import { RequestMetrics } from './http/telemetry/metrics.js';
 import { serveMetrics, type MetricsServer } from './http/telemetry/metrics-server.js';

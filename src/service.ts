@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { createApp } from './app.js';
 import { systemClock, type Micros } from './catalog/timestamps.js';
-import type { Config } from './config.js';
+import type { Config } from './config/settings.js';
 import { limitConnections } from './http/connection/connection-limit.js';
 import { logBacklog } from './http/connection/backlog.js';
 import {
@@ -152,7 +152,7 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
   const maxConnections = connectionsWithin(openFiles, config.databasePoolSize * pools);
   const health = new Health(log, [
     'database',
-    ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
+    ...(config.redis === undefined ? [] : (['redis', 'announcements'] as const)),
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
   const databaseCheck = new DatabaseCheck(db, health);
@@ -247,10 +247,10 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
 }
 
 /** A process may have one connection more than its pool, on which it hears of changes. */
-function budgetOf({ databasePoolSize, workers, redisUrl }: Config, db: Knex, log: Logger): ConnectionBudget {
+function budgetOf({ databasePoolSize, workers, redis }: Config, db: Knex, log: Logger): ConnectionBudget {
   const held = (): number => {
     const { used, idle } = poolOf(db).state;
-    return used + idle + (redisUrl === undefined ? 0 : 1);
+    return used + idle + (redis === undefined ? 0 : 1);
   };
   return new ConnectionBudget(db, { ofProcess: databasePoolSize + 1, processes: workers, held }, log);
 }
@@ -273,14 +273,14 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
 
 /** @returns undefined where there is no Redis to share */
 async function share(
-  { config: { redisUrl }, overrides }: ServeOptions,
+  { config: { redis }, overrides }: ServeOptions,
   lookups: DatabaseLookups,
   health: Health,
   { connectAlone }: ConnectedDatabase,
 ): Promise<SharedAdmission | undefined> {
-  if (redisUrl === undefined) return undefined;
+  if (redis === undefined) return undefined;
   return (overrides?.openAdmission ?? openSharedAdmission)({
-    redisUrl,
+    address: redis,
     lookups,
     connectAlone,
     onChange: (helper, state, error) => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { copyFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
-import { readConfig } from '../src/config.js';
+import { readConfig } from '../src/config/config.js';
 import { createLog } from '../src/platform/log.js';
 import { serve, type ServeOptions } from '../src/service.js';
 import { openTestDatabase, type OpenTestDatabase } from './support/database.js';

@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import type { Knex } from 'knex';
 import type { Worker } from 'node:cluster';
 import type { Readable, Writable } from 'node:stream';
-import type { Config } from '../config.js';
+import type { RedisAddress } from '../config/redis-address.js';
+import type { Config } from '../config/settings.js';
 import { OperatorError } from '../errors.js';
 import { areCallersCached } from '../keys/caching-servers.js';
 import type { ConnectedDatabase } from '../platform/connect.js';
@@ -113,16 +114,16 @@ export function openDatabaseFor(base: CommandBase, beforeUse: () => void): Comma
 /** @returns what {@link CommandContext.withRedis} is */
 export function openRedisFor({ config }: CommandBase): CommandContext['withRedis'] {
   return async (use) => {
-    const { redisUrl } = config();
-    return redisUrl === undefined ? undefined : useRedis(redisUrl, use);
+    const { redis } = config();
+    return redis === undefined ? undefined : useRedis(redis, use);
   };
 }
 
-/** Runs something on the Redis of a URL. @throws OperatorError when it cannot be reached */
-async function useRedis<T>(url: string, use: (redis: RedisLink) => Promise<T>): Promise<T> {
+/** Runs something on a Redis. @throws OperatorError when it cannot be reached */
+async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Promise<T>): Promise<T> {
   const { RedisLink, RedisUnavailable } = await import('../platform/redis.js');
   let reason: unknown;
-  const redis = new RedisLink(url, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
+  const redis = new RedisLink(address, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
   try {
     await redis.settled();
     return await use(redis);

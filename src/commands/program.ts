@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { ConfigError } from '../config.js';
+import { ConfigError } from '../config/config.js';
 import { OperatorError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 

@@ -1,4 +1,4 @@
-import { SETTINGS } from '../config.js';
+import { SETTINGS } from '../config/settings.js';
 import type { RunningService, ServeOptions } from '../service.js';
 import type { RegisterCommand } from './context.js';
 import { openServerLog } from './server-log.js';
@@ -97,9 +97,9 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 function settingsHelp(): string {
-  return SETTINGS.map(
-    ({ name, description, default: fallback }) => `  ${name.padEnd(19)} ${description} (${fallback})`,
-  ).join('\n');
+  return Object.values(SETTINGS)
+    .map(({ name, description, default: fallback }) => `  ${name.padEnd(19)} ${description} (${fallback})`)
+    .join('\n');
 }
 
 /** The first steps, for someone who has just started the service for the first time, or again. */

@@ -1,3 +1,4 @@
+import type { RedisAddress } from '../config/redis-address.js';
 import type pg from 'pg';
 import { RedisLimiter } from '../limits/redis-limiter.js';
 import { NotificationListener } from '../platform/notifications.js';
@@ -16,7 +17,7 @@ export type Helper = 'redis' | 'announcements';
 
 export interface SharedAdmissionParts {
   /** May hold a password: never printed. */
-  readonly redisUrl: string;
+  readonly address: RedisAddress;
   readonly lookups: Lookups;
   /** Opens a connection to the database on which every query has a bound. */
   readonly connectAlone: () => Promise<pg.Client>;
@@ -39,7 +40,7 @@ export interface SharedAdmission {
  */
 export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<SharedAdmission> {
   const cache = new CallerCache();
-  const redis = new RedisLink(parts.redisUrl, (state, error) => {
+  const redis = new RedisLink(parts.address, (state, error) => {
     // Another Redis may answer next, or this one with what it had some time ago: no epoch of before may be met again.
     cache.drop();
     if (state === 'back') void beginEpoch();

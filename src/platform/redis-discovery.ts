@@ -1,5 +1,10 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import type { RedisClusterAddress, RedisCredentials, RedisNode, RedisSentinelAddress } from '../redis-address.js';
+import type {
+  RedisClusterAddress,
+  RedisCredentials,
+  RedisNode,
+  RedisSentinelAddress,
+} from '../config/redis-address.js';
 import { inTime } from './in-time.js';
 
 /** Bound on asking one node, connection and all, in milliseconds. */

@@ -1,7 +1,7 @@
 import { AbstractConnector } from 'ioredis';
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { RedisAddress, RedisNode } from '../redis-address.js';
+import type { RedisAddress, RedisNode } from '../config/redis-address.js';
 import {
   access,
   DISCONNECT_TIMEOUT_MS,

@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { parseRedisAddress } from '../redis-address.js';
+import type { RedisAddress } from '../config/redis-address.js';
 import { inTime } from './in-time.js';
 import { DISCONNECT_TIMEOUT_MS } from './redis-discovery.js';
 import { primaryOf, type Primary } from './redis-primary.js';
@@ -100,14 +100,13 @@ export class RedisLink {
   /**
    * Begins to connect.
    *
-   * @param url - as in REDIS_URL; may hold a password, and is never printed
-   * @param timeoutMs - bound on one command
-   * @throws RedisAddressError
+   * @param address - may hold a password, and is never printed
+   * @param timeoutMs - bound on one command, in milliseconds
    */
-  constructor(url: string, onChange: RedisListener, timeoutMs = COMMAND_TIMEOUT_MS) {
+  constructor(address: RedisAddress, onChange: RedisListener, timeoutMs = COMMAND_TIMEOUT_MS) {
     this.#onChange = onChange;
     this.timeoutMs = timeoutMs;
-    this.#primary = primaryOf(parseRedisAddress(url), PROBE_KEY, (reason) => {
+    this.#primary = primaryOf(address, PROBE_KEY, (reason) => {
       this.#lose(reason);
       this.#connectAnew();
     });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
 import { prepareDemo } from '../../src/commands/demo.js';
-import { SETTINGS } from '../../src/config.js';
+import { SETTINGS } from '../../src/config/settings.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/keys/caller-cache.js';
 import { FailedAttempts } from '../../src/limits/failed-attempts.js';
@@ -29,7 +29,7 @@ describe('the guides', () => {
   it('list every setting with its default, and no other', async () => {
     assert.deepEqual(
       tableOf(await readGuide('operating'), 'Settings').map(([name, fallback]) => [name, fallback]),
-      SETTINGS.map(({ name, default: fallback }) => [name, fallback]),
+      Object.values(SETTINGS).map(({ name, default: fallback }) => [name, fallback]),
     );
   });
 

@@ -106,7 +106,7 @@ describe('admission while things change', () => {
   before(async () => {
     database = await openTestDatabase();
     redis = await startRedis();
-    link = new RedisLink(redis.url, () => undefined);
+    link = new RedisLink(redis.address, () => undefined);
     await link.settled();
     developerId = (await createDeveloper(database.db, { projectName: 'P', attributionRequired: false })).id;
   });

@@ -27,7 +27,7 @@ describe('requests that are charged together', () => {
 
   before(async () => {
     redis = await startRedis();
-    link = new RedisLink(redis.url, () => undefined);
+    link = new RedisLink(redis.address, () => undefined);
     await link.settled();
     limiter = new RedisLimiter(link);
     commands = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await link.client.info('commandstats'))?.[1] ?? 0);

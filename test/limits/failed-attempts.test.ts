@@ -121,7 +121,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
       });
 
       it('are counted together where they come together', async () => {
-        const link = new RedisLink(redis?.url ?? '', () => undefined);
+        const link = new RedisLink(redis?.address ?? assert.fail('no Redis'), () => undefined);
         try {
           await link.settled();
           const attempts = new FailedAttempts(link);

@@ -34,7 +34,7 @@ describe('the limiter in Redis', () => {
     server = await startRedis();
     direct = new Redis(server.url);
     direct.on('error', () => undefined);
-    link = new RedisLink(server.url, (state) => events.push(state));
+    link = new RedisLink(server.address, (state) => events.push(state));
     await link.settled();
   });
 

@@ -120,13 +120,13 @@ describe('the judge of answers during outages', () => {
 });
 
 /** Admission as it would be if commands to Redis had no bound. */
-async function openUnbounded({ redisUrl, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
+async function openUnbounded({ address, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
   class UnboundedLink extends RedisLink {
     override run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
       return super.run(command);
     }
   }
-  const redis = new UnboundedLink(redisUrl, () => undefined, NO_BOUND_MS);
+  const redis = new UnboundedLink(address, () => undefined, NO_BOUND_MS);
   await redis.settled();
   const cache = new CallerCache();
   const limiter = new RedisLimiter(redis);

@@ -59,7 +59,7 @@ describe('outages of Redis, under load', () => {
     );
     admin = new Redis(redis.url);
     admin.on('error', () => undefined);
-    link = new RedisLink(redis.url, () => undefined);
+    link = new RedisLink(redis.address, () => undefined);
     await link.settled();
   });
 

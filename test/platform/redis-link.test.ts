@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
+import { parseRedisAddress } from '../../src/config/redis-address.js';
 import { RedisLink } from '../../src/platform/redis.js';
 import { eventually } from '../support/eventually.js';
 import { startRedisCluster, type TestRedisCluster } from '../support/redis-cluster.js';
@@ -21,7 +22,7 @@ describe('the link to Redis', () => {
 
   function open(url: string): Told {
     const changes: string[] = [];
-    const link = new RedisLink(url, (state, error) => {
+    const link = new RedisLink(parseRedisAddress(url), (state, error) => {
       changes.push(error instanceof Error ? `${state}: ${error.message}` : state);
     });
     links.push(link);

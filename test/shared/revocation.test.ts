@@ -48,7 +48,7 @@ describe('revocation over three server processes', () => {
 
   before(async () => {
     deployment = await startDeployment();
-    link = new RedisLink(deployment.redis.url, () => undefined);
+    link = new RedisLink(deployment.redis.address, () => undefined);
     await link.settled();
     busy = keepBusy((await newKey(deployment.db)).key);
   });
@@ -316,13 +316,13 @@ describe('revocation over three server processes', () => {
 });
 
 /** Admission as it would be if the epoch were never compared. */
-async function openCareless({ redisUrl, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
+async function openCareless({ address, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
   class CarelessLimiter extends RedisLimiter {
     override consumeIf(_condition: Condition, developerId: number, plan: Plan): Promise<LimitDecision | undefined> {
       return this.consume(developerId, plan);
     }
   }
-  const redis = new RedisLink(redisUrl, () => undefined);
+  const redis = new RedisLink(address, () => undefined);
   await redis.settled();
   const cache = new CallerCache();
   cache.open();

@@ -20,7 +20,7 @@ export async function runCommand(
   const [{ openDatabaseFor, openRedisFor }, { runCommand: run }, { readConfig }] = await Promise.all([
     import('../../src/commands/context.js'),
     import('../../src/commands/program.js'),
-    import('../../src/config.js'),
+    import('../../src/config/config.js'),
   ]);
   const output = { stdout: '', stderr: '' };
   const stream = (name: keyof typeof output): PassThrough =>

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { parseRedisAddress, type RedisAddress } from '../../src/config/redis-address.js';
 import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';
 import { provideProgram, REDIS } from './system-program.js';
@@ -12,6 +13,7 @@ import { temporaryFolder } from './temporary-folder.js';
 export interface TestRedis {
   /** The same after a restart. */
   readonly url: string;
+  readonly address: RedisAddress;
   readonly port: number;
   /** Kills it, as a power failure would. */
   kill(): Promise<void>;
@@ -60,8 +62,10 @@ export async function startRedis({ settings = {}, sentinel }: TestRedisOptions =
     await ended;
   }
 
+  const url = `redis://127.0.0.1:${port}`;
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url,
+    address: parseRedisAddress(url),
     port,
     kill: () => end('SIGKILL'),
     pause: () => void child.kill('SIGSTOP'),

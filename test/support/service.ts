@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import type pino from 'pino';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config/config.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type KeyRecord } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/database.js';

@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import { InvalidSetting } from './invalid-setting.js';
 
 /** Where one server listens. */
 export interface RedisNode {
@@ -43,11 +44,6 @@ export interface RedisClusterAddress extends Deployment {
 /** What REDIS_URL can name. */
 export type RedisAddress = RedisServerAddress | RedisSentinelAddress | RedisClusterAddress;
 
-/** An address that cannot be used. The message goes after the name of the setting and repeats nothing of the value. */
-export class RedisAddressError extends Error {
-  override readonly name = 'RedisAddressError';
-}
-
 const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26379;
 const HIGHEST_PORT = 65_535;
@@ -65,11 +61,11 @@ const FORM =
  * of the Python clients (`redis+sentinel://host,host/mymaster/0`, `redis+cluster://host,host`) and of Lettuce
  * (`redis-sentinel://host,host/0#mymaster`, or `?sentinelMasterId=mymaster`); each with `rediss` for TLS.
  *
- * @throws RedisAddressError
+ * @throws InvalidSetting
  */
 export function parseRedisAddress(text: string): RedisAddress {
   const parts = FORM.exec(text);
-  if (parts === null) throw new RedisAddressError(`must be a URL such as ${EXAMPLES}`);
+  if (parts === null) throw new InvalidSetting(`must be a URL such as ${EXAMPLES}`);
   const [, s, kind = 'server', userInfo, hosts = '', path = '', query, fragment] = parts;
   const parameters = new URLSearchParams(query);
   const common = { credentials: readUserInfo(userInfo), tls: s !== undefined };
@@ -88,14 +84,14 @@ export function parseRedisAddress(text: string): RedisAddress {
     case 'cluster':
       refuseMore(parameters, fragment);
       if (readDatabase(path) !== 0) {
-        throw new RedisAddressError('must be without a database number: a Redis Cluster has the database 0 alone');
+        throw new InvalidSetting('must be without a database number: a Redis Cluster has the database 0 alone');
       }
       return { kind: 'cluster', ...common, nodes: readNodes(hosts, REDIS_PORT) };
     default: {
       refuseMore(parameters, fragment);
       const nodes = readNodes(hosts, REDIS_PORT);
       if (nodes.length > 1) {
-        throw new RedisAddressError('must be redis+sentinel://… or redis+cluster://… where it names several hosts');
+        throw new InvalidSetting('must be redis+sentinel://… or redis+cluster://… where it names several hosts');
       }
       return { kind: 'server', ...common, nodes, database: readDatabase(path) };
     }
@@ -121,7 +117,7 @@ function readNode(text: string, defaultPort: number): RedisNode {
   const host = address !== undefined && isIPv6(address) ? address : name;
   const number = port === undefined ? defaultPort : Number(port);
   if (host === undefined || number < 1 || number > HIGHEST_PORT) {
-    throw new RedisAddressError(
+    throw new InvalidSetting(
       'must be a URL whose hosts are names, IPv4 or [IPv6] addresses, each with a port from 1 to 65535 or none; ' +
         'in a password / ? # % are written %2F %3F %23 %25',
     );
@@ -132,7 +128,7 @@ function readNode(text: string, defaultPort: number): RedisNode {
 function readDatabase(text: string): number {
   if (text === '') return 0;
   if (!/^\d{1,5}$/.test(text)) {
-    throw new RedisAddressError('must be a URL whose path is nothing but the number of a database');
+    throw new InvalidSetting('must be a URL whose path is nothing but the number of a database');
   }
   return Number(text);
 }
@@ -145,13 +141,13 @@ function readMaster(
 ): { masterName: string; database: number } {
   const known = ['sentinelMasterId', 'sentinel_username', 'sentinel_password'];
   if ([...parameters.keys()].some((name) => !known.includes(name))) {
-    throw new RedisAddressError(`must be a URL with no other parameters than ${known.join(', ')}`);
+    throw new InvalidSetting(`must be a URL with no other parameters than ${known.join(', ')}`);
   }
   const elsewhere = parameters.get('sentinelMasterId') ?? (fragment === undefined ? undefined : decode(fragment));
   const [first = '', ...rest] = path.split('/');
   const masterName = elsewhere ?? decode(first);
   if (masterName === '' || (elsewhere === undefined && /^\d+$/.test(masterName))) {
-    throw new RedisAddressError(
+    throw new InvalidSetting(
       'must be a URL that names the master that the Sentinels watch, redis+sentinel://host:26379/mymaster',
     );
   }
@@ -160,7 +156,7 @@ function readMaster(
 
 function refuseMore(parameters: URLSearchParams, fragment: string | undefined): void {
   if (parameters.size > 0 || fragment !== undefined) {
-    throw new RedisAddressError('must be a URL without parameters; in a password ? # are written %3F %23');
+    throw new InvalidSetting('must be a URL without parameters; in a password ? # are written %3F %23');
   }
 }
 
@@ -168,6 +164,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new RedisAddressError('must be a URL in which % is written %25 where it begins no encoded character');
+    throw new InvalidSetting('must be a URL in which % is written %25 where it begins no encoded character');
   }
 }

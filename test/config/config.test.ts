@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { ConfigError, readConfig, SETTINGS } from '../src/config.js';
+import { ConfigError, readConfig } from '../../src/config/config.js';
+import { SETTINGS } from '../../src/config/settings.js';
 
 const DEFAULTS = {
   host: '127.0.0.1',
@@ -7,7 +8,7 @@ const DEFAULTS = {
   databaseUrl: undefined,
   databaseReadUrl: undefined,
   databasePoolSize: 10,
-  redisUrl: undefined,
+  redis: undefined,
   trustedProxies: 0,
   workers: 1,
   drainSeconds: 5,
@@ -30,8 +31,11 @@ function complaint(environment: Record<string, string>): string {
 describe('settings', () => {
   it('have defaults, and take an empty or blank value as not set', () => {
     assert.deepEqual(readConfig({}), DEFAULTS);
-    assert.deepEqual(readConfig(Object.fromEntries(SETTINGS.map(({ name }) => [name, '']))), DEFAULTS);
-    assert.deepEqual(readConfig(Object.fromEntries(SETTINGS.map(({ name }) => [name, ' \t ']))), DEFAULTS);
+    assert.deepEqual(readConfig(Object.fromEntries(Object.values(SETTINGS).map(({ name }) => [name, '']))), DEFAULTS);
+    assert.deepEqual(
+      readConfig(Object.fromEntries(Object.values(SETTINGS).map(({ name }) => [name, ' \t ']))),
+      DEFAULTS,
+    );
     assert.deepEqual(readConfig({ UNKNOWN: 'x', port: '1', PORT: undefined }), DEFAULTS);
   });
 
@@ -56,7 +60,13 @@ describe('settings', () => {
       databaseUrl: 'postgresql://u:p%40@db.example:5432/catalog?sslmode=require',
       databaseReadUrl: 'postgres://replica/catalog',
       databasePoolSize: 1000,
-      redisUrl: 'rediss://:p%40@redis.example:6380/1',
+      redis: {
+        kind: 'server',
+        nodes: [{ host: 'redis.example', port: 6380 }],
+        credentials: { username: undefined, password: 'p@' },
+        tls: true,
+        database: 1,
+      },
       trustedProxies: 2,
       workers: 128,
       drainSeconds: 600,
@@ -181,9 +191,9 @@ describe('settings', () => {
   });
 
   it('are described, each once, in the order of their names being read', () => {
-    const names = SETTINGS.map(({ name }) => name);
+    const names = Object.values(SETTINGS).map(({ name }) => name);
     assert.equal(new Set(names).size, names.length);
-    for (const setting of SETTINGS) {
+    for (const setting of Object.values(SETTINGS)) {
       assert.match(setting.name, /^[A-Z][A-Z_]*$/);
       assert.ok(setting.description.length > 0 && setting.default.length > 0);
     }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { parseRedisAddress, RedisAddressError, type RedisAddress } from '../src/redis-address.js';
+import { InvalidSetting } from '../../src/config/invalid-setting.js';
+import { parseRedisAddress, type RedisAddress } from '../../src/config/redis-address.js';
 
 const NOBODY = { username: undefined, password: undefined };
 
@@ -8,7 +9,7 @@ function complaint(text: string): string {
   try {
     parseRedisAddress(text);
   } catch (error) {
-    if (error instanceof RedisAddressError) return error.message;
+    if (error instanceof InvalidSetting) return error.message;
     throw error;
   }
   return assert.fail(`accepted: ${text}`);

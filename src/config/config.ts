@@ -1,0 +1,42 @@
+import { InvalidSetting } from './invalid-setting.js';
+import { SETTINGS, type Config } from './settings.js';
+
+/** Settings that cannot be used. The message lists all of them. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the settings from environment variables. An empty variable counts as not set.
+ *
+ * @throws ConfigError that names every setting that is wrong, not only the first
+ */
+export function readConfig(environment: Environment): Config {
+  const problems: string[] = [];
+  const values = Object.entries(SETTINGS).map(([key, { name, fallback, parse }]) => {
+    const text = environment[name]?.trim() ?? '';
+    if (text === '') return [key, fallback];
+    try {
+      return [key, parse(text)];
+    } catch (error) {
+      if (!(error instanceof InvalidSetting)) throw error;
+      problems.push(`${name} ${error.message}`);
+      return [key, fallback];
+    }
+  });
+  const config = Object.fromEntries(values) as Config;
+  if (config.databaseReadUrl !== undefined && config.databaseUrl === undefined) {
+    problems.push('DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set');
+  }
+  if (config.workers > 1 && !environment.REDIS_URL?.trim()) {
+    problems.push(
+      'WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan',
+    );
+  }
+  if (problems.length > 0) {
+    throw new ConfigError(['These settings cannot be used:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
+  }
+  return Object.freeze(config);
+}

@@ -1,0 +1,133 @@
+import { parseRedisAddress, type RedisAddress } from './redis-address.js';
+import {
+  parseHost,
+  parseLogLevel,
+  parseMetricsAddress,
+  parsePostgresUrl,
+  parseProxies,
+  parseWholeNumber,
+  type LogLevel,
+  type MetricsAddress,
+} from './parsers.js';
+
+/** A setting of the service: an environment variable, and how its text becomes a value. */
+interface Setting<Value> {
+  /** Name of the environment variable. */
+  readonly name: string;
+  /** The default, in words. */
+  readonly default: string;
+  readonly description: string;
+  /** The value when the variable is not set. */
+  readonly fallback: Value;
+  /** @throws InvalidSetting */
+  readonly parse: (text: string) => Value;
+}
+
+const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
+
+/** Every setting there is, by its name in {@link Config}. The operating guide documents each. */
+export const SETTINGS = {
+  host: setting({
+    name: 'HOST',
+    default: '127.0.0.1',
+    fallback: '127.0.0.1',
+    parse: parseHost,
+    description: 'address to listen on; 0.0.0.0 for every IPv4 interface',
+  }),
+  port: setting({
+    name: 'PORT',
+    default: '8080',
+    fallback: 8080,
+    parse: parseWholeNumber(0, 65_535),
+    description: 'port to listen on; 0 for any free one',
+  }),
+  /** Undefined for the embedded PostgreSQL. It may hold a password: never printed. */
+  databaseUrl: setting<string | undefined>({
+    name: 'DATABASE_URL',
+    default: 'the embedded PostgreSQL',
+    fallback: undefined,
+    parse: parsePostgresUrl,
+    description: 'PostgreSQL to use, postgres://user:password@host:port/database',
+  }),
+  /** It may hold a password: never printed. */
+  databaseReadUrl: setting<string | undefined>({
+    name: 'DATABASE_READ_URL',
+    default: 'none',
+    fallback: undefined,
+    parse: parsePostgresUrl,
+    description: 'streaming replica of DATABASE_URL that feed, counts and title lookups read from',
+  }),
+  databasePoolSize: setting({
+    name: 'DATABASE_POOL_SIZE',
+    default: '10',
+    fallback: 10,
+    parse: parseWholeNumber(2, 1000),
+    description: 'most database connections of one server process',
+  }),
+  /** It may hold a password: never printed. */
+  redis: setting<RedisAddress | undefined>({
+    name: 'REDIS_URL',
+    default: 'none',
+    fallback: undefined,
+    parse: parseRedisAddress,
+    description:
+      'Redis that all server processes share for limits and cached keys: one server, redis://:password@host:port/0, ' +
+      'or redis+sentinel:// or redis+cluster:// with several hosts; rediss for TLS',
+  }),
+  /** How many proxies stand in front of the service; 0 for none. */
+  trustedProxies: setting({
+    name: 'TRUST_PROXY',
+    default: 'off',
+    fallback: 0,
+    parse: parseProxies,
+    description: 'number of your own proxies in front, whose X-Forwarded-For tells the address of a client',
+  }),
+  workers: setting({
+    name: 'WORKERS',
+    default: '1',
+    fallback: 1,
+    parse: parseWholeNumber(1, 128),
+    description: 'server processes on the one port; more than one need REDIS_URL',
+  }),
+  drainSeconds: setting({
+    name: 'DRAIN_SECONDS',
+    default: '5',
+    fallback: 5,
+    parse: parseWholeNumber(0, 600),
+    description: 'how long SIGTERM leaves a balancer to find out before the server stops listening; 0 for none',
+  }),
+  /** Undefined for the place that the embedded PostgreSQL chooses. */
+  dataDir: setting<string | undefined>({
+    name: 'DATA_DIR',
+    default: '.data in the checkout',
+    fallback: undefined,
+    parse: String,
+    description: 'folder of the embedded PostgreSQL',
+  }),
+  metricsAddress: setting<MetricsAddress | undefined>({
+    name: 'METRICS_ADDRESS',
+    default: '127.0.0.1:9464',
+    fallback: METRICS_ADDRESS,
+    parse: parseMetricsAddress(METRICS_ADDRESS.host),
+    description: 'address of /metrics for Prometheus, host:port; port 0 for any free one; off for none',
+  }),
+  logLevel: setting<LogLevel>({
+    name: 'LOG_LEVEL',
+    default: 'info',
+    fallback: 'info',
+    parse: parseLogLevel,
+    description: 'trace, debug, info, warn, error, fatal or silent',
+  }),
+};
+
+type Settings = typeof SETTINGS;
+
+/** The value of each setting. */
+export type Config = {
+  readonly [Key in keyof Settings]: Settings[Key] extends Setting<infer Value> ? Value : never;
+};
+
+/** Infers the type of a setting's value. */
+function setting<Value>(line: Setting<Value>): Setting<Value> {
+  return line;
+}
