@@ -75,6 +75,16 @@ describe('the window of GET /api/v1/changes', () => {
     }
   });
 
+  it('lets a client begin at the present moment, and loses nothing of a writer that is at work', async () => {
+    await addTitles(service.db, 1);
+    const writer = await service.db.transaction();
+    await addTitles(writer, 2, 'during');
+    const page = await ask(systemClock());
+    assert.deepEqual(page.ids, []);
+    await writer.commit();
+    assert.deepEqual((await ask(page.next)).ids, titleIds(2, 'during'));
+  });
+
   describe('ahead of the clock', () => {
     it('answers an empty page, from which nothing that is written later is lost', async () => {
       await addTitles(service.db, 2);
