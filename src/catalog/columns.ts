@@ -1,10 +1,23 @@
 /** What a file may hold rows of; also the table that they go into. */
 export type Kind = 'titles' | 'people' | 'collections';
 
-/** How a cell is read: an id, free text, or one of a fixed set of values. */
-export type CellType = 'id' | 'text' | 'media_type' | 'boolean';
+/** How a cell is read: an id, free text, one of a fixed set of values, a number, or a day. */
+export type CellType = 'id' | 'text' | 'media_type' | 'boolean' | 'integer' | 'date';
 
-/** A column of ours. An optional one that is absent, or whose cell is empty, leaves what the catalogue has. */
+/** What PostgreSQL keeps a cell of each type as. */
+export const POSTGRES_TYPES: Readonly<Record<CellType, string>> = {
+  id: 'text collate "C"',
+  text: 'text collate "C"',
+  media_type: 'text collate "C"',
+  boolean: 'boolean',
+  integer: 'integer',
+  date: 'date',
+};
+
+/**
+ * A column of ours. An optional one that is absent, or whose cell is empty, leaves what the catalogue has. A new row gets
+ * the column's default in the table.
+ */
 export interface Column {
   readonly name: string;
   readonly type: CellType;
@@ -14,8 +27,11 @@ export interface Column {
 const id: Column = { name: 'svc_id', type: 'id', required: true };
 const name: Column = { name: 'name', type: 'text', required: true };
 
-/** The columns of each kind. Every optional one is boolean, and false on a new row. */
-export const COLUMNS: Readonly<Record<Kind, readonly Column[]>> = {
+/** The columns of each kind. */
+export type Columns = Readonly<Record<Kind, readonly Column[]>>;
+
+/** The columns that files are imported into and exported from. */
+export const COLUMNS: Columns = {
   titles: [
     id,
     { name: 'media_type', type: 'media_type', required: true },

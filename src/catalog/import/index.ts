@@ -2,7 +2,7 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import { readText } from './bytes.js';
-import type { Kind } from '../columns.js';
+import type { Columns, Kind } from '../columns.js';
 import { CSV, CsvReader, QUOTED_TSV, TSV } from './csv.js';
 import { mapColumns, type MappedColumn, type MappingOptions } from './mapping.js';
 import { mergeStaged, type Merged } from './merge.js';
@@ -39,6 +39,8 @@ export interface ImportOptions extends MappingOptions {
   /** Told of each row that cannot be used, as it is found. */
   readonly onRejected?: (line: number, reason: string) => void;
   readonly onProgress?: (progress: ImportProgress) => void;
+  /** The columns of each kind, where they are not those of this version. */
+  readonly known?: Columns;
   /** Stops the import when aborted. */
   readonly signal?: AbortSignal;
 }
@@ -67,7 +69,7 @@ const PIECE = 64 * 1024;
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
   const { kind, strict, signal, onRejected } = options;
-  const columns = mapColumns(kind, options);
+  const columns = mapColumns(kind, options, options.known);
   const rows = new Rows(columns, (line, reason) => {
     if (strict) throw new OperatorError(`line ${line}: ${reason}. Nothing was written, because of --strict.`);
     onRejected?.(line, reason);

@@ -1,5 +1,5 @@
 import { OperatorError } from '../../errors.js';
-import { COLUMNS, FIXED_VALUES, type Column, type Kind } from '../columns.js';
+import { COLUMNS, FIXED_VALUES, type Column, type Columns, type Kind } from '../columns.js';
 import { quote } from './quote.js';
 
 /** How a foreign file's columns and values become ours. */
@@ -27,10 +27,11 @@ export interface MappedColumn extends Column {
 /**
  * Puts the operator's mappings together with the columns of a kind.
  *
+ * @param known - the columns of each kind
  * @throws OperatorError when a mapping names what does not exist
  */
-export function mapColumns(kind: Kind, options: MappingOptions): readonly MappedColumn[] {
-  const columns = COLUMNS[kind];
+export function mapColumns(kind: Kind, options: MappingOptions, known: Columns = COLUMNS): readonly MappedColumn[] {
+  const columns = known[kind];
   const mappable = columns.filter(({ type }) => type === 'media_type' || type === 'boolean');
   for (const ours of options.columns?.keys() ?? []) {
     if (!columns.some(({ name }) => name === ours)) {

@@ -38,7 +38,7 @@ export async function mergeStaged(
   const pages = await countPages(session);
   // Its pages are in the order of lines: no index is needed.
   const step = Math.max(1, Math.floor((pages * BATCH_ROWS) / Math.max(1, staged)));
-  const batch = statements(kind, columns);
+  const batch = statements(kind, columns, await readDefaults(session, kind));
   const merged: Merged = { created: 0, updated: 0, unchanged: 0 };
   for (let page = 0; page < pages; page += step) {
     signal?.throwIfAborted();
@@ -71,6 +71,17 @@ async function countPages(session: ClientBase): Promise<number> {
   return rows[0]?.pages ?? 0;
 }
 
+/** @returns the default of each column of a table that has one, as an SQL expression */
+async function readDefaults(session: ClientBase, kind: Kind): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await session.query<{ name: string; expression: string }>(
+    `select a.attname as name, pg_get_expr(d.adbin, d.adrelid) as expression
+       from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+      where d.adrelid = $1::regclass and a.attgenerated = ''`,
+    [`public.${kind}`],
+  );
+  return new Map(rows.map(({ name, expression }) => [name, expression]));
+}
+
 /** What is to be done with a batch. */
 interface Survey {
   readonly rows: number;
@@ -93,12 +104,14 @@ async function surveyBatch(session: ClientBase, batch: BatchStatements, range: s
 type BatchStatements = Readonly<Record<'count' | 'compare' | 'insertAll' | 'insertMissing' | 'update', string>>;
 
 /** The statements of one batch, which is a range of the staging table's pages. */
-function statements(kind: Kind, columns: readonly Column[]): BatchStatements {
+function statements(kind: Kind, columns: readonly Column[], defaults: ReadonlyMap<string, string>): BatchStatements {
   const range = `from ${STAGING} where ctid >= $1::text::tid and ctid < $2::text::tid`;
   const batch = `(select * ${range} order by line)`;
   const names = columns.map(({ name }) => name);
   const others = columns.filter(({ name }) => name !== 'svc_id');
-  const inserted = columns.map(({ name, required }) => (required ? `s.${name}` : `coalesce(s.${name}, false)`));
+  const inserted = columns.map(({ name, required }) =>
+    required ? `s.${name}` : `coalesce(s.${name}, ${defaults.get(name) ?? 'null'})`,
+  );
   const updated = others.map(({ name, required }) => (required ? `s.${name}` : `coalesce(s.${name}, t.${name})`));
   const differs = `(${others.map(({ name }) => `t.${name}`).join(', ')}) is distinct from (${updated.join(', ')})`;
   const table = `public.${kind}`;

@@ -117,7 +117,8 @@ function cellOf(value: unknown, { type }: MappedColumn): string | undefined {
 }
 
 function expected({ type }: MappedColumn): string {
-  return type === 'boolean' ? 'true or false' : 'a string';
+  if (type === 'boolean') return 'true or false';
+  return type === 'integer' ? 'a whole number' : 'a string';
 }
 
 function describe(value: unknown): string {

@@ -8,6 +8,10 @@ const LONGEST_TEXT = 1000;
 /** PostgreSQL's text has no NUL, and half a surrogate pair is not a character. */
 const NO_TEXT = /[\0\p{Cs}]/u;
 
+/** The range of PostgreSQL's integer. */
+const LEAST_INTEGER = -(2 ** 31);
+const MOST_INTEGER = 2 ** 31 - 1;
+
 /** What has a meaning in COPY's text format. */
 const COPY_SPECIAL = /[\\\t\n\r]/g;
 const COPY_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
@@ -114,7 +118,11 @@ function copyCell(cell: string, column: MappedColumn): Checked {
     case 'id':
       return copyId(cell, column.name);
     case 'text':
-      return copyFreeText(cell, column.name);
+      return copyFreeText(cell, column);
+    case 'integer':
+      return copyInteger(cell, column);
+    case 'date':
+      return copyDate(cell, column);
     case 'media_type':
     case 'boolean':
       return copyFixed(cell, column, column.type);
@@ -132,8 +140,8 @@ function copyId(cell: string, name: string): Checked {
 }
 
 /** Free text is kept as it is, white space at its ends too: it may be meant. */
-function copyFreeText(cell: string, name: string): Checked {
-  if (cell.trim() === '') return new Unusable(`${name} is empty`);
+function copyFreeText(cell: string, { name, required }: MappedColumn): Checked {
+  if (cell.trim() === '') return required ? new Unusable(`${name} is empty`) : COPY_NULL;
   if (cell.length > LONGEST_TEXT) {
     const length = codePoints(cell);
     if (length > LONGEST_TEXT) {
@@ -148,6 +156,25 @@ function copyFreeText(cell: string, name: string): Checked {
     );
   }
   return cell.replace(COPY_SPECIAL, (character) => COPY_ESCAPES[character] ?? character);
+}
+
+function copyInteger(cell: string, { name, required }: MappedColumn): Checked {
+  const value = cell.trim();
+  if (value === '' && !required) return COPY_NULL;
+  const number = /^[+-]?\d{1,10}$/.test(value) ? Number(value) : NaN;
+  if (number >= LEAST_INTEGER && number <= MOST_INTEGER) return String(number);
+  return new Unusable(`${name} is ${quote(value)}, expected a whole number from ${LEAST_INTEGER} to ${MOST_INTEGER}`);
+}
+
+function copyDate(cell: string, { name, required }: MappedColumn): Checked {
+  const value = cell.trim();
+  if (value === '' && !required) return COPY_NULL;
+  // JavaScript reads 2001-02-30 as a day in March.
+  const day = /^\d{4}-\d\d-\d\d$/.test(value) ? new Date(`${value}T00:00:00Z`) : undefined;
+  const isDay = day !== undefined && !Number.isNaN(day.getTime()) && day.toISOString().startsWith(value);
+  // PostgreSQL has no year 0.
+  if (isDay && !value.startsWith('0000')) return value;
+  return new Unusable(`${name} is ${quote(value)}, expected a day such as 1982-06-25`);
 }
 
 function copyFixed(cell: string, column: MappedColumn, type: 'media_type' | 'boolean'): Checked {

@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import type { ClientBase } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import type { Column } from '../columns.js';
+import { POSTGRES_TYPES, type Column } from '../columns.js';
 
 /** Where rows wait, unseen by anyone, until all of the file has been read. */
 export const STAGING = 'pg_temp.import_rows';
@@ -29,7 +29,7 @@ export async function fillStaging(
   columns: readonly Column[],
   copyText: () => AsyncGenerator<Buffer>,
 ): Promise<void> {
-  const definitions = columns.map(({ name, type }) => `${name} ${type === 'boolean' ? 'boolean' : 'text collate "C"'}`);
+  const definitions = columns.map(({ name, type }) => `${name} ${POSTGRES_TYPES[type]}`);
   const names = ['line', ...columns.map(({ name }) => name)].join(', ');
   // In one transaction: into a table that it has made itself, COPY only appends. Into any other it also fills gaps in
   // earlier pages, and the pages are not in the order of lines.
