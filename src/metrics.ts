@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
+import type { CallerCache } from './admission/caller-cache.js';
+import type { DecisionCounts } from './admission/charge/limiter.js';
+import type { FailedAttempts } from './admission/failed-attempts.js';
 import { operations } from './api/index.js';
 import type { Config } from './config/settings.js';
 import { OperatorError } from './errors.js';
 import { RequestMetrics } from './http/telemetry/metrics.js';
 import { serveMetrics, type MetricsServer } from './http/telemetry/metrics-server.js';
-import type { CallerCache } from './keys/caller-cache.js';
-import type { FailedAttempts } from './limits/failed-attempts.js';
-import type { DecisionCounts } from './limits/quotas.js';
 import { poolOf } from './platform/database.js';
 import { CombinedMetrics } from './platform/combined-metrics.js';
 import type { Health } from './platform/health.js';

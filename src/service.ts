@@ -2,6 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
+import { admitFromDatabase } from './admission/admission.js';
+import { ProcessLimiter } from './admission/charge/process-limiter.js';
+import { FailedAttempts, type FailurePolicy } from './admission/failed-attempts.js';
+import { DatabaseLookups } from './admission/lookups.js';
+import { openSharedAdmission, type SharedAdmission } from './admission/shared-admission.js';
 import { createApp } from './app.js';
 import { systemClock, type Micros } from './catalog/timestamps.js';
 import type { Config } from './config/settings.js';
@@ -15,12 +20,7 @@ import {
   urlOf,
   type ServerLimits,
 } from './http/connection/server.js';
-import { admitFromDatabase } from './keys/admission.js';
 import { LastUsed } from './keys/last-used.js';
-import { DatabaseLookups } from './keys/lookups.js';
-import { openSharedAdmission, type SharedAdmission } from './keys/shared-admission.js';
-import { FailedAttempts, type FailurePolicy } from './limits/failed-attempts.js';
-import { PlanLimiter } from './limits/plan-limiter.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
 import { ConnectionBudget } from './platform/connection-budget.js';
@@ -163,7 +163,7 @@ async function open(options: ServeOptions, opened: OpenParts): Promise<ServicePr
   const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
   const shared = await share(options, lookups, health, database);
   if (shared) opened.add(shared, (it) => it.close());
-  const limiter = new PlanLimiter();
+  const limiter = new ProcessLimiter();
   const failedAttempts = new FailedAttempts(shared?.redis, overrides.failurePolicy);
   const { metrics, requestMetrics } = await createMetrics({
     packageRoot,
@@ -283,8 +283,8 @@ async function share(
     address: redis,
     lookups,
     connectAlone,
-    onChange: (helper, state, error) => {
-      health.note(helper, state, error);
+    onChange: (dependency, state, error) => {
+      health.note(dependency, state, error);
     },
   });
 }

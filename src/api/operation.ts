@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Micros } from '../catalog/timestamps.js';
 import type { Answer, OperationId, PathParameters, QueryParameters } from '../contract.js';
-import type { Caller } from '../keys/callers.js';
+import type { Caller } from '../admission/callers.js';
 import type { Read } from '../platform/replica.js';
 
 /** What operations work with. */

@@ -5,7 +5,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { RedisAddress } from '../config/redis-address.js';
 import type { Config } from '../config/settings.js';
 import { OperatorError } from '../errors.js';
-import { areCallersCached } from '../keys/caching-servers.js';
+import { areCallersCached } from '../admission/caching-servers.js';
 import type { ConnectedDatabase } from '../platform/connect.js';
 import type { RedisLink } from '../platform/redis.js';
 import type { WorkerLink } from '../platform/workers/worker-link.js';
@@ -147,7 +147,7 @@ async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Pro
 export async function endCachedRecords({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
   try {
     const isDone = await withRedis(async (redis) => {
-      const { renewEpoch } = await import('../keys/epoch.js');
+      const { renewEpoch } = await import('../admission/epoch.js');
       await renewEpoch(redis);
       return true;
     });

@@ -1,7 +1,7 @@
+import { readCounts } from '../admission/charge/redis-charges.js';
 import { listKeys } from '../keys/keys.js';
 import { OperatorError } from '../errors.js';
 import { listPlans, type Plan } from '../limits/plans.js';
-import { readCounts } from '../limits/redis-limiter.js';
 import { QUOTA_NAMES, toQuota, type Quota } from '../limits/quotas.js';
 import { positiveInteger } from './arguments.js';
 import type { RegisterCommand } from './context.js';

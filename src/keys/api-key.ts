@@ -22,10 +22,15 @@ const TELLING_LENGTH = 12;
 const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
 
 /** What {@link redactApiKeys} would cut. */
-const SUSPECT = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH}}|svc_[0-9a-z]{8}_`, 'i');
+const POSSIBLE_SECRET = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH}}|svc_[0-9a-z]{8}_`, 'i');
 
 /** Stands for what was cut. */
 const REDACTED = '[redacted]';
+
+declare const keyHash: unique symbol;
+
+/** SHA-256 of a whole well-formed key, in base64. Past the HTTP edge only this travels. */
+export type KeyHash = string & { readonly [keyHash]: true };
 
 /** A key as it is made: the only moment at which it exists in full on our side. */
 export interface NewApiKey {
@@ -42,30 +47,22 @@ export function generateApiKey(): NewApiKey {
   const prefix = `svc_${randomBase62(ID_LENGTH)}`;
   const body = `${prefix}_${randomBase62(SECRET_LENGTH)}`;
   const key = body + checksum(body);
-  return { key, prefix, hash: hashApiKey(key) };
+  return { key, prefix, hash: hash('sha256', key, 'buffer') };
 }
 
 /**
- * Tells whether a text has the form of a key and its checksum is right. Costs no I/O: what fails here was mistyped, cut
- * off, or is no key of ours.
+ * Checks the form and the checksum of a key, and hashes it. Costs no I/O.
+ *
+ * @returns undefined for a text that was mistyped, cut off, or is no key of ours
  */
-export function isWellFormedApiKey(text: string): boolean {
-  return KEY_FORMAT.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
-}
-
-/** SHA-256 of the whole key, 32 bytes. */
-export function hashApiKey(key: string): Buffer {
-  return Buffer.from(hashApiKeyToText(key), 'base64');
-}
-
-/** SHA-256 of the whole key, in base64. */
-export function hashApiKeyToText(key: string): string {
-  return hash('sha256', key, 'base64');
+export function hashApiKey(text: string): KeyHash | undefined {
+  const isWellFormed = KEY_FORMAT.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
+  return isWellFormed ? (hash('sha256', text, 'base64') as KeyHash) : undefined;
 }
 
 /** Whether a text may hold a key, or as much of a secret as must not be written down. */
 export function mayHoldSecret(text: string): boolean {
-  return SUSPECT.test(text);
+  return POSSIBLE_SECRET.test(text);
 }
 
 /**

@@ -75,7 +75,7 @@ export async function setKeyPlan(
   planId: string,
 ): Promise<{ record: KeyRecord; previousPlanId: string }> {
   return db.transaction(async (transaction) => {
-    // Locked, lest it be revoked in between and then moved all the same.
+    // Locked, so that a key which is revoked meanwhile is not moved.
     const before = await transaction('api_keys').select<KeyRecord[]>(KEY_COLUMNS).where({ prefix }).forUpdate().first();
     if (before === undefined) throw unknownPrefix(prefix);
     await requireRow(transaction, 'plans', planId);

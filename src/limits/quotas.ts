@@ -3,7 +3,7 @@ import type { Plan } from './plans.js';
 /** The quotas of a plan, by the names that clients see. */
 export type QuotaName = 'minute' | 'day';
 
-/** Where someone stands with a limit. */
+/** Where a client stands with a limit. */
 export interface Standing {
   /** As clients see it. */
   readonly name: string;
@@ -22,33 +22,7 @@ export interface Quota extends Standing {
   readonly name: QuotaName;
 }
 
-/** What was decided about one request. */
-export interface LimitDecision {
-  readonly quotas: readonly Quota[];
-  /** The quotas that refuse the request; none when it is served. */
-  readonly violated: readonly Quota[];
-}
-
-/** Counts the requests of a developer on a plan, wherever the counters are. */
-export interface Limiter {
-  /** Charges one request, unless it is refused, and tells where the caller stands afterwards. */
-  consume(developerId: number, plan: Plan): Promise<LimitDecision>;
-}
-
-/** How many requests were decided each way since the process began. */
-export class DecisionCounts {
-  served = 0;
-  refused = 0;
-
-  /** Counts a decision, and hands it on. */
-  count(decision: LimitDecision): LimitDecision {
-    if (decision.violated.length === 0) this.served += 1;
-    else this.refused += 1;
-    return decision;
-  }
-}
-
-/** A counter as it was read; undefined where nothing was counted in this window yet. */
+/** A counter as it was read; undefined when nothing was counted in this window yet. */
 export type Count = { readonly requests: number; readonly msLeft: number } | undefined;
 
 /** The order in which quotas are listed everywhere. */
@@ -71,7 +45,7 @@ export function toQuota(name: QuotaName, plan: Plan, count: Count): Quota {
     limit,
     windowSeconds,
     remaining: Math.max(0, limit - (current?.requests ?? 0)),
-    // No window lasts longer than it should, whatever was done to the clock meanwhile.
+    // A clock that was changed meanwhile must not make a window longer.
     resetSeconds: current === undefined ? windowSeconds : Math.min(windowSeconds, Math.ceil(current.msLeft / 1000)),
   };
 }

@@ -1,15 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import {
-  generateApiKey,
-  hashApiKey,
-  hashApiKeyToText,
-  isWellFormedApiKey,
-  mayHoldSecret,
-  redactApiKeys,
-  redactRepeated,
-} from '../../src/keys/api-key.js';
+import { generateApiKey, hashApiKey, mayHoldSecret, redactApiKeys, redactRepeated } from '../../src/keys/api-key.js';
 import { forgeKey } from '../support/forged-key.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -54,6 +46,10 @@ function modelIsWellFormed(text: string): boolean {
   );
 }
 
+function isWellFormedApiKey(text: string): boolean {
+  return hashApiKey(text) !== undefined;
+}
+
 describe('API keys', () => {
   it('begin with small letters, also where a checksum fits others', () => {
     for (const scheme of ['SVC', 'Svc', 'svC']) assert.equal(isWellFormedApiKey(forgeKey(`${scheme}_12345678`)), false);
@@ -74,7 +70,7 @@ describe('API keys', () => {
       assert.ok(isWellFormedApiKey(key), key);
       assert.equal(prefix, key.slice(0, 12));
       assert.deepEqual(hash, createHash('sha256').update(key, 'ascii').digest());
-      assert.deepEqual(hashApiKey(key), hash);
+      assert.equal(hashApiKey(key), hash.toString('base64'));
     }
   });
 
@@ -166,11 +162,6 @@ describe('API keys', () => {
     const { key, prefix } = generateApiKey();
     assert.equal(redactApiKeys(`a ${key}, b`), `a ${prefix}_[redacted]`);
     assert.equal(redactApiKeys(`${prefix} and svc_1234`), `${prefix} and svc_1234`);
-  });
-
-  it('are hashed with SHA-256, of which the bytes and the text are the same', () => {
-    assert.equal(hashApiKeyToText('abc'), 'ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=');
-    assert.equal(hashApiKey('abc').toString('hex'), 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
   });
 
   for (const [text, cut] of [

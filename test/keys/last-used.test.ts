@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { hashApiKeyToText } from '../../src/keys/api-key.js';
-import type { Caller } from '../../src/keys/callers.js';
-import { DatabaseLookups } from '../../src/keys/lookups.js';
+import type { Caller } from '../../src/admission/callers.js';
+import { DatabaseLookups } from '../../src/admission/lookups.js';
 import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { hashOf } from '../support/key-hash.js';
 import { startService, type TestService } from '../support/service.js';
 
 const EARLY = Date.parse('2026-11-20T10:00:00.123Z');
@@ -27,7 +27,7 @@ describe('the times at which keys were last used', () => {
   after(() => database.close());
 
   function find(key: string): Promise<Caller | undefined> {
-    return new DatabaseLookups(database.db, 1).find(hashApiKeyToText(key));
+    return new DatabaseLookups(database.db, 1).find(hashOf(key));
   }
 
   async function newKey(): Promise<{ id: number; prefix: string; key: string }> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Plan } from '../../src/limits/plans.js';
-import { DecisionCounts, exhausted, limitOf, QUOTA_NAMES, toQuota, type Quota } from '../../src/limits/quotas.js';
+import { exhausted, limitOf, QUOTA_NAMES, toQuota, type Quota } from '../../src/limits/quotas.js';
 
 const PLAN: Plan = { id: 'free', name: 'Free', requestsPerMinute: 60, requestsPerDay: 1_000, commercialUse: false };
 
@@ -48,18 +48,5 @@ describe('the quotas of a plan', () => {
     assert.deepEqual(exhausted([full, free]), [full]);
     assert.deepEqual(exhausted([free]), []);
     assert.deepEqual(exhausted([{ ...free, remaining: 0 }, full]), [{ ...free, remaining: 0 }, full]);
-  });
-
-  it('count the requests that they served and that they refused, and hand each decision on', () => {
-    const counts = new DecisionCounts();
-    const quota = toQuota('minute', PLAN, { requests: 60, msLeft: 1 });
-    const served = { quotas: [quota], violated: [] };
-    const refused = { quotas: [quota], violated: [quota] };
-    assert.deepEqual([counts.served, counts.refused], [0, 0]);
-    assert.equal(counts.count(served), served);
-    assert.deepEqual([counts.served, counts.refused], [1, 0]);
-    assert.equal(counts.count(refused), refused);
-    assert.equal(counts.count(refused), refused);
-    assert.deepEqual([counts.served, counts.refused], [1, 2]);
   });
 });

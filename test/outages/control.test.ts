@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
-import { CallerCache } from '../../src/keys/caller-cache.js';
-import { admitFromCache } from '../../src/keys/admission.js';
-import type { SharedAdmission, SharedAdmissionParts } from '../../src/keys/shared-admission.js';
-import { RedisLimiter } from '../../src/limits/redis-limiter.js';
+import { CallerCache } from '../../src/admission/caller-cache.js';
+import { admitFromCache } from '../../src/admission/cached-admission.js';
+import type { SharedAdmission, SharedAdmissionParts } from '../../src/admission/shared-admission.js';
+import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../src/platform/redis.js';
 import { startProxy, type Passing } from '../contract/proxy.js';
 import { eventually } from '../support/eventually.js';

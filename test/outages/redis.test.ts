@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { renewEpoch } from '../../src/keys/epoch.js';
+import { renewEpoch } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/keys.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';

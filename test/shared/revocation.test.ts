@@ -4,15 +4,13 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
-import { admitFromCache } from '../../src/keys/admission.js';
-import { CallerCache } from '../../src/keys/caller-cache.js';
-import { renewEpoch } from '../../src/keys/epoch.js';
+import { admitFromCache } from '../../src/admission/cached-admission.js';
+import { CallerCache } from '../../src/admission/caller-cache.js';
+import { renewEpoch } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/keys.js';
-import type { SharedAdmission, SharedAdmissionParts } from '../../src/keys/shared-admission.js';
-import type { LimitDecision } from '../../src/limits/quotas.js';
-import type { Condition } from '../../src/limits/charge-batch.js';
-import { RedisLimiter } from '../../src/limits/redis-limiter.js';
-import type { Plan } from '../../src/limits/plans.js';
+import type { SharedAdmission, SharedAdmissionParts } from '../../src/admission/shared-admission.js';
+import type { Precondition, QuotaRequest } from '../../src/admission/charge/limiter.js';
+import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis.js';
 import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/past-triggers.js';
@@ -318,8 +316,8 @@ describe('revocation over three server processes', () => {
 /** Admission as it would be if the epoch were never compared. */
 async function openCareless({ address, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
   class CarelessLimiter extends RedisLimiter {
-    override consumeIf(_condition: Condition, developerId: number, plan: Plan): Promise<LimitDecision | undefined> {
-      return this.consume(developerId, plan);
+    override async chargeIf(_precondition: Precondition, request: QuotaRequest): Promise<ConditionalOutcome> {
+      return { kind: 'decided', result: await this.charge(request) };
     }
   }
   const redis = new RedisLink(address, () => undefined);

@@ -1,9 +1,9 @@
-import { Problem } from '../../errors.js';
+import type { Admission, Admit } from '../../admission/admission.js';
+import type { FailedAttempts } from '../../admission/failed-attempts.js';
 import type { Micros } from '../../catalog/timestamps.js';
-import type { Admission, Admit } from '../../keys/admission.js';
-import { isWellFormedApiKey } from '../../keys/api-key.js';
+import { Problem } from '../../errors.js';
+import { hashApiKey } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';
-import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
 import type { Middleware, RequestContext } from './context.js';
@@ -13,6 +13,9 @@ const CHALLENGE = 'Bearer realm="catalog"';
 
 /** A cache must never serve one caller's answer to another. */
 const VARY_BY_KEY = 'Authorization, X-API-Key';
+
+/** The admission of a request whose key is valid. */
+type KnownAdmission = Exclude<Admission, { kind: 'unknown_key' }>;
 
 /** What authentication works with. */
 export interface AuthenticationParts {
@@ -34,11 +37,12 @@ export interface AuthenticationParts {
 export function authenticate(parts: AuthenticationParts): Middleware {
   return async (ctx, next) => {
     ctx.set('Vary', VARY_BY_KEY);
-    const { caller, decision } = await admit(parts, ctx);
+    const admission = await admit(parts, ctx);
+    const { caller, quotas } = admission;
     ctx.state.caller = caller;
     parts.lastUsed.touch(caller.keyId, Number(parts.now() / 1000n));
-    ctx.set(rateLimitFields(decision.quotas));
-    if (decision.violated.length > 0) throw rateLimitExceeded(decision);
+    ctx.set(rateLimitFields(quotas));
+    if (admission.kind === 'quota_exceeded') throw rateLimitExceeded(admission.violated);
     await next();
   };
 }
@@ -47,7 +51,7 @@ export function authenticate(parts: AuthenticationParts): Middleware {
  * Keys that fail are counted by the address they came from. Above the limit the client gets 429 instead of 401; valid keys
  * from the same address are served.
  */
-async function admit(parts: AuthenticationParts, { req, state }: RequestContext): Promise<Admission> {
+async function admit(parts: AuthenticationParts, { req, state }: RequestContext): Promise<KnownAdmission> {
   const credentials = readCredentials(req, state.target.search);
   switch (credentials.kind) {
     case 'none':
@@ -59,14 +63,13 @@ async function admit(parts: AuthenticationParts, { req, state }: RequestContext)
     case 'conflict':
       throw invalidApiKey('The request carries several API keys, or one place for it twice. Send one key, once.');
     case 'key': {
-      const { key } = credentials;
+      const hash = hashApiKey(credentials.key);
       // A text without the form of a key is no attempt at one, and has cost nothing.
-      if (!isWellFormedApiKey(key)) throw unknownApiKey();
-      const admission = await parts.admit(key);
-      if (admission !== undefined) return admission;
-      const over = await parts.failedAttempts.count(clientAddress(req, parts.trustedProxies));
-      if (over !== undefined) throw tooManyFailures(over);
-      throw unknownApiKey();
+      if (hash === undefined) throw unknownApiKey();
+      const admission = await parts.admit(hash);
+      if (admission.kind !== 'unknown_key') return admission;
+      const attempt = await parts.failedAttempts.count(clientAddress(req, parts.trustedProxies));
+      throw attempt.kind === 'over_limit' ? tooManyFailures(attempt.standing) : unknownApiKey();
     }
   }
 }

@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import type { Operation } from '../../api/operation.js';
 import type { OperationId } from '../../contract.js';
-import type { Caller } from '../../keys/callers.js';
+import type { Caller } from '../../admission/callers.js';
 import { chooseRequestId } from './request-id.js';
 import { originForm, parseTarget, type Target } from './target.js';
 

@@ -1,5 +1,5 @@
 import { Problem } from '../../errors.js';
-import type { LimitDecision, Standing } from '../../limits/quotas.js';
+import type { Quota, Standing } from '../../limits/quotas.js';
 
 /** The problem type of draft-ietf-httpapi-ratelimit-headers-11, section 4.1 ("quota-exceeded"). */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
@@ -27,7 +27,7 @@ function standingList(limits: readonly Standing[]): string {
 }
 
 /** The refusal of a request over its quota. A client that waits `Retry-After` is served. */
-export function rateLimitExceeded({ violated }: LimitDecision): Problem {
+export function rateLimitExceeded(violated: readonly Quota[]): Problem {
   const seconds = Math.max(...violated.map(({ resetSeconds }) => resetSeconds));
   const names = violated.map(({ name }) => name);
   return new Problem(

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { EPOCH_KEY } from '../../../src/keys/epoch.js';
+import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { eventually } from '../../support/eventually.js';
 import { compile } from './compile.js';
 import { ANY_CORE, type ServerCore } from './cores.js';

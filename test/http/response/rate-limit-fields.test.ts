@@ -48,7 +48,7 @@ describe('the problem of a used-up quota', () => {
   ] as const) {
     const names = violated.map(({ name }) => name);
     it(`names the quotas, and the longest of their waits: ${names.join(' and ')}, ${seconds} s`, () => {
-      const problem = rateLimitExceeded({ quotas: [MINUTE, DAY], violated });
+      const problem = rateLimitExceeded(violated);
       assert.equal(problem.code, 'rate_limit_exceeded');
       assert.equal(problem.status, 429);
       assert.equal(problem.type, TYPE);

@@ -26,9 +26,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/request/authenticate.ts',
-        from: '    if (decision.violated.length > 0) throw',
-        to: `    if (decision.violated.some(({ name }) => name === 'day') && decision.violated.length === 1) ctx.remove('Vary');
-    if (decision.violated.length > 0) throw`,
+        from: "    if (admission.kind === 'quota_exceeded') throw",
+        to: `    if (admission.kind === 'quota_exceeded' && admission.violated.map(({ name }) => name).join() === 'day') ctx.remove('Vary');
+    if (admission.kind === 'quota_exceeded') throw`,
       },
     ],
     suites: ['test/limits/rate-limits.test.ts'],

@@ -3,16 +3,21 @@ import type { Fault } from '../fault.js';
 /** Faults in what decides whether a key works. */
 export const KEYS_FAULTS: readonly Fault[] = [
   {
-    name: 'prefix-in-cache',
+    name: 'part-of-hash-in-cache',
     promise: 'A cached caller is found by the hash of the whole key.',
     edits: [
       {
-        file: 'src/keys/admission.ts',
-        from: 'const hash = hashApiKeyToText(key);',
-        to: 'const hash = key.slice(0, 12);',
+        file: 'src/admission/caller-cache.ts',
+        from: 'const caller = this.#records.get(hash);',
+        to: 'const caller = this.#records.get(hash.slice(0, 1));',
+      },
+      {
+        file: 'src/admission/caller-cache.ts',
+        from: 'this.#records.set(hash, structuredClone(caller));',
+        to: 'this.#records.set(hash.slice(0, 1), structuredClone(caller));',
       },
     ],
-    suites: ['test/keys/admission.test.ts'],
+    suites: ['test/admission/caller-cache.test.ts'],
   },
   {
     name: 'two-of-three-keys',
@@ -67,24 +72,22 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A revoked key fails on the very next request.',
     edits: [
       {
-        file: 'src/keys/admission.ts',
-        from: `      const condition = { key: EPOCH_KEY, value: epoch };
-      const decision = await limiter.consumeIf(condition, caller.developerId, caller.plan, until);`,
-        to: `      const condition = { key: EPOCH_KEY, value: epoch };
-      const isRecent = performance.now() - (usedAt.get(hash) ?? 0) < 20;
-      const decision = isRecent
-        ? await limiter.consume(caller.developerId, caller.plan)
-        : await limiter.consumeIf(condition, caller.developerId, caller.plan, until);
-      if (decision) usedAt.set(hash, performance.now());`,
+        file: 'src/admission/cached-admission.ts',
+        from: '    const outcome = await limiter.chargeIf({ epoch }, caller, until);',
+        to: `    const isRecent = performance.now() - (usedAt.get(caller.keyId) ?? 0) < 20;
+    const outcome = isRecent
+      ? ({ kind: 'decided', result: await limiter.charge(caller) } as const)
+      : await limiter.chargeIf({ epoch }, caller, until);
+    if (outcome.kind === 'decided') usedAt.set(caller.keyId, performance.now());`,
       },
       {
-        file: 'src/keys/admission.ts',
-        from: '  /** Records that are being read. */',
-        to: `  const usedAt = new Map<string, number>();
-  /** Records that are being read. */`,
+        file: 'src/admission/cached-admission.ts',
+        from: '  const inFlight = new InFlight();',
+        to: `  const usedAt = new Map<number, number>();
+  const inFlight = new InFlight();`,
       },
     ],
-    suites: ['test/keys/admission.test.ts'],
+    suites: ['test/admission/admission.test.ts'],
   },
   {
     name: 'any-place-of-a-key-wins',
@@ -103,7 +106,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A revoked key fails on the very next request.',
     edits: [
       {
-        file: 'src/keys/callers.ts',
+        file: 'src/admission/callers.ts',
         from: `    .whereNull('api_keys.revoked_at')
 `,
         to: '',
@@ -114,7 +117,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
   {
     name: 'suspended-developer-works',
     promise: 'A key of a suspended developer fails.',
-    edits: [{ file: 'src/keys/callers.ts', from: "    .whereNull('developers.suspended_at'),", to: '    ,' }],
+    edits: [{ file: 'src/admission/callers.ts', from: "    .whereNull('developers.suspended_at'),", to: '    ,' }],
     suites: ['test/api/authentication.test.ts', 'test/api/me.test.ts'],
   },
   {
@@ -122,7 +125,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A key is found by its hash, not by its prefix.',
     edits: [
       {
-        file: 'src/keys/callers.ts',
+        file: 'src/admission/callers.ts',
         from: ".whereRaw('api_keys.hash = any(?::bytea[])', [hashes])",
         to: ".whereRaw('api_keys.prefix in (select k.prefix from api_keys k where k.hash = any(?::bytea[]) or true)', [hashes])",
       },
@@ -134,55 +137,68 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A key that is revoked fails from the next request on: lookups remember nothing.',
     edits: [
       {
-        file: 'src/keys/lookups.ts',
+        file: 'src/admission/lookups.ts',
         from: 'cache: false,',
         to: 'cache: true, cacheKeyFn: (lookup) => lookup.hash as never,',
       },
     ],
-    suites: ['test/keys/lookups.test.ts', 'test/api/authentication.test.ts', 'test/keys/keys.test.ts'],
+    suites: ['test/admission/lookups.test.ts', 'test/api/authentication.test.ts', 'test/keys/keys.test.ts'],
   },
   {
     name: 'lookups-take-all-connections',
     promise: 'A flood of unknown keys leaves connections to valid callers.',
-    edits: [{ file: 'src/keys/lookups.ts', from: 'if (this.#free === 0) {', to: 'if (this.#free === -1_000_000) {' }],
-    suites: ['test/keys/lookups.test.ts', 'test/keys/admission.test.ts'],
+    edits: [{ file: 'src/platform/semaphore.ts', from: 'if (this.#free > 0)', to: 'if (this.#free > -1_000_000)' }],
+    suites: ['test/admission/lookups.test.ts', 'test/admission/admission.test.ts'],
   },
   {
     name: 'late-lookup-answers',
     promise: 'A lookup that waited longer than its request is given up.',
     edits: [
-      { file: 'src/keys/lookups.ts', from: 'const oldest = performance.now() - MAX_WAIT_MS;', to: 'const oldest = 0;' },
+      {
+        file: 'src/admission/lookups.ts',
+        from: 'const oldest = performance.now() - MAX_WAIT_MS;',
+        to: 'const oldest = 0;',
+      },
     ],
-    suites: ['test/keys/lookups.test.ts'],
+    suites: ['test/admission/lookups.test.ts'],
   },
   {
     name: 'epoch-not-ended',
     promise: 'Records of an ended epoch are never used again.',
     edits: [
       {
-        file: 'src/keys/admission.ts',
-        from: `      cache.end(epoch);
-    }
-    const found`,
-        to: `    }
-    const found`,
+        file: 'src/admission/cached-admission.ts',
+        from: "    if (outcome.kind === 'precondition_failed') cache.end(epoch);\n",
+        to: '',
       },
     ],
-    suites: ['test/keys/admission.test.ts'],
+    suites: ['test/admission/admission.test.ts'],
   },
   {
     name: 'epoch-read-after-database',
     promise: 'The epoch is read before the database.',
     edits: [
       {
-        file: 'src/keys/admission.ts',
+        file: 'src/admission/cached-admission.ts',
         from: `    const permit = epoch === undefined ? undefined : cache.permit(epoch);
-    const caller = await lookups.find(hash);`,
-        to: `    const caller = await lookups.find(hash);
+    const caller = await budget.pauseDuring(lookups.find(hash));`,
+        to: `    const caller = await budget.pauseDuring(lookups.find(hash));
     const permit = epoch === undefined ? undefined : cache.permit(epoch);`,
       },
     ],
-    suites: ['test/keys/admission.test.ts', 'test/keys/caller-cache.test.ts'],
+    suites: ['test/admission/admission.test.ts', 'test/admission/caller-cache.test.ts'],
+  },
+  {
+    name: 'joined-reading-is-trusted',
+    promise: 'A request that has waited for the reading of another one confirms its epoch.',
+    edits: [
+      {
+        file: 'src/admission/cached-admission.ts',
+        from: "if (cached !== undefined) return { kind: 'cached', ...cached };",
+        to: "if (cached !== undefined) return reading === undefined ? { kind: 'cached', ...cached } : { kind: 'fresh', caller: cached.caller, epoch: undefined };",
+      },
+    ],
+    suites: ['test/admission/caller-cache.test.ts'],
   },
   {
     name: 'checksum-ignored',
@@ -202,6 +218,6 @@ export const KEYS_FAULTS: readonly Fault[] = [
         to: 'clientAddress(req, Math.min(parts.trustedProxies, 1))',
       },
     ],
-    suites: ['test/limits/failed-attempts.test.ts'],
+    suites: ['test/admission/failed-attempts.test.ts'],
   },
 ];

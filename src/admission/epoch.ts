@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { redisKey, type RedisLink } from '../platform/redis.js';
 
 /**
- * The epoch: a random token in Redis that is set anew whenever keys, developers or plans have changed. A record that was
- * read from the database under one epoch holds as long as that epoch does.
+ * The epoch: a random token in Redis, replaced after each change of keys, developers or plans. A record that was read
+ * from the database under an epoch holds as long as that epoch does.
  */
 export const EPOCH_KEY = redisKey('epoch');
 
 /**
- * Ends the epoch, so that every server asks the database again. To be called after the change is committed, and before
- * anyone is told that it is done.
+ * Ends the epoch, so that every server asks the database again. Call it after the change is committed, and before the
+ * change is reported as done.
  *
  * @throws RedisUnavailable
  */
@@ -18,11 +18,11 @@ export async function renewEpoch(redis: RedisLink): Promise<void> {
 }
 
 /**
- * Reads the epoch. Where there is none, as in a Redis that was emptied, one is begun for those who ask later; it is not
- * trusted yet, since an absent token says nothing about what came before. One that is empty is none.
+ * Reads the epoch, and begins one for later requests when there is none, as in a Redis that was emptied. This request
+ * cannot trust it: an absent token says nothing about earlier changes. An empty token counts as none.
  *
  * @param until - bound on it, on the clock of `performance.now()`
- * @returns undefined where there was none
+ * @returns undefined when there was none
  * @throws RedisUnavailable
  */
 export async function readEpoch(redis: RedisLink, until = Infinity): Promise<string | undefined> {

@@ -2,12 +2,12 @@ import type { Knex } from 'knex';
 import type { AdvisoryLock } from '../platform/notifications.js';
 
 /**
- * Held, shared with others, by the connection on which a server hears of changes to keys, developers and plans. Only while
- * that is open does a server remember any, so the lock tells whether one may: 'cach' in ASCII, and 1.
+ * Held, shared, by the connection on which a server hears of changes to keys, developers and plans. A server caches these
+ * only while that connection is open, so the lock shows that one may. 'cach' in ASCII, and 1.
  */
 export const CACHING_LOCK: AdvisoryLock = [0x63616368, 1];
 
-/** Whether there are servers that may remember keys, developers and plans; not those of versions without the lock. */
+/** Whether there are servers that may cache keys, developers and plans; versions without the lock do not count. */
 export async function areCallersCached(db: Knex): Promise<boolean> {
   const [classId, objectId] = CACHING_LOCK;
   // objsubid is 2 for a key of two numbers (PostgreSQL, pg_locks).

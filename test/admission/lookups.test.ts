@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { generateApiKey, hashApiKeyToText } from '../../src/keys/api-key.js';
+import { generateApiKey, type KeyHash } from '../../src/keys/api-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
-import { DatabaseLookups } from '../../src/keys/lookups.js';
+import { DatabaseLookups } from '../../src/admission/lookups.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { hashOf } from '../support/key-hash.js';
 
 /** The most keys of one query. */
 const BATCH = 64;
@@ -21,8 +22,8 @@ describe('lookups of keys', () => {
 
   after(() => database.close());
 
-  function unknownHash(): string {
-    return hashApiKeyToText(generateApiKey().key);
+  function unknownHash(): KeyHash {
+    return hashOf(generateApiKey().key);
   }
 
   /** How many queries look keys up at this moment, held up by a lock on the keys. */
@@ -50,7 +51,7 @@ describe('lookups of keys', () => {
     for (let i = 0; i < 3; i += 1) keys.push(await createKey(database.db, { developerId, planId: 'free' }));
     const asked = Array.from({ length: 3 * BATCH }, (_, i) => keys[i % 7]);
     const found = await Promise.all(
-      asked.map((known) => lookups.find(known === undefined ? unknownHash() : hashApiKeyToText(known.key))),
+      asked.map((known) => lookups.find(known === undefined ? unknownHash() : hashOf(known.key))),
     );
     assert.deepEqual(
       found.map((caller) => caller?.keyPrefix),
@@ -62,7 +63,7 @@ describe('lookups of keys', () => {
     const lookups = new DatabaseLookups(database.db, 1);
     const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
     const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
-    const hash = hashApiKeyToText(key);
+    const hash = hashOf(key);
     assert.equal((await lookups.find(hash))?.keyPrefix, prefix);
     await revokeKey(database.db, prefix);
     assert.equal(await lookups.find(hash), undefined);

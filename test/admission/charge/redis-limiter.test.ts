@@ -1,24 +1,21 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import type { Plan } from '../../src/limits/plans.js';
-import type { LimitDecision } from '../../src/limits/quotas.js';
-import { readCounts, RedisLimiter } from '../../src/limits/redis-limiter.js';
-import { RedisLink } from '../../src/platform/redis.js';
-import { eventually } from '../support/eventually.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import { EPOCH_KEY } from '../../../src/admission/epoch.js';
+import type { Plan } from '../../../src/limits/plans.js';
+import type { QuotaResult } from '../../../src/admission/charge/limiter.js';
+import { readCounts } from '../../../src/admission/charge/redis-charges.js';
+import { RedisLimiter } from '../../../src/admission/charge/redis-limiter.js';
+import { RedisLink } from '../../../src/platform/redis.js';
+import { eventually } from '../../support/eventually.js';
+import { startRedis, type TestRedis } from '../../support/redis.js';
 
 function plan(requestsPerMinute: number, requestsPerDay: number): Plan {
   return { id: 'p', name: 'P', requestsPerMinute, requestsPerDay, commercialUse: false };
 }
 
 /** A decision as far as it does not depend on the time of day. */
-function summary(decision: LimitDecision | undefined): unknown {
-  return (
-    decision && {
-      remaining: decision.quotas.map(({ remaining }) => remaining),
-      violated: decision.violated.map(({ name }) => name),
-    }
-  );
+function summary({ quotas, violated }: QuotaResult): { remaining: number[]; violated: string[] } {
+  return { remaining: quotas.map(({ remaining }) => remaining), violated: violated.map(({ name }) => name) };
 }
 
 describe('the limiter in Redis', () => {
@@ -28,7 +25,6 @@ describe('the limiter in Redis', () => {
   const events: string[] = [];
   let developers = 0;
   const newDeveloper = (): number => ++developers;
-  const TOKEN = '{catalog}:token';
 
   before(async () => {
     server = await startRedis();
@@ -45,7 +41,7 @@ describe('the limiter in Redis', () => {
   });
 
   it('tells where a caller stands with each quota', async () => {
-    assert.deepEqual(await new RedisLimiter(link).consume(newDeveloper(), plan(60, 10_000)), {
+    assert.deepEqual(await new RedisLimiter(link).charge({ developerId: newDeveloper(), plan: plan(60, 10_000) }), {
       quotas: [
         { name: 'minute', limit: 60, windowSeconds: 60, remaining: 59, resetSeconds: 60 },
         { name: 'day', limit: 10_000, windowSeconds: 86_400, remaining: 9_999, resetSeconds: 86_400 },
@@ -57,10 +53,10 @@ describe('the limiter in Redis', () => {
   it('lets no window last longer than it should, whatever the clock did', async () => {
     const developer = newDeveloper();
     const limiter = new RedisLimiter(link);
-    await limiter.consume(developer, plan(1, 10));
+    await limiter.charge({ developerId: developer, plan: plan(1, 10) });
     const counter = `{catalog}:count:minute:${developer}:p`;
     await direct.pexpire(counter, 7_200_000);
-    const { quotas, violated } = await limiter.consume(developer, plan(1, 10));
+    const { quotas, violated } = await limiter.charge({ developerId: developer, plan: plan(1, 10) });
     assert.deepEqual([violated[0]?.name, quotas[0]?.resetSeconds], ['minute', 60]);
     assert.ok((await direct.pttl(counter)) <= 60_000);
   });
@@ -73,7 +69,10 @@ describe('the limiter in Redis', () => {
     ] as const) {
       const developer = newDeveloper();
       const decisions = await Promise.all(
-        Array.from({ length: 1_000 }, (_, i) => limiters[i % 2]?.consume(developer, limits) ?? assert.fail()),
+        Array.from(
+          { length: 1_000 },
+          (_, i) => limiters[i % 2]?.charge({ developerId: developer, plan: limits }) ?? assert.fail(),
+        ),
       );
       const served = decisions.filter((decision) => decision.violated.length === 0);
       assert.equal(served.length, 100);
@@ -86,25 +85,28 @@ describe('the limiter in Redis', () => {
   it('names both quotas where both refuse, and follows a changed plan', async () => {
     const limiter = new RedisLimiter(link);
     const developer = newDeveloper();
-    await limiter.consume(developer, plan(1, 1));
-    assert.deepEqual(summary(await limiter.consume(developer, plan(1, 1))), {
+    await limiter.charge({ developerId: developer, plan: plan(1, 1) });
+    assert.deepEqual(summary(await limiter.charge({ developerId: developer, plan: plan(1, 1) })), {
       remaining: [0, 0],
       violated: ['minute', 'day'],
     });
-    assert.deepEqual(summary(await limiter.consume(developer, plan(3, 9))), { remaining: [1, 7], violated: [] });
+    assert.deepEqual(summary(await limiter.charge({ developerId: developer, plan: plan(3, 9) })), {
+      remaining: [1, 7],
+      violated: [],
+    });
   });
 
   it('begins a window with its first request, and ends it on time', async () => {
     const limiter = new RedisLimiter(link);
     const developer = newDeveloper();
     const key = `{catalog}:count:minute:${developer}:p`;
-    await limiter.consume(developer, plan(1, 10));
+    await limiter.charge({ developerId: developer, plan: plan(1, 10) });
     const left = await direct.pttl(key);
     assert.ok(left > 59_000 && left <= 60_000, String(left));
     await direct.pexpire(key, 60);
-    assert.equal((await limiter.consume(developer, plan(1, 10))).quotas[0]?.resetSeconds, 1);
+    assert.equal((await limiter.charge({ developerId: developer, plan: plan(1, 10) })).quotas[0]?.resetSeconds, 1);
     await eventually('the window ends', async () => {
-      const decision = await limiter.consume(developer, plan(1, 10));
+      const decision = await limiter.charge({ developerId: developer, plan: plan(1, 10) });
       if (decision.violated.length > 0) return false;
       assert.deepEqual(summary(decision), { remaining: [0, 8], violated: [] });
       assert.equal(decision.quotas[0]?.resetSeconds, 60);
@@ -115,43 +117,53 @@ describe('the limiter in Redis', () => {
   it('does not refuse for ever on a counter that has lost its end', async () => {
     const limiter = new RedisLimiter(link);
     const developer = newDeveloper();
-    await limiter.consume(developer, plan(1, 10));
+    await limiter.charge({ developerId: developer, plan: plan(1, 10) });
     await direct.persist(`{catalog}:count:minute:${developer}:p`);
-    assert.deepEqual(summary(await limiter.consume(developer, plan(1, 10))), { remaining: [0, 8], violated: [] });
+    assert.deepEqual(summary(await limiter.charge({ developerId: developer, plan: plan(1, 10) })), {
+      remaining: [0, 8],
+      violated: [],
+    });
   });
 
-  it('charges nothing unless the condition holds', async () => {
+  it('charges nothing when the precondition fails', async () => {
     const limiter = new RedisLimiter(link);
-    const developer = newDeveloper();
-    const ask = (value: string) => limiter.consumeIf({ key: TOKEN, value }, developer, plan(10, 10));
-    assert.equal(await ask('a'), null); // there is none
-    await direct.set(TOKEN, 'a');
-    assert.deepEqual(summary((await ask('a')) ?? undefined), { remaining: [9, 9], violated: [] });
-    assert.equal(await ask('b'), null);
-    assert.equal(await ask('aa'), null);
-    assert.deepEqual(summary((await ask('a')) ?? undefined), { remaining: [8, 8], violated: [] });
-    await direct.del(TOKEN);
-    assert.equal(await ask('a'), null);
-  });
-
-  it('charges in any case where it is only to tell whether a condition holds', async () => {
-    const limiter = new RedisLimiter(link);
-    const developer = newDeveloper();
-    const ask = async (value: string) => {
-      const { decision, holds } = await limiter.consumeAndCheck({ key: TOKEN, value }, developer, plan(10, 10));
-      return { holds, ...(summary(decision) as object) };
+    const request = { developerId: newDeveloper(), plan: plan(10, 10) };
+    const ask = async (epoch: string, until?: number) => {
+      const outcome = await limiter.chargeIf({ epoch }, request, until);
+      return outcome.kind === 'decided' ? summary(outcome.result) : outcome.kind;
     };
-    await direct.del(TOKEN);
-    assert.deepEqual(await ask('a'), { holds: false, remaining: [9, 9], violated: [] });
-    await direct.set(TOKEN, 'a');
-    assert.deepEqual(await ask('a'), { holds: true, remaining: [8, 8], violated: [] });
-    assert.deepEqual(await ask('b'), { holds: false, remaining: [7, 7], violated: [] });
+    assert.equal(await ask('a'), 'precondition_failed'); // there is none
+    await direct.set(EPOCH_KEY, 'a');
+    assert.deepEqual(await ask('a'), { remaining: [9, 9], violated: [] });
+    assert.equal(await ask('b'), 'precondition_failed');
+    assert.equal(await ask('aa'), 'precondition_failed');
+    assert.deepEqual(await ask('a'), { remaining: [8, 8], violated: [] });
+    await direct.del(EPOCH_KEY);
+    assert.equal(await ask('a'), 'precondition_failed');
+  });
+
+  it('waits for Redis no longer than the request has time, and does not give it up for that', async () => {
+    const limiter = new RedisLimiter(link);
+    const request = { developerId: newDeveloper(), plan: plan(10, 10) };
+    await direct.set(EPOCH_KEY, 'a');
+    assert.deepEqual(await limiter.chargeIf({ epoch: 'a' }, request, performance.now() - 1), { kind: 'unavailable' });
+    // Nothing was sent for that one.
+    assert.equal(summary(await limiter.charge(request)).remaining[1], 9);
+    server.pause();
+    try {
+      const startedAt = performance.now();
+      assert.deepEqual(await limiter.chargeIf({ epoch: 'a' }, request, startedAt + 50), { kind: 'unavailable' });
+      assert.ok(performance.now() - startedAt < 200);
+      assert.deepEqual([link.isUp, events], [true, []]);
+    } finally {
+      server.resume();
+    }
   });
 
   it('reads counts without charging', async () => {
     const developer = newDeveloper();
     assert.deepEqual(await readCounts(link, developer, plan(5, 5)), { minute: undefined, day: undefined });
-    await new RedisLimiter(link).consume(developer, plan(5, 5));
+    await new RedisLimiter(link).charge({ developerId: developer, plan: plan(5, 5) });
     for (let i = 0; i < 2; i += 1) {
       const { minute, day } = await readCounts(link, developer, plan(5, 5));
       assert.deepEqual([minute?.requests, day?.requests], [1, 1]);
@@ -167,7 +179,7 @@ describe('the limiter in Redis', () => {
 
   it('still knows its script when Redis has forgotten it', async () => {
     await direct.script('FLUSH');
-    const decision = await new RedisLimiter(link).consume(newDeveloper(), plan(5, 5));
+    const decision = await new RedisLimiter(link).charge({ developerId: newDeveloper(), plan: plan(5, 5) });
     assert.deepEqual(summary(decision), { remaining: [4, 4], violated: [] });
     assert.deepEqual(events, []);
   });
@@ -207,21 +219,20 @@ describe('the limiter in Redis', () => {
         const limiter = new RedisLimiter(link);
         const developer = newDeveloper();
         events.length = 0;
-        await limiter.consume(developer, plan(10, 100));
+        await limiter.charge({ developerId: developer, plan: plan(10, 100) });
         await strike();
         const decisions = await Promise.all(
-          Array.from({ length: 30 }, () => limiter.consume(developer, plan(10, 100))),
+          Array.from({ length: 30 }, () => limiter.charge({ developerId: developer, plan: plan(10, 100) })),
         );
         assert.equal(decisions.filter(({ violated }) => violated.length === 0).length, 10);
-        const condition = { key: TOKEN, value: 'a' };
-        assert.equal(await limiter.consumeIf(condition, developer, plan(10, 100)), undefined);
-        assert.equal((await limiter.consumeAndCheck(condition, developer, plan(10, 100))).holds, undefined);
+        const request = { developerId: developer, plan: plan(10, 100) };
+        assert.deepEqual(await limiter.chargeIf({ epoch: 'a' }, request), { kind: 'unavailable' });
         assert.equal(link.isUp, false);
         assert.deepEqual(events, ['lost']);
         await mend();
         await eventually('Redis is back', () => link.isUp);
         assert.deepEqual(events, ['lost', 'back']);
-        const decision = await limiter.consume(developer, plan(10, 100));
+        const decision = await limiter.charge({ developerId: developer, plan: plan(10, 100) });
         // In Redis: the request before the failure, this one, and those that a frozen Redis carried out later.
         assert.ok(Number(decision.quotas[1]?.remaining) <= 98);
         assert.equal(

@@ -10,7 +10,7 @@ export interface CachedCaller {
   readonly epoch: string;
 }
 
-/** What a record must be read under to be kept: made before the database is asked. */
+/** Needed to keep a record. Given before the database is asked, and void after a change. */
 export interface Permit {
   readonly generation: number;
 }
@@ -18,14 +18,14 @@ export interface Permit {
 /**
  * Records of callers, by the hash of their key, all read under one epoch.
  *
- * It is closed until the database announces its changes: then alone does it hear of those that did not come with a new
- * epoch, a plain UPDATE or a command that died half-way.
+ * It is closed until the database announces its changes. Only these tell of a change without a new epoch: a plain UPDATE,
+ * or a command that died half-way.
  */
 export class CallerCache {
   readonly #records = new LRUCache<string, Caller>({ max: MAX_RECORDS });
   #epoch: string | undefined;
   #isOpen = false;
-  /** Counts what made all earlier records void, so that one that was being read meanwhile is not kept. */
+  /** Counts the changes that made all earlier records void, those that are being read included. */
   #generation = 0;
   /** How lookups went since the process began. Stale: there was a record, but its epoch could not be confirmed. */
   readonly lookupCounts = { hit: 0, miss: 0, stale: 0 };
@@ -54,6 +54,7 @@ export class CallerCache {
    * Asks to keep a record that is about to be read from the database. Records of another epoch are dropped.
    *
    * @param epoch - as it was read before the database, however long ago: one that has ended confirms no record
+   * @returns undefined while the cache is closed
    */
   permit(epoch: string): Permit | undefined {
     if (!this.#isOpen) return undefined;
@@ -64,18 +65,18 @@ export class CallerCache {
     return { generation: this.#generation };
   }
 
-  /** Keeps a record, unless something has made it void since the permit. */
+  /** Keeps a record, unless a change since the permit has made it void. */
   keep(permit: Permit, hash: string, caller: Caller): void {
-    // A copy: texts that were cut out of the database's answer would keep all of it in memory.
+    // A copy: texts that are slices of the database's answer would keep all of it in memory.
     if (this.#isOpen && permit.generation === this.#generation) this.#records.set(hash, structuredClone(caller));
   }
 
-  /** Forgets what was read under an epoch that has ended. */
+  /** Drops the records of an epoch that has ended. */
   end(epoch: string): void {
     if (epoch === this.#epoch) this.drop();
   }
 
-  /** Forgets everything. */
+  /** Drops all records. */
   drop(): void {
     this.#generation += 1;
     this.#epoch = undefined;
@@ -87,7 +88,7 @@ export class CallerCache {
     this.#isOpen = true;
   }
 
-  /** The database may change unheard. */
+  /** From now on the database may change unannounced. */
   close(): void {
     this.#isOpen = false;
     this.drop();

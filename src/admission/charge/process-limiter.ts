@@ -1,28 +1,17 @@
 import { RateLimiterMemory, type RateLimiterAbstract, type RateLimiterRes } from 'rate-limiter-flexible';
-import type { Plan } from './plans.js';
-import {
-  DecisionCounts,
-  exhausted,
-  QUOTA_NAMES,
-  toQuota,
-  WINDOW_SECONDS,
-  type Count,
-  type LimitDecision,
-  type Limiter,
-  type QuotaName,
-} from './quotas.js';
+import { exhausted, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
+import { DecisionCounts, type Limiter, type QuotaRequest, type QuotaResult } from './limiter.js';
 
-/** The plan's numbers are compared here, at each request, so that a changed plan holds from the next one. */
+/** Each request is compared with its plan's own numbers, so that a changed plan holds from the next request on. */
 const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Counts requests against the two quotas of a plan, per developer and plan: more keys do not buy more requests.
+ * Counts requests in this process.
  *
- * Counts in this process. Requests are decided one after the other: both counters are read, and charged only if both have
- * room. Charging first and giving back what is refused would let requests that arrive together see one another's charges,
- * and blame a quota that nobody has used up.
+ * Requests are decided one after the other: both counters are read, and charged only when both have room. A charge that is
+ * given back would let requests that arrive together be refused by a quota with room.
  */
-export class PlanLimiter implements Limiter {
+export class ProcessLimiter implements Limiter {
   readonly #counters: readonly { name: QuotaName; counter: RateLimiterAbstract }[] = QUOTA_NAMES.map((name) => ({
     name,
     counter: new RateLimiterMemory({
@@ -35,13 +24,13 @@ export class PlanLimiter implements Limiter {
   readonly decisions = new DecisionCounts();
   #previous: Promise<unknown> = Promise.resolve();
 
-  consume(developerId: number, plan: Plan): Promise<LimitDecision> {
-    const decision = this.#previous.then(() => this.#decide(developerId, plan));
-    this.#previous = decision.catch(() => undefined);
-    return decision;
+  charge(request: QuotaRequest): Promise<QuotaResult> {
+    const result = this.#previous.then(() => this.#decide(request));
+    this.#previous = result.catch(() => undefined);
+    return result;
   }
 
-  async #decide(developerId: number, plan: Plan): Promise<LimitDecision> {
+  async #decide({ developerId, plan }: QuotaRequest): Promise<QuotaResult> {
     const key = `${String(developerId)}:${plan.id}`;
     const found = await this.#forEachCounter(async (name, counter) =>
       toQuota(name, plan, toCount(await counter.get(key))),

@@ -1,22 +1,23 @@
 import DataLoader from 'dataloader';
 import type { Knex } from 'knex';
+import type { KeyHash } from '../keys/api-key.js';
 import { DatabaseTimeout } from '../platform/database.js';
+import { Semaphore } from '../platform/semaphore.js';
 import { findCallers, type Caller } from './callers.js';
 
 /** Looks keys up in the database. */
 export interface Lookups {
   /**
-   * Finds who a key belongs to.
+   * Finds the caller that a key belongs to.
    *
-   * @param hash - the SHA-256 of the key, in base64
-   * @returns undefined for a key that does not work
+   * @returns undefined for an unknown or revoked key, and for one of a suspended developer
    * @throws the database's error; DatabaseTimeout for a lookup that has waited too long for its turn
    */
-  find(hash: string): Promise<Caller | undefined>;
+  find(hash: KeyHash): Promise<Caller | undefined>;
 }
 
 interface Lookup {
-  readonly hash: string;
+  readonly hash: KeyHash;
   /** On the clock of `performance.now()`. */
   readonly since: number;
 }
@@ -31,42 +32,31 @@ const MAX_BATCH_SIZE = 64;
 const MAX_WAIT_MS = 1_000;
 
 /**
- * Looks keys up in few queries at a time. While those are under way, lookups gather, and the next query takes them
- * together. Nobody can know beforehand which keys are valid, so all share these queries. A flood of unknown keys leaves
- * the other connections to the requests whose key has been found.
+ * Looks keys up in few queries at a time. While these are in flight, further lookups gather, and share the next query. A
+ * lookup cannot tell a valid key from an unknown one beforehand. So a flood of unknown keys takes these connections alone,
+ * and the others serve the requests whose caller has been found.
  */
 export class DatabaseLookups implements Lookups {
   readonly #loader: DataLoader<Lookup, Caller | undefined>;
-  #free: number;
-  /** Batches that wait until a query ends. The last one still grows. */
-  readonly #waiting: (() => void)[] = [];
+  readonly #queries: Semaphore;
 
   /** @param queriesAtOnce - how many connections lookups may take at the same time */
   constructor(
     private readonly db: Knex,
     queriesAtOnce: number,
   ) {
-    this.#free = queriesAtOnce;
+    this.#queries = new Semaphore(queriesAtOnce);
     this.#loader = new DataLoader((lookups) => this.#findAll(lookups), {
       // A key that is revoked fails from the next request on.
       cache: false,
       maxBatchSize: MAX_BATCH_SIZE,
-      // After everything that has arrived by now has begun.
-      batchScheduleFn: (send) => setImmediate(() => this.#sendInTurn(send)),
+      // By then everything that has arrived has asked. A batch that waits for its turn still grows.
+      batchScheduleFn: (send) => setImmediate(() => void this.#queries.acquire().then(send)),
     });
   }
 
-  find(hash: string): Promise<Caller | undefined> {
+  find(hash: KeyHash): Promise<Caller | undefined> {
     return this.#loader.load({ hash, since: performance.now() });
-  }
-
-  #sendInTurn(send: () => void): void {
-    if (this.#free === 0) {
-      this.#waiting.push(send);
-      return;
-    }
-    this.#free -= 1;
-    send();
   }
 
   async #findAll(lookups: readonly Lookup[]): Promise<(Caller | undefined | Error)[]> {
@@ -78,9 +68,7 @@ export class DatabaseLookups implements Lookups {
         since >= oldest ? callers.get(hash) : new DatabaseTimeout('no turn in time for the lookup of a key'),
       );
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free += 1;
-      else next();
+      this.#queries.release();
     }
   }
 }

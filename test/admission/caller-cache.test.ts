@@ -2,17 +2,18 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { admitFromCache } from '../../src/keys/admission.js';
-import { CallerCache } from '../../src/keys/caller-cache.js';
-import type { Caller } from '../../src/keys/callers.js';
-import { EPOCH_KEY, readEpoch, renewEpoch } from '../../src/keys/epoch.js';
+import { admitFromCache } from '../../src/admission/cached-admission.js';
+import { CallerCache } from '../../src/admission/caller-cache.js';
+import type { Caller } from '../../src/admission/callers.js';
+import { EPOCH_KEY, readEpoch, renewEpoch } from '../../src/admission/epoch.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
-import { DatabaseLookups, type Lookups } from '../../src/keys/lookups.js';
-import { RedisLimiter } from '../../src/limits/redis-limiter.js';
+import { DatabaseLookups, type Lookups } from '../../src/admission/lookups.js';
+import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../src/platform/redis.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { hashOf } from '../support/key-hash.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 
 const CALLER: Caller = {
@@ -40,6 +41,12 @@ describe('the cache of callers', () => {
     keep('a', 'first');
     assert.deepEqual(cache.get('a'), { caller: CALLER, epoch: 'first' });
     assert.equal(cache.get('b'), undefined);
+  });
+
+  it('finds a record by its whole hash', () => {
+    keep('ab', 'first');
+    assert.equal(cache.get('a'), undefined);
+    assert.equal(cache.get('ac'), undefined);
   });
 
   it('keeps a copy, through and through', () => {
@@ -133,7 +140,7 @@ describe('admission while things change', () => {
       },
     };
     const admit = admitFromCache({ lookups, redis: link, limiter: new RedisLimiter(link), cache });
-    return async (key) => (await admit(key)) !== undefined;
+    return async (key) => (await admit(hashOf(key))).kind === 'admitted';
   }
 
   for (const [how, announced] of [

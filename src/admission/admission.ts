@@ -1,0 +1,41 @@
+import type { KeyHash } from '../keys/api-key.js';
+import type { Quota } from '../limits/quotas.js';
+import type { Limiter, QuotaResult } from './charge/limiter.js';
+import type { Caller } from './callers.js';
+import type { Lookups } from './lookups.js';
+
+/** Whether a request may pass. Only a request of a known caller is charged, and only when all quotas have room. */
+export type Admission =
+  | { readonly kind: 'admitted'; readonly caller: Caller; readonly quotas: readonly Quota[] }
+  | {
+      readonly kind: 'quota_exceeded';
+      readonly caller: Caller;
+      readonly quotas: readonly Quota[];
+      /** The quotas that refuse the request: at least one. */
+      readonly violated: readonly Quota[];
+    }
+  /** The key is unknown or revoked, or its developer is suspended. */
+  | { readonly kind: 'unknown_key' };
+
+/**
+ * Finds the caller that a key belongs to, and charges one request to the caller's plan.
+ *
+ * @param hash - the hash of the key that the client sent
+ * @throws the database's error
+ */
+export type Admit = (hash: KeyHash) => Promise<Admission>;
+
+/** Admission without a cache: asks the database at each request. */
+export function admitFromDatabase(lookups: Lookups, limiter: Limiter): Admit {
+  return async (hash) => {
+    const caller = await lookups.find(hash);
+    return caller === undefined ? { kind: 'unknown_key' } : toAdmission(caller, await limiter.charge(caller));
+  };
+}
+
+/** @returns the admission of a known caller */
+export function toAdmission(caller: Caller, { quotas, violated }: QuotaResult): Admission {
+  return violated.length === 0
+    ? { kind: 'admitted', caller, quotas }
+    : { kind: 'quota_exceeded', caller, quotas, violated };
+}

@@ -1,0 +1,112 @@
+import type { KeyHash } from '../keys/api-key.js';
+import { ifAvailable, type RedisLink } from '../platform/redis.js';
+import { toAdmission, type Admission, type Admit } from './admission.js';
+import type { CallerCache } from './caller-cache.js';
+import type { Caller } from './callers.js';
+import type { RedisLimiter } from './charge/redis-limiter.js';
+import { readEpoch } from './epoch.js';
+import { InFlight } from './in-flight.js';
+import type { Lookups } from './lookups.js';
+
+/**
+ * How long a request may wait for Redis before the charge that ends it, in milliseconds. That charge is one more command.
+ * The rest of the deadline is left for the database.
+ */
+const REDIS_BUDGET_MS = 400;
+
+/** How often a request tries a cached record: after a new epoch the second one is that of another request. */
+const CACHED_ATTEMPTS = 2;
+
+/** What admission from a cache works with. */
+export interface CachedAdmissionParts {
+  readonly lookups: Lookups;
+  readonly redis: RedisLink;
+  readonly limiter: RedisLimiter;
+  readonly cache: CallerCache;
+}
+
+/** A caller, and the epoch that was known before the database was asked; undefined when there was none. */
+type Found =
+  | { readonly kind: 'cached'; readonly caller: Caller; readonly epoch: string }
+  /** Read for this request, so valid without a proof. */
+  | { readonly kind: 'fresh'; readonly caller: Caller; readonly epoch: string | undefined }
+  | { readonly kind: 'unknown_key' };
+
+/**
+ * Admission from a cache, in three steps: find the caller, confirm the epoch, charge. Redis confirms and charges in one
+ * script.
+ *
+ * A cached record counts while the epoch that it was read under is the one in Redis: a key fails from the moment that its
+ * revocation has set a new epoch. In any doubt the database is asked. A record that the request has read itself needs no
+ * confirmation.
+ */
+export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissionParts): Admit {
+  const inFlight = new InFlight();
+
+  /** Finds the caller in the cache, by the reading of another request, or in the database. */
+  async function find(hash: KeyHash, budget: RedisBudget): Promise<Found> {
+    // Nothing is awaited without a reading in flight: two requests at the same time must not both begin one.
+    const reading = inFlight.get(hash);
+    if (reading !== undefined) await budget.pauseDuring(reading);
+    const cached = cache.get(hash);
+    if (cached !== undefined) return { kind: 'cached', ...cached };
+    cache.lookupCounts.miss += 1;
+    const found = read(hash, budget);
+    // Without a place to keep the record there is nothing to share.
+    if (redis.isUp && cache.isOpen) inFlight.add(hash, found);
+    return found;
+  }
+
+  /** Reads the caller from the database, and keeps it. */
+  async function read(hash: KeyHash, budget: RedisBudget): Promise<Found> {
+    // The epoch is read before the database: one that is read later could be newer than the record. The cache's own epoch
+    // will do, so that an unknown key costs no reading of it. The charge finds out whether it has ended.
+    const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readEpoch(redis, budget.until)) : undefined);
+    const permit = epoch === undefined ? undefined : cache.permit(epoch);
+    const caller = await budget.pauseDuring(lookups.find(hash));
+    if (caller === undefined) return { kind: 'unknown_key' };
+    if (permit !== undefined) cache.keep(permit, hash, caller);
+    return { kind: 'fresh', caller, epoch };
+  }
+
+  /** Charges a request on the precondition that the epoch of its caller holds. An epoch that has ended goes. */
+  async function chargeUnderEpoch(
+    caller: Caller,
+    epoch: string,
+    { until }: RedisBudget,
+  ): Promise<Admission | undefined> {
+    const outcome = await limiter.chargeIf({ epoch }, caller, until);
+    if (outcome.kind === 'decided') return toAdmission(caller, outcome.result);
+    if (outcome.kind === 'precondition_failed') cache.end(epoch);
+    return undefined;
+  }
+
+  return async (hash) => {
+    const budget = new RedisBudget();
+    for (let attempt = 1; ; attempt += 1) {
+      const found = await (attempt <= CACHED_ATTEMPTS ? find(hash, budget) : read(hash, budget));
+      if (found.kind === 'unknown_key') return found;
+      const { kind, caller, epoch } = found;
+      const admission = epoch === undefined ? undefined : await chargeUnderEpoch(caller, epoch, budget);
+      if (kind === 'cached') cache.lookupCounts[admission === undefined ? 'stale' : 'hit'] += 1;
+      if (admission !== undefined) return admission;
+      // However long it took so far, the request counts against the plan's numbers of all servers: this charge has its own time.
+      if (kind === 'fresh') return toAdmission(caller, await limiter.charge(caller));
+    }
+  };
+}
+
+/** Bounds the time that a request waits for Redis. The time that it waits for the database is not part of it. */
+class RedisBudget {
+  /** The end of the budget, on the clock of `performance.now()`. */
+  until = performance.now() + REDIS_BUDGET_MS;
+
+  async pauseDuring<T>(wait: Promise<T>): Promise<T> {
+    const since = performance.now();
+    try {
+      return await wait;
+    } finally {
+      this.until += performance.now() - since;
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import type { Plan } from '../../limits/plans.js';
+import type { Quota } from '../../limits/quotas.js';
+
+/** A request to charge. It counts per developer and plan: more keys do not buy more requests. */
+export interface QuotaRequest {
+  readonly developerId: number;
+  readonly plan: Plan;
+}
+
+/** Where a caller stands after a request was charged or refused. */
+export interface QuotaResult {
+  readonly quotas: readonly Quota[];
+  /** The quotas that refuse the request. None when it is served. */
+  readonly violated: readonly Quota[];
+}
+
+/** Precondition: the epoch in Redis must have this value when the request is charged. */
+export interface Precondition {
+  readonly epoch: string;
+}
+
+/** Counts the requests of callers. */
+export interface Limiter {
+  /** Charges one request to all quotas of the plan, or to none when one of them has no room. */
+  charge(request: QuotaRequest): Promise<QuotaResult>;
+}
+
+/** How many requests were served and refused since the process began. */
+export class DecisionCounts {
+  served = 0;
+  refused = 0;
+
+  /** Counts a result, and returns it. */
+  count(result: QuotaResult): QuotaResult {
+    if (result.violated.length === 0) this.served += 1;
+    else this.refused += 1;
+    return result;
+  }
+}

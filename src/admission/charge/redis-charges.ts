@@ -1,0 +1,111 @@
+import DataLoader from 'dataloader';
+import type { Plan } from '../../limits/plans.js';
+import { limitOf, QUOTA_NAMES, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
+import { redisKey, type RedisLink } from '../../platform/redis.js';
+import { EPOCH_KEY } from '../epoch.js';
+import type { Precondition, QuotaRequest } from './limiter.js';
+import { CHARGE } from './script.js';
+
+/**
+ * The most requests that one command charges: 1 for a command for each request. A command costs more CPU time than all
+ * else about a short request, so requests that arrive together share one.
+ */
+const MAX_BATCH_SIZE = 64;
+
+/** What the script did with a request. */
+export type Charge =
+  | { readonly kind: 'charged' | 'refused'; readonly counts: readonly Count[] }
+  | { readonly kind: 'precondition_failed' };
+
+interface ConditionalRequest {
+  readonly request: QuotaRequest;
+  readonly precondition: Precondition | undefined;
+}
+
+/** -1, or 1 or 0 and two numbers for each quota: see the script. */
+type Answer = readonly number[];
+
+/** The client's type does not know scripts. */
+interface Scripted {
+  catalogCharge(...command: readonly (string | number)[]): Promise<readonly Answer[]>;
+}
+
+const WINDOWS_MS = QUOTA_NAMES.map((name) => WINDOW_SECONDS[name] * 1000);
+
+/** Charges requests in Redis, so that a limit holds over all server processes together. */
+export class RedisCharges {
+  readonly #loader: DataLoader<ConditionalRequest, Charge>;
+
+  constructor(
+    private readonly redis: RedisLink,
+    maxBatchSize = MAX_BATCH_SIZE,
+  ) {
+    redis.client.defineCommand('catalogCharge', { lua: CHARGE });
+    this.#loader = new DataLoader((requests) => this.#chargeAll(requests), {
+      // Each request counts.
+      cache: false,
+      maxBatchSize,
+      // By then everything that has arrived has asked.
+      batchScheduleFn: (send) => setImmediate(send),
+    });
+  }
+
+  /**
+   * Charges one request to all quotas of its plan or to none, and to none when the precondition fails.
+   *
+   * @throws RedisUnavailable
+   */
+  charge(request: QuotaRequest, precondition?: Precondition): Promise<Charge> {
+    return this.#loader.load({ request, precondition });
+  }
+
+  async #chargeAll(requests: readonly ConditionalRequest[]): Promise<readonly Charge[]> {
+    const keys = [EPOCH_KEY];
+    const values: (string | number)[] = [...WINDOWS_MS];
+    for (const { request, precondition } of requests) {
+      values.push(precondition?.epoch ?? '');
+      for (const name of QUOTA_NAMES) {
+        keys.push(counterKey(name, request));
+        values.push(limitOf(request.plan, name));
+      }
+    }
+    const answers = await this.redis.run((client) =>
+      (client as unknown as Scripted).catalogCharge(keys.length, ...keys, ...values),
+    );
+    return answers.map(toCharge);
+  }
+}
+
+function toCharge([outcome, ...counts]: Answer): Charge {
+  if (outcome === -1) return { kind: 'precondition_failed' };
+  return {
+    kind: outcome === 1 ? 'charged' : 'refused',
+    counts: QUOTA_NAMES.map((_, i) => ({ requests: counts[2 * i] ?? 0, msLeft: counts[2 * i + 1] ?? 0 })),
+  };
+}
+
+function counterKey(name: QuotaName, { developerId, plan }: QuotaRequest): string {
+  return redisKey('count', name, developerId, plan.id);
+}
+
+/**
+ * Reads what was counted, without charging anything.
+ *
+ * @throws RedisUnavailable
+ */
+export async function readCounts(
+  redis: RedisLink,
+  developerId: number,
+  plan: Plan,
+): Promise<Readonly<Record<QuotaName, Count>>> {
+  const [minute, day] = await redis.run((client) =>
+    Promise.all(
+      QUOTA_NAMES.map(async (name) => {
+        const key = counterKey(name, { developerId, plan });
+        const [requests, msLeft] = await Promise.all([client.get(key), client.pttl(key)]);
+        return requests === null || msLeft <= 0 ? undefined : { requests: Number(requests), msLeft };
+      }),
+    ),
+  );
+  return { minute, day };
+}

@@ -1,0 +1,63 @@
+import type { Plan } from '../../limits/plans.js';
+import { exhausted, QUOTA_NAMES, toQuota, type Count } from '../../limits/quotas.js';
+import { inTime } from '../../platform/in-time.js';
+import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis.js';
+import { DecisionCounts, type Limiter, type Precondition, type QuotaRequest, type QuotaResult } from './limiter.js';
+import { ProcessLimiter } from './process-limiter.js';
+import { RedisCharges, type Charge } from './redis-charges.js';
+
+/** What became of a request with a precondition. Only a decided one was charged or refused. */
+export type ConditionalOutcome =
+  | { readonly kind: 'decided'; readonly result: QuotaResult }
+  | { readonly kind: 'precondition_failed' }
+  /** Redis is away or too slow. It may carry out the charge later. */
+  | { readonly kind: 'unavailable' };
+
+/** Counts requests in Redis, and in this process while Redis is away. */
+export class RedisLimiter implements Limiter {
+  readonly #charges: RedisCharges;
+  readonly #fallback = new ProcessLimiter();
+  readonly #decisions = new DecisionCounts();
+
+  constructor(private readonly redis: RedisLink) {
+    this.#charges = new RedisCharges(redis);
+  }
+
+  /** What was decided, by where it was counted. */
+  get decisions(): { readonly redis: DecisionCounts; readonly process: DecisionCounts } {
+    return { redis: this.#decisions, process: this.#fallback.decisions };
+  }
+
+  async charge(request: QuotaRequest): Promise<QuotaResult> {
+    const outcome = this.#outcomeOf(await ifAvailable(this.#charges.charge(request)), request.plan);
+    return outcome.kind === 'decided' ? outcome.result : this.#fallback.charge(request);
+  }
+
+  /**
+   * Charges one request like {@link charge}, in Redis alone and only when the precondition holds.
+   *
+   * @param until - bound on the wait for Redis, on the clock of `performance.now()`
+   */
+  async chargeIf(precondition: Precondition, request: QuotaRequest, until = Infinity): Promise<ConditionalOutcome> {
+    const timeoutMs = until - performance.now();
+    if (timeoutMs <= 0) return { kind: 'unavailable' };
+    const charging = this.#charges.charge(request, precondition);
+    // A command has a bound of its own, which most requests have time for.
+    const charged =
+      timeoutMs < this.redis.timeoutMs
+        ? inTime(charging, timeoutMs, () => new RedisUnavailable('the request has no time left for Redis'))
+        : charging;
+    return this.#outcomeOf(await ifAvailable(charged), request.plan);
+  }
+
+  #outcomeOf(charge: Charge | undefined, plan: Plan): ConditionalOutcome {
+    if (charge === undefined) return { kind: 'unavailable' };
+    if (charge.kind === 'precondition_failed') return charge;
+    return { kind: 'decided', result: this.#decisions.count(toResult(plan, charge.counts, charge.kind === 'charged')) };
+  }
+}
+
+function toResult(plan: Plan, counts: readonly Count[], isServed: boolean): QuotaResult {
+  const quotas = QUOTA_NAMES.map((name, i) => toQuota(name, plan, counts[i]));
+  return { quotas, violated: isServed ? [] : exhausted(quotas) };
+}

@@ -1,0 +1,44 @@
+/**
+ * Charges requests, one after the other: each to all its counters, or to none when one of them has no room. Confirms the
+ * epoch in the same step.
+ *
+ * rate-limiter-flexible changes one counter a command. Requests that arrive together would see one another's charges
+ * before these are given back, and be refused by a quota with room. Hence a script.
+ *
+ * KEYS: the epoch; then the two counters of each request. ARGV: the windows of the two counters, in milliseconds; then for
+ * each request the epoch that is its precondition, or nothing, and the limits of its two counters. Answers for each
+ * request: -1 alone when the precondition fails; otherwise 1 when it was charged and 0 when not, and the count and the
+ * milliseconds left of each counter.
+ */
+export const CHARGE = `
+local epoch = redis.call('get', KEYS[1])
+local answers = {}
+for request = 1, (#KEYS - 1) / 2 do
+  local key, arg = 2 * request - 1, 3 * request
+  local counts, left, charge = {}, {}, 1
+  if ARGV[arg] ~= '' and ARGV[arg] ~= epoch then charge = -1 end
+  for i = 1, charge == 1 and 2 or 0 do
+    local window = tonumber(ARGV[i])
+    left[i] = redis.call('pttl', KEYS[key + i])
+    -- A clock that was set back must not make a minute last for hours.
+    if left[i] > window then
+      left[i] = window
+      redis.call('pexpire', KEYS[key + i], window)
+    end
+    -- Below 0 there is no counter, or one that would never end.
+    counts[i] = left[i] > 0 and tonumber(redis.call('get', KEYS[key + i])) or 0
+    if counts[i] >= tonumber(ARGV[arg + i]) then charge = 0 end
+  end
+  for i = 1, charge == 1 and 2 or 0 do
+    counts[i] = counts[i] + 1
+    if left[i] > 0 then
+      redis.call('incr', KEYS[key + i])
+    else
+      left[i] = tonumber(ARGV[i])
+      redis.call('set', KEYS[key + i], 1, 'px', left[i])
+    end
+  end
+  answers[request] = { charge, counts[1], left[1], counts[2], left[2] }
+end
+return answers
+`;

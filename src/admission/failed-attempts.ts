@@ -1,0 +1,73 @@
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import type { Standing } from '../limits/quotas.js';
+import { ifAvailable, redisKey, type RedisLink } from '../platform/redis.js';
+
+/** How many keys from one address may fail in a window. */
+export interface FailurePolicy {
+  readonly limit: number;
+  readonly windowSeconds: number;
+}
+
+/**
+ * A program with a revoked key gets 401 this often a minute. A search for keys gets nowhere: the first hit is 190 random
+ * bits away.
+ */
+const FAILURE_POLICY: FailurePolicy = { limit: 30, windowSeconds: 60 };
+
+/** Whether an address may go on sending keys that fail. */
+export type AttemptResult =
+  { readonly kind: 'within_limit' } | { readonly kind: 'over_limit'; readonly standing: Standing };
+
+/** Counts keys that failed, by the address that sent them: in Redis, or in this process without one. */
+export class FailedAttempts {
+  readonly #policy: FailurePolicy;
+  readonly #redis: { readonly link: RedisLink; readonly limiter: RateLimiterAbstract } | undefined;
+  readonly #memory: RateLimiterAbstract;
+  /** How many keys failed since the process began, and how many of those were over the limit. */
+  readonly counts = { failed: 0, overLimit: 0 };
+
+  constructor(redis?: RedisLink, policy = FAILURE_POLICY) {
+    const options = { keyPrefix: redisKey('failures'), points: policy.limit, duration: policy.windowSeconds };
+    this.#policy = policy;
+    this.#memory = new RateLimiterMemory(options);
+    this.#redis = redis && {
+      link: redis,
+      // An address over the limit costs Redis no more commands.
+      limiter: new RateLimiterRedis({
+        ...options,
+        storeClient: redis.client,
+        inMemoryBlockOnConsumed: policy.limit + 1,
+      }),
+    };
+  }
+
+  /** Counts one failure of an address. */
+  async count(address: string): Promise<AttemptResult> {
+    this.counts.failed += 1;
+    const ms = (await this.#countInRedis(address)) ?? (await msToWait(this.#memory, address));
+    if (ms === 0) return { kind: 'within_limit' };
+    this.counts.overLimit += 1;
+    const { windowSeconds } = this.#policy;
+    const resetSeconds = Math.min(windowSeconds, Math.ceil(ms / 1000));
+    return { kind: 'over_limit', standing: { name: 'failures', ...this.#policy, remaining: 0, resetSeconds } };
+  }
+
+  /** The link bounds the wait: the library's own fallback would wait for a frozen Redis. */
+  async #countInRedis(address: string): Promise<number | undefined> {
+    if (this.#redis === undefined) return undefined;
+    const { link, limiter } = this.#redis;
+    return ifAvailable(link.run(() => msToWait(limiter, address)));
+  }
+}
+
+/** @returns how long an address has to wait, in milliseconds; 0 while it is within the limit */
+async function msToWait(limiter: RateLimiterAbstract, address: string): Promise<number> {
+  try {
+    await limiter.consume(address);
+    return 0;
+  } catch (result) {
+    // rate-limiter-flexible refuses with a result, which is no Error.
+    if (result instanceof RateLimiterRes) return Math.max(1, result.msBeforeNext);
+    throw result;
+  }
+}
