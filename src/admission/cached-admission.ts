@@ -1,7 +1,7 @@
 import type { KeyHash } from '../keys/api-key.js';
 import { ifAvailable, type RedisLink } from '../platform/redis.js';
 import { toAdmission, type Admission, type Admit } from './admission.js';
-import type { CallerCache } from './caller-cache.js';
+import type { CachedCaller, CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
 import type { RedisLimiter } from './charge/redis-limiter.js';
 import { readEpoch } from './epoch.js';
@@ -27,8 +27,8 @@ export interface CachedAdmissionParts {
 
 /** A caller, and the epoch that was known before the database was asked; undefined when there was none. */
 type Found =
-  | { readonly kind: 'cached'; readonly caller: Caller; readonly epoch: string }
-  /** Read for this request, so valid without a proof. */
+  | ({ readonly kind: 'cached' } & CachedCaller)
+  /** Read for this request, so valid without a confirmation. */
   | { readonly kind: 'fresh'; readonly caller: Caller; readonly epoch: string | undefined }
   | { readonly kind: 'unknown_key' };
 
@@ -36,7 +36,7 @@ type Found =
  * Admission from a cache, in three steps: find the caller, confirm the epoch, charge. Redis confirms and charges in one
  * script.
  *
- * A cached record counts while the epoch that it was read under is the one in Redis: a key fails from the moment that its
+ * A cached record counts while Redis holds the epoch that it was read under. So a key fails from the moment that its
  * revocation has set a new epoch. In any doubt the database is asked. A record that the request has read itself needs no
  * confirmation.
  */
@@ -69,16 +69,21 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     return { kind: 'fresh', caller, epoch };
   }
 
-  /** Charges a request on the precondition that the epoch of its caller holds. An epoch that has ended goes. */
-  async function chargeUnderEpoch(
-    caller: Caller,
-    epoch: string,
-    { until }: RedisBudget,
-  ): Promise<Admission | undefined> {
+  /** Charges a request on the precondition that the epoch of its cached record holds. */
+  async function chargeCached({ caller, epoch }: CachedCaller, { until }: RedisBudget): Promise<Admission | undefined> {
     const outcome = await limiter.chargeIf({ epoch }, caller, until);
+    cache.lookupCounts[outcome.kind === 'decided' ? 'hit' : 'stale'] += 1;
     if (outcome.kind === 'decided') return toAdmission(caller, outcome.result);
     if (outcome.kind === 'precondition_failed') cache.end(epoch);
     return undefined;
+  }
+
+  /** Charges a request whose caller was read for it, whatever the epoch. Records of an epoch that has ended go. */
+  async function chargeFresh(caller: Caller, epoch: string | undefined): Promise<Admission> {
+    // However long it took so far, the request counts against the limits of all servers: this command has its own time.
+    const { result, epoch: current } = await limiter.chargeAndReadEpoch(caller);
+    if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch);
+    return toAdmission(caller, result);
   }
 
   return async (hash) => {
@@ -86,12 +91,9 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     for (let attempt = 1; ; attempt += 1) {
       const found = await (attempt <= CACHED_ATTEMPTS ? find(hash, budget) : read(hash, budget));
       if (found.kind === 'unknown_key') return found;
-      const { kind, caller, epoch } = found;
-      const admission = epoch === undefined ? undefined : await chargeUnderEpoch(caller, epoch, budget);
-      if (kind === 'cached') cache.lookupCounts[admission === undefined ? 'stale' : 'hit'] += 1;
+      if (found.kind === 'fresh') return chargeFresh(found.caller, found.epoch);
+      const admission = await chargeCached(found, budget);
       if (admission !== undefined) return admission;
-      // However long it took so far, the request counts against the plan's numbers of all servers: this charge has its own time.
-      if (kind === 'fresh') return toAdmission(caller, await limiter.charge(caller));
     }
   };
 }

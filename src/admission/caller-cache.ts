@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from './callers.js';
 
-/** The most records kept, some 400 bytes each. */
+/** The most records kept, about 400 bytes each. */
 const MAX_RECORDS = 50_000;
 
 /** A caller as the database had it under an epoch. */

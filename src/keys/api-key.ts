@@ -10,8 +10,8 @@ const CHECKSUM_LENGTH = 6;
 const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 
 /**
- * The beginning of a key anywhere in a text, in whatever letters, and all that follows: it may be the rest of a key that
- * something was put into, or a second one.
+ * The beginning of a key anywhere in a text, in capitals or not, and all that follows. That may be the rest of a key with
+ * something put into it, or a second key.
  */
 const KEY_AND_REST = /(svc_[0-9a-z]{8})_.*/is;
 
@@ -66,7 +66,7 @@ export function mayHoldSecret(text: string): boolean {
 }
 
 /**
- * Cuts from a text what may be a key or a part of one: all that follows a key's prefix, and every run of
+ * Cuts from a text what may be a key or a part of one. That is all that follows a key's prefix, and every run of
  * {@link TELLING_LENGTH} or more letters and digits.
  */
 export function redactApiKeys(text: string): string {
@@ -74,8 +74,8 @@ export function redactApiKeys(text: string): string {
 }
 
 /**
- * Cuts from a text of our own what it repeats of somebody else's. Long words of our own stay: only runs of letters and
- * digits go that share {@link TELLING_LENGTH} characters in a row with the other text, in capitals or not.
+ * Cuts from a text of our own what it repeats of another text. A run of letters and digits goes when it shares
+ * {@link TELLING_LENGTH} characters in a row with the other text, in capitals or not. Long words of our own stay.
  */
 export function redactRepeated(text: string, others: string): string {
   const source = others.toLowerCase();

@@ -91,7 +91,7 @@ export async function setKeyPlan(
 }
 
 /**
- * Revokes a key for good: it is refused from the very next request on. Revoking twice keeps the first time.
+ * Revokes a key for ever, from the very next request on. Revoking twice keeps the first time.
  *
  * @throws OperatorError when no key has this prefix
  */

@@ -21,8 +21,8 @@ export class LastUsed {
 
   /**
    * Writes what has come together since the last time, in one statement. What could not be written is kept for the next
-   * time. Keys are locked in the order of their ids: several processes write the same ones at the same time, all of them
-   * when they stop together, and would deadlock.
+   * time. Keys are locked in the order of their ids. Several processes may write the same keys at the same time, for
+   * example when they stop together, and would deadlock otherwise.
    *
    * @returns how many keys were written
    * @throws the database's error

@@ -317,7 +317,7 @@ describe('revocation over three server processes', () => {
 async function openCareless({ address, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
   class CarelessLimiter extends RedisLimiter {
     override async chargeIf(_precondition: Precondition, request: QuotaRequest): Promise<ConditionalOutcome> {
-      return { kind: 'decided', result: await this.charge(request) };
+      return { kind: 'decided', result: await this.charge(request), epoch: '' };
     }
   }
   const redis = new RedisLink(address, () => undefined);

@@ -12,9 +12,9 @@ import { CHARGE } from './script.js';
  */
 const MAX_BATCH_SIZE = 64;
 
-/** What the script did with a request. */
+/** What the script did with a request. The epoch is the one that it found; empty for none. */
 export type Charge =
-  | { readonly kind: 'charged' | 'refused'; readonly counts: readonly Count[] }
+  | { readonly kind: 'charged' | 'refused'; readonly counts: readonly Count[]; readonly epoch: string }
   | { readonly kind: 'precondition_failed' };
 
 interface ConditionalRequest {
@@ -27,7 +27,7 @@ type Answer = readonly number[];
 
 /** The client's type does not know scripts. */
 interface Scripted {
-  catalogCharge(...command: readonly (string | number)[]): Promise<readonly Answer[]>;
+  catalogCharge(...command: readonly (string | number)[]): Promise<readonly [epoch: string, ...answers: Answer[]]>;
 }
 
 const WINDOWS_MS = QUOTA_NAMES.map((name) => WINDOW_SECONDS[name] * 1000);
@@ -69,18 +69,19 @@ export class RedisCharges {
         values.push(limitOf(request.plan, name));
       }
     }
-    const answers = await this.redis.run((client) =>
+    const [epoch, ...answers] = await this.redis.run((client) =>
       (client as unknown as Scripted).catalogCharge(keys.length, ...keys, ...values),
     );
-    return answers.map(toCharge);
+    return answers.map((answer) => toCharge(answer, epoch));
   }
 }
 
-function toCharge([outcome, ...counts]: Answer): Charge {
+function toCharge([outcome, ...counts]: Answer, epoch: string): Charge {
   if (outcome === -1) return { kind: 'precondition_failed' };
   return {
     kind: outcome === 1 ? 'charged' : 'refused',
     counts: QUOTA_NAMES.map((_, i) => ({ requests: counts[2 * i] ?? 0, msLeft: counts[2 * i + 1] ?? 0 })),
+    epoch,
   };
 }
 

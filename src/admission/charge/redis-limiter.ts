@@ -8,7 +8,7 @@ import { RedisCharges, type Charge } from './redis-charges.js';
 
 /** What became of a request with a precondition. Only a decided one was charged or refused. */
 export type ConditionalOutcome =
-  | { readonly kind: 'decided'; readonly result: QuotaResult }
+  | { readonly kind: 'decided'; readonly result: QuotaResult; readonly epoch: string }
   | { readonly kind: 'precondition_failed' }
   /** Redis is away or too slow. It may carry out the charge later. */
   | { readonly kind: 'unavailable' };
@@ -29,8 +29,19 @@ export class RedisLimiter implements Limiter {
   }
 
   async charge(request: QuotaRequest): Promise<QuotaResult> {
+    return (await this.chargeAndReadEpoch(request)).result;
+  }
+
+  /**
+   * Charges one request like {@link charge}, and reads the epoch in the same step.
+   *
+   * @returns an empty epoch for none; an undefined one when the request was counted in this process
+   */
+  async chargeAndReadEpoch(
+    request: QuotaRequest,
+  ): Promise<{ readonly result: QuotaResult; readonly epoch: string | undefined }> {
     const outcome = this.#outcomeOf(await ifAvailable(this.#charges.charge(request)), request.plan);
-    return outcome.kind === 'decided' ? outcome.result : this.#fallback.charge(request);
+    return outcome.kind === 'decided' ? outcome : { result: await this.#fallback.charge(request), epoch: undefined };
   }
 
   /**
@@ -53,7 +64,8 @@ export class RedisLimiter implements Limiter {
   #outcomeOf(charge: Charge | undefined, plan: Plan): ConditionalOutcome {
     if (charge === undefined) return { kind: 'unavailable' };
     if (charge.kind === 'precondition_failed') return charge;
-    return { kind: 'decided', result: this.#decisions.count(toResult(plan, charge.counts, charge.kind === 'charged')) };
+    const result = this.#decisions.count(toResult(plan, charge.counts, charge.kind === 'charged'));
+    return { kind: 'decided', result, epoch: charge.epoch };
   }
 }
 

@@ -5,14 +5,15 @@
  * rate-limiter-flexible changes one counter a command. Requests that arrive together would see one another's charges
  * before these are given back, and be refused by a quota with room. Hence a script.
  *
- * KEYS: the epoch; then the two counters of each request. ARGV: the windows of the two counters, in milliseconds; then for
- * each request the epoch that is its precondition, or nothing, and the limits of its two counters. Answers for each
- * request: -1 alone when the precondition fails; otherwise 1 when it was charged and 0 when not, and the count and the
- * milliseconds left of each counter.
+ * - KEYS: the epoch; then two counters for each request.
+ * - ARGV: the windows of the two counters, in milliseconds; then three values for each request: the epoch that is its
+ *   precondition, or nothing, and the limits of its two counters.
+ * - Answer: the epoch, or nothing; then a list for each request. It is -1 alone when the precondition fails. Otherwise it begins with 1 for a charged
+ *   and 0 for a refused request; the count and the milliseconds left of each counter follow.
  */
 export const CHARGE = `
-local epoch = redis.call('get', KEYS[1])
-local answers = {}
+local epoch = redis.call('get', KEYS[1]) or ''
+local answers = { epoch }
 for request = 1, (#KEYS - 1) / 2 do
   local key, arg = 2 * request - 1, 3 * request
   local counts, left, charge = {}, {}, 1
@@ -38,7 +39,7 @@ for request = 1, (#KEYS - 1) / 2 do
       redis.call('set', KEYS[key + i], 1, 'px', left[i])
     end
   end
-  answers[request] = { charge, counts[1], left[1], counts[2], left[2] }
+  answers[request + 1] = { charge, counts[1], left[1], counts[2], left[2] }
 end
 return answers
 `;

@@ -142,6 +142,15 @@ describe('the limiter in Redis', () => {
     assert.equal(await ask('a'), 'precondition_failed');
   });
 
+  it('charges without a precondition whatever the epoch, and reads that', async () => {
+    const limiter = new RedisLimiter(link);
+    const request = { developerId: newDeveloper(), plan: plan(10, 10) };
+    assert.equal((await limiter.chargeAndReadEpoch(request)).epoch, '');
+    await direct.set(EPOCH_KEY, 'a');
+    const { result, epoch } = await limiter.chargeAndReadEpoch(request);
+    assert.deepEqual({ epoch, ...summary(result) }, { epoch: 'a', remaining: [8, 8], violated: [] });
+  });
+
   it('waits for Redis no longer than the request has time, and does not give it up for that', async () => {
     const limiter = new RedisLimiter(link);
     const request = { developerId: newDeveloper(), plan: plan(10, 10) };
@@ -227,6 +236,7 @@ describe('the limiter in Redis', () => {
         assert.equal(decisions.filter(({ violated }) => violated.length === 0).length, 10);
         const request = { developerId: developer, plan: plan(10, 100) };
         assert.deepEqual(await limiter.chargeIf({ epoch: 'a' }, request), { kind: 'unavailable' });
+        assert.equal((await limiter.chargeAndReadEpoch(request)).epoch, undefined);
         assert.equal(link.isUp, false);
         assert.deepEqual(events, ['lost']);
         await mend();

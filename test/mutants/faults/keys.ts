@@ -76,7 +76,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
         from: '    const outcome = await limiter.chargeIf({ epoch }, caller, until);',
         to: `    const isRecent = performance.now() - (usedAt.get(caller.keyId) ?? 0) < 20;
     const outcome = isRecent
-      ? ({ kind: 'decided', result: await limiter.charge(caller) } as const)
+      ? ({ kind: 'decided', epoch, result: await limiter.charge(caller) } as const)
       : await limiter.chargeIf({ epoch }, caller, until);
     if (outcome.kind === 'decided') usedAt.set(caller.keyId, performance.now());`,
       },
@@ -184,6 +184,18 @@ export const KEYS_FAULTS: readonly Fault[] = [
     const caller = await budget.pauseDuring(lookups.find(hash));`,
         to: `    const caller = await budget.pauseDuring(lookups.find(hash));
     const permit = epoch === undefined ? undefined : cache.permit(epoch);`,
+      },
+    ],
+    suites: ['test/admission/admission.test.ts', 'test/admission/caller-cache.test.ts'],
+  },
+  {
+    name: 'ended-epoch-unnoticed-by-fresh-record',
+    promise: 'A request that has read its caller itself notices that the epoch has ended.',
+    edits: [
+      {
+        file: 'src/admission/cached-admission.ts',
+        from: 'if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch);',
+        to: 'void current;',
       },
     ],
     suites: ['test/admission/admission.test.ts', 'test/admission/caller-cache.test.ts'],
