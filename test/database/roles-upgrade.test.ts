@@ -165,6 +165,10 @@ describe('the migration of roles, in an installation at work', () => {
   it('leaves roles that servers and commands run as what they call, and takes the rest from everybody', async () => {
     const session = await connect();
     await session.query('create table own_before (i integer)');
+    // As earlier versions left them.
+    await db.raw(`
+      grant execute on all functions in schema public to public;
+      revoke execute on function catalog_counts_add(bigint[]), catalog_counts_note(bigint[]) from public`);
     await migrate(db);
     await session.query('select catalog_quiet_clock(), catalog_lock_writers()');
     await assert.rejects(session.query('create table own_after (i integer)'), { code: '42501' });
@@ -175,6 +179,11 @@ describe('the migration of roles, in an installation at work', () => {
       for (const f of ['catalog_quiet_clock()', 'catalog_lock_writers()']) {
         await assert.rejects(session.query(`select ${f}`), { code: '42501' });
       }
+      const { rows: callable } = await session.query(
+        `select oid::regprocedure::text from pg_proc
+          where pronamespace = 'public'::regnamespace and has_function_privilege(oid, 'execute')`,
+      );
+      assert.deepEqual(callable, []);
     } finally {
       await db.raw(`drop role ${ROLE}_without`);
     }

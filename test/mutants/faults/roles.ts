@@ -12,7 +12,7 @@ export const ROLES_FAULTS: readonly Fault[] = [
         to: '',
       },
     ],
-    suites: ['test/roles/rights.test.ts'],
+    suites: ['test/database/roles-upgrade.test.ts'],
   },
   {
     name: 'search-path-of-the-caller',
