@@ -4,7 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { GUIDES, ROOT } from '../support/guides.js';
 
 /** Every page of prose, as a path in the checkout. */
-const PAGES = ['README.md', 'test/bench/README.md', ...GUIDES.map((guide) => `src/site/guides/${guide}.md`)];
+const PAGES = [
+  'README.md',
+  'src/README.md',
+  'test/bench/README.md',
+  ...GUIDES.map((guide) => `src/site/guides/${guide}.md`),
+];
 
 /** @returns the anchor that GitHub gives a heading */
 function anchorOf(heading: string): string {

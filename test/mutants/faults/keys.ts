@@ -121,13 +121,18 @@ export const KEYS_FAULTS: readonly Fault[] = [
     suites: ['test/api/authentication.test.ts', 'test/api/me.test.ts'],
   },
   {
-    name: 'prefix-in-database',
-    promise: 'A key is found by its hash, not by its prefix.',
+    name: 'hash-of-the-prefix',
+    promise: 'A key is found by the whole of it, not by its prefix.',
     edits: [
       {
-        file: 'src/admission/callers.ts',
-        from: ".whereRaw('api_keys.hash = any(?::bytea[])', [hashes])",
-        to: ".whereRaw('api_keys.prefix in (select k.prefix from api_keys k where k.hash = any(?::bytea[]) or true)', [hashes])",
+        file: 'src/keys/api-key.ts',
+        from: "hash: hash('sha256', key, 'buffer')",
+        to: "hash: hash('sha256', prefix, 'buffer')",
+      },
+      {
+        file: 'src/keys/api-key.ts',
+        from: "(hash('sha256', text, 'base64') as KeyHash)",
+        to: "(hash('sha256', text.slice(0, 12), 'base64') as KeyHash)",
       },
     ],
     suites: ['test/api/authentication.test.ts'],
