@@ -13,6 +13,9 @@ const NEEDED = [
 /** Bound on one run of the suites of a fault, in milliseconds. A service that hangs is noticed by that. */
 const SUITES_TIMEOUT_MS = 300_000;
 
+/** Bound on one run of all suites of the table, in milliseconds. */
+const ALL_SUITES_TIMEOUT_MS = 3_600_000;
+
 /** How a program ended. */
 interface Ending {
   readonly succeeded: boolean;
@@ -47,36 +50,47 @@ export class CheckoutCopy {
     const files = await plant(fault, this.#root);
     try {
       for (const [file, { after }] of files) await writeFile(file, after);
-      return await this.failureIn(fault.suites);
+      return await this.#failureIn(fault.suites);
     } finally {
       for (const [file, { before }] of files) await writeFile(file, before);
     }
   }
 
-  /** Compiles and runs suites. @returns undefined where all pass; otherwise what failed first */
-  async failureIn(suites: readonly string[]): Promise<string | undefined> {
-    const compiled = await this.#run('tsc', ['-p', 'tsconfig.json', '--noCheck']);
+  /** Compiles and runs all suites of the table, several at a time. @returns undefined where all pass; otherwise what failed first */
+  failureInAll(suites: readonly string[]): Promise<string | undefined> {
+    return this.#failureIn(['--parallel', '--jobs', '3', ...suites], ALL_SUITES_TIMEOUT_MS);
+  }
+
+  async #failureIn(args: readonly string[], timeoutMs = SUITES_TIMEOUT_MS): Promise<string | undefined> {
+    const compiled = await this.#run('tsc', ['-p', 'tsconfig.json', '--noCheck'], timeoutMs);
     if (!compiled.succeeded) return `does not compile: ${compiled.output.trim()}`;
-    const { succeeded, output } = await this.#run('mocha', ['--bail', ...suites]);
+    const { succeeded, output } = await this.#run('mocha', ['--bail', ...args], timeoutMs);
     if (succeeded) return undefined;
     return /^ *1\) (.*)$/m.exec(output)?.[1] ?? `the run ended: ${output.trim().split('\n').at(-1)}`;
   }
 
-  #run(program: string, args: readonly string[]): Promise<Ending> {
+  #run(program: string, args: readonly string[], timeoutMs: number): Promise<Ending> {
     return new Promise((resolve) => {
       const child = spawn(`node_modules/.bin/${program}`, args, {
         cwd: this.#root,
         env: { PATH: process.env.PATH, HOME: process.env.HOME },
         stdio: ['ignore', 'pipe', 'pipe'],
-        timeout: SUITES_TIMEOUT_MS,
+        // A group of its own, so that what the program has started ends with it.
+        detached: true,
       });
+      const timer = setTimeout(() => {
+        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      }, timeoutMs);
       let output = '';
       for (const stream of [child.stdout, child.stderr]) {
         stream.setEncoding('utf8').on('data', (text: string) => {
           output += text;
         });
       }
-      child.once('close', (code) => resolve({ succeeded: code === 0, output }));
+      child.once('close', (code) => {
+        clearTimeout(timer);
+        resolve({ succeeded: code === 0, output });
+      });
     });
   }
 }
