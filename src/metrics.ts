@@ -9,7 +9,7 @@ import type { Config } from './config/settings.js';
 import { OperatorError } from './errors.js';
 import { RequestMetrics } from './http/telemetry/metrics.js';
 import { serveMetrics, type MetricsServer } from './http/telemetry/metrics-server.js';
-import { poolOf } from './platform/database.js';
+import { poolOf } from './platform/postgres/database.js';
 import { CombinedMetrics } from './platform/combined-metrics.js';
 import type { Health } from './platform/health.js';
 import { Metrics, type MetricsSource } from './platform/metrics.js';

@@ -23,15 +23,16 @@ import {
 import { LastUsed } from './keys/last-used.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from './platform/connect.js';
-import { ConnectionBudget } from './platform/connection-budget.js';
+import { ConnectionBudget } from './platform/postgres/connection-budget.js';
 import { DatabaseCheck } from './platform/database-check.js';
-import { isDatabaseUnavailable, openDatabase, poolOf } from './platform/database.js';
+import { openDatabase, poolOf } from './platform/postgres/database.js';
+import { isDatabaseUnavailable } from './platform/postgres/errors.js';
 import { connectionsWithin } from './platform/file-descriptors.js';
 import { Health } from './platform/health.js';
 import type { WriteLine } from './platform/log.js';
 import type { Metrics } from './platform/metrics.js';
 import { OpenParts } from './platform/open-parts.js';
-import { readFrom, ReplicaReader } from './platform/replica.js';
+import { readFrom, ReplicaReader } from './platform/postgres/replica.js';
 
 /** How often the times at which keys were last used are written down, in milliseconds. */
 const LAST_USED_FLUSH_INTERVAL_MS = 10_000;

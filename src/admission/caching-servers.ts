@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { AdvisoryLock } from '../platform/notifications.js';
+import type { AdvisoryLock } from '../platform/postgres/notifications.js';
 
 /**
  * Held, shared, by the connection on which a server hears of changes to keys, developers and plans. A server caches these

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { PLAN_COLUMNS, type Plan } from '../limits/plans.js';
-import { Statement } from '../platform/statement.js';
+import type { Plan } from '../limits/plans.js';
+import { Statement } from '../platform/postgres/statement.js';
 
 /** Who is calling: the key, its developer and its plan, as the database has them at this moment. */
 export interface Caller {
@@ -12,34 +12,32 @@ export interface Caller {
   readonly plan: Plan;
 }
 
-interface CallerRow extends Omit<Caller, 'plan'>, Omit<Plan, 'id' | 'name'> {
+interface CallerRow {
   /** In base64. */
   readonly hash: string;
-  readonly planId: string;
-  readonly planName: string;
+  readonly key_id: number;
+  readonly prefix: string;
+  readonly developer_id: number;
+  readonly project_name: string;
+  readonly attribution_required: boolean;
+  readonly plan_id: string;
+  readonly plan_name: string;
+  readonly requests_per_minute: number;
+  readonly requests_per_day: number;
+  readonly commercial_use: boolean;
 }
 
-const { id: planId, name: planName, ...planLimits } = PLAN_COLUMNS;
-
-/** @param hashes - an array of PostgreSQL, as text */
-const FIND_CALLERS = new Statement<CallerRow, [hashes: string]>('find-callers', (db, hashes) =>
-  db('api_keys')
-    .join('developers', 'developers.id', 'api_keys.developer_id')
-    .join('plans', 'plans.id', 'api_keys.plan_id')
-    .select({
-      hash: db.raw("encode(api_keys.hash, 'base64')"),
-      keyId: 'api_keys.id',
-      keyPrefix: 'api_keys.prefix',
-      developerId: 'developers.id',
-      projectName: 'developers.project_name',
-      attributionRequired: 'developers.attribution_required',
-      planId,
-      planName,
-      ...planLimits,
-    })
-    .whereRaw('api_keys.hash = any(?::bytea[])', [hashes])
-    .whereNull('api_keys.revoked_at')
-    .whereNull('developers.suspended_at'),
+const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
+  'find-callers',
+  `select encode(k.hash, 'base64') as hash, k.id as key_id, k.prefix, k.developer_id,
+          d.project_name, d.attribution_required,
+          p.id as plan_id, p.name as plan_name, p.requests_per_minute, p.requests_per_day, p.commercial_use
+     from api_keys k
+     join developers d on d.id = k.developer_id
+     join plans p on p.id = k.plan_id
+    where k.hash = any($1)
+      and k.revoked_at is null
+      and d.suspended_at is null`,
 );
 
 /**
@@ -52,26 +50,22 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: string]>('find-callers', 
 export async function findCallers(db: Knex, hashes: readonly string[]): Promise<ReadonlyMap<string, Caller>> {
   const callers = new Map<string, Caller>();
   if (hashes.length === 0) return callers;
-  for (const row of await FIND_CALLERS.rows(db, byteaArray(hashes))) {
+  const distinct = [...new Set(hashes)].map((hash) => Buffer.from(hash, 'base64'));
+  for (const row of await FIND_CALLERS.rows(db, distinct)) {
     callers.set(row.hash, {
-      keyId: row.keyId,
-      keyPrefix: row.keyPrefix,
-      developerId: row.developerId,
-      projectName: row.projectName,
-      attributionRequired: row.attributionRequired,
+      keyId: row.key_id,
+      keyPrefix: row.prefix,
+      developerId: row.developer_id,
+      projectName: row.project_name,
+      attributionRequired: row.attribution_required,
       plan: {
-        id: row.planId,
-        name: row.planName,
-        requestsPerMinute: row.requestsPerMinute,
-        requestsPerDay: row.requestsPerDay,
-        commercialUse: row.commercialUse,
+        id: row.plan_id,
+        name: row.plan_name,
+        requestsPerMinute: row.requests_per_minute,
+        requestsPerDay: row.requests_per_day,
+        commercialUse: row.commercial_use,
       },
     });
   }
   return callers;
-}
-
-/** @returns `{"\\\\x…","\\\\x…"}`, as PostgreSQL reads an array of `bytea` */
-function byteaArray(base64: readonly string[]): string {
-  return `{${[...new Set(base64)].map((text) => `"\\\\x${Buffer.from(text, 'base64').toString('hex')}"`).join(',')}}`;
 }

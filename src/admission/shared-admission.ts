@@ -1,6 +1,6 @@
 import type { RedisAddress } from '../config/redis-address.js';
-import type pg from 'pg';
-import { NotificationListener } from '../platform/notifications.js';
+import type { Connection } from '../platform/postgres/connection.js';
+import { NotificationListener } from '../platform/postgres/notifications.js';
 import { ifAvailable, RedisLink } from '../platform/redis.js';
 import type { Admit } from './admission.js';
 import { admitFromCache } from './cached-admission.js';
@@ -21,7 +21,7 @@ export interface SharedAdmissionParts {
   readonly address: RedisAddress;
   readonly lookups: Lookups;
   /** Opens a connection to the database on which every query has a bound. */
-  readonly connectAlone: () => Promise<pg.Client>;
+  readonly connectAlone: () => Promise<Connection>;
   /** Called once for each change of state. */
   readonly onChange: (dependency: OptionalDependency, state: 'lost' | 'back', error?: unknown) => void;
 }

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Micros } from '../catalog/timestamps.js';
 import type { Answer, OperationId, PathParameters, QueryParameters } from '../contract.js';
 import type { Caller } from '../admission/callers.js';
-import type { Read } from '../platform/replica.js';
+import type { Read } from '../platform/postgres/replica.js';
 
 /** What operations work with. */
 export interface Dependencies {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Read } from '../platform/replica.js';
+import type { Read } from '../platform/postgres/replica.js';
 import { readBounds, readFeed, readQuietClock, type FeedBounds, type FeedEntry, type FeedPage } from './feed.js';
 import { requireBegun, requireWithinWindow, WINDOW } from './since.js';
 import { fromRfc3339, MICROS_PER_SECOND, type Micros } from './timestamps.js';

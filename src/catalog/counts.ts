@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
-import { Statement } from '../platform/statement.js';
+import { shared } from '../platform/postgres/batch.js';
+import { Statement } from '../platform/postgres/statement.js';
 
 /** Headline counts of the catalogue. */
 export interface Counts {
@@ -21,15 +22,16 @@ export interface CountMismatch {
 
 const COUNTERS = ['titles', 'movies', 'series', 'available_in_library', 'people', 'collections'] as const;
 
-const READ_COUNTS = new Statement<Counts>('read-counts', (db) =>
-  db('catalog_counts')
-    .select(...COUNTERS)
-    .limit(1, { skipBinding: true }),
-);
+const READ_COUNTS = new Statement<Counts>('read-counts', `select ${COUNTERS.join(', ')} from catalog_counts limit 1`);
 
-/** Reads the kept counts: one row, whatever the size of the catalogue. */
-export async function readCounts(db: Knex): Promise<Counts> {
-  const counts = await READ_COUNTS.first(db);
+const readShared = shared(async (db) => known(await READ_COUNTS.first(db)));
+
+/** Reads the kept counts: one row, whatever the size of the catalogue. Requests that arrive together share the read. */
+export function readCounts(db: Knex): Promise<Counts> {
+  return readShared(db, '');
+}
+
+function known(counts: Counts | undefined): Counts {
   if (counts === undefined) throw new Error('catalog_counts has lost its row: run "catalog stats verify --repair"');
   return counts;
 }
@@ -65,7 +67,7 @@ export async function repairCounts(db: Knex): Promise<readonly CountMismatch[]> 
 }
 
 async function compare(db: Knex): Promise<{ counts: Counts; mismatches: CountMismatch[] }> {
-  const counts = await readCounts(db);
+  const counts = known(await db<Counts>('catalog_counts').first(...COUNTERS));
   const { rows } = await db.raw<{ rows: [Counts] }>(`
     select t.*, (select count(*) from people) as people, (select count(*) from collections) as collections
       from (select count(*) as titles,

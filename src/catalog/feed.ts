@@ -1,5 +1,7 @@
 import type { Knex } from 'knex';
-import { Statement } from '../platform/statement.js';
+import { shared } from '../platform/postgres/batch.js';
+import { parseTimestamp } from '../platform/postgres/column-types.js';
+import { Statement } from '../platform/postgres/statement.js';
 import { fromRfc3339, toRfc3339, type Micros } from './timestamps.js';
 
 /** An entry of the feed: a title as it is now, at the position of its last change. */
@@ -17,6 +19,7 @@ const PAGE_SIZE = 200;
 
 /** One page of the feed. */
 export interface FeedPage {
+  /** Requests that share the read share the array. */
   readonly entries: FeedEntry[];
   readonly hasMore: boolean;
   /** Whether an entry stands at the very position that the page was asked for after. */
@@ -31,23 +34,29 @@ export interface FeedBounds {
   readonly newest: Micros;
 }
 
+/** A page as one row: a list for each column. Ids, kinds and stamps have no comma. */
+interface PageRow {
+  readonly ids: string;
+  readonly media_types: string;
+  /** JSON */
+  readonly titles: string;
+  readonly stamps: string;
+  readonly bundles: string;
+}
+
 // From the position itself on: a follower's is an entry's, and to see it there spares a query for the newest stamp.
-// updated_at is selected as it is: an expression under that name would take its place in ORDER BY and cost the index.
-// The limit is part of the text, so that the plan made for any `since` knows it.
 // What begins the feed is a condition, not a column: PostgreSQL looks at it once, in the snapshot of the page.
-const READ_FEED = new Statement<FeedEntry, [position: string, beginning: string | null]>(
-  'read-feed',
-  (db, position, beginning) =>
-    db('titles')
-      .select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
-      .where('updated_at', '>=', position)
-      .whereExists(
-        db('catalog_feed')
-          .where('beginning', '<=', position)
-          .whereRaw('beginning = coalesce(?, beginning)', [beginning] as never),
-      )
-      .orderBy('updated_at')
-      .limit(1 + PAGE_SIZE + 1, { skipBinding: true }),
+// As one row, since the driver spends more on each field of a row than all else does on the page (test/bench/README.md).
+const READ_PAGE = new Statement<Record<keyof PageRow, string | null>, [position: string, beginning: string | null]>(
+  'read-page',
+  `select string_agg(svc_id, ',') as ids, string_agg(media_type, ',') as media_types, json_agg(title)::text as titles,
+          string_agg(updated_at::text, ',') as stamps, string_agg(has_bundles::text, ',') as bundles
+     from (select svc_id, media_type, title, updated_at, has_bundles
+             from titles
+            where updated_at >= $1
+              and exists (select from catalog_feed where beginning <= $1 and beginning = coalesce($2, beginning))
+            order by updated_at
+            limit ${1 + PAGE_SIZE + 1}) page`,
 );
 
 interface BoundsRow {
@@ -55,18 +64,14 @@ interface BoundsRow {
   readonly newest: string | null;
 }
 
-const READ_BOUNDS = new Statement<BoundsRow>('feed-bounds', selectBounds);
+const BOUNDS = 'beginning, (select updated_at from titles order by updated_at desc limit 1) as newest';
 
-const READ_QUIET_CLOCK = new Statement<BoundsRow & { readonly quiet: string | null }>('quiet-clock', (db) =>
-  selectBounds(db).select(db.raw('catalog_quiet_clock() as quiet')),
+const READ_BOUNDS = new Statement<BoundsRow>('feed-bounds', `select ${BOUNDS} from catalog_feed`);
+
+const READ_QUIET_CLOCK = new Statement<BoundsRow & { readonly quiet: string | null }>(
+  'quiet-clock',
+  `select ${BOUNDS}, catalog_quiet_clock() as quiet from catalog_feed`,
 );
-
-function selectBounds(db: Knex): Knex.QueryBuilder {
-  return db('catalog_feed').select(
-    'beginning',
-    db('titles').select('updated_at').orderBy('updated_at', 'desc').limit(1, { skipBinding: true }).as('newest'),
-  );
-}
 
 /**
  * Reads one page of the feed: what changed after a position, oldest first.
@@ -76,21 +81,43 @@ function selectBounds(db: Knex): Knex.QueryBuilder {
  *
  * @param beginning - what must be the feed's beginning, for a replica that may not know it yet; undefined for any
  * @returns a page without an entry, at the position or after it, also where the feed begins after the position or
- *   elsewhere: {@link readBounds} tells
+ *   elsewhere: {@link readBounds} tells. Requests that arrive together with the same position share it.
  */
-export async function readFeed(db: Knex, since: Micros, beginning?: Micros): Promise<FeedPage> {
-  const position = toRfc3339(since);
-  const rows = await READ_FEED.rows(db, position, beginning === undefined ? null : toRfc3339(beginning));
+export function readFeed(db: Knex, since: Micros, beginning?: Micros): Promise<FeedPage> {
+  return readPage(db, [since, beginning].map((micros) => (micros === undefined ? '' : toRfc3339(micros))).join(' '));
+}
+
+// Mirrors that have all entries ask after the same position. The key is that position and the beginning, if known.
+const readPage = shared<FeedPage>(async (db, key) => {
+  const [position = '', beginning = ''] = key.split(' ');
+  const row = await READ_PAGE.first(db, position, beginning === '' ? null : beginning);
+  const rows = row === undefined || row.ids === null ? [] : toEntries(row as PageRow);
   let first = 0;
   while (rows[first]?.updated_at === position) first += 1;
   const end = first + PAGE_SIZE;
   return { entries: rows.slice(first, end), hasMore: rows.length > end, followsEntry: first > 0 };
+});
+
+function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): FeedEntry[] {
+  const mediaTypes = media_types.split(',') as FeedEntry['media_type'][];
+  const texts = JSON.parse(titles) as string[];
+  const stampTexts = stamps.split(',');
+  const flags = bundles.split(',');
+  return ids.split(',').map((svc_id, i) => ({
+    svc_id,
+    media_type: mediaTypes[i] ?? 'movie',
+    title: texts[i] ?? '',
+    updated_at: parseTimestamp(stampTexts[i] ?? ''),
+    has_bundles: flags[i] === 'true',
+  }));
 }
 
-/** Reads where the feed begins and how far it has come. */
-export async function readBounds(db: Knex): Promise<FeedBounds> {
-  return toBounds(await READ_BOUNDS.first(db));
+/** Reads where the feed begins and how far it has come. Requests that arrive together share the read. */
+export function readBounds(db: Knex): Promise<FeedBounds> {
+  return readSharedBounds(db, '');
 }
+
+const readSharedBounds = shared(async (db) => toBounds(await READ_BOUNDS.first(db)));
 
 /**
  * Reads the database's clock, then looks whether a writer of the catalogue is at work. When none is, every commit yet to

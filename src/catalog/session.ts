@@ -1,14 +1,7 @@
 import type { Knex } from 'knex';
 import type { ClientBase } from 'pg';
-
-/** A connection of the pool, for one piece of work alone. */
-type OwnConnection = ClientBase & { readonly processID: number; end(): Promise<void> };
-
-/** The part of Knex's client that hands out connections. */
-interface ConnectionSource {
-  acquireConnection(): Promise<OwnConnection>;
-  releaseConnection(connection: OwnConnection): Promise<void>;
-}
+import { poolOf } from '../platform/postgres/database.js';
+import type { PooledConnection } from '../platform/postgres/pool.js';
 
 /**
  * Runs work in a session of its own, which ends with it, and with it all that it made: temporary tables, settings, and an
@@ -21,13 +14,13 @@ export async function withSession<T>(
   signal: AbortSignal | undefined,
   work: (session: ClientBase) => Promise<T>,
 ): Promise<T> {
-  const source = db.client as ConnectionSource;
   signal?.throwIfAborted();
-  const connection = await source.acquireConnection();
+  const connection = await poolOf(db).connect();
   let cancelling: Promise<unknown> = Promise.resolve();
   const cancel = (): void => {
     // If it cannot be sent, the statement runs to its end; what follows it does not.
-    cancelling = db.raw('select pg_cancel_backend(?)', [connection.processID]).then(undefined, () => undefined);
+    const { processID } = connection as PooledConnection & { readonly processID: number };
+    cancelling = db.raw('select pg_cancel_backend(?)', [processID]).then(undefined, () => undefined);
   };
   signal?.addEventListener('abort', cancel, { once: true });
   try {
@@ -36,8 +29,8 @@ export async function withSession<T>(
   } finally {
     signal?.removeEventListener('abort', cancel);
     await cancelling;
-    // The pool sees that it has ended and opens another when it needs one.
+    // The pool opens another when it needs one.
     await connection.end();
-    await source.releaseConnection(connection);
+    connection.release();
   }
 }

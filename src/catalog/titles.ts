@@ -1,5 +1,5 @@
-import type { Knex } from 'knex';
-import { Statement } from '../platform/statement.js';
+import { batched } from '../platform/postgres/batch.js';
+import { Statement } from '../platform/postgres/statement.js';
 import type { FeedEntry } from './feed.js';
 
 /** A title as the lookup gives it: the feed's entry and what a mirror asks for second. */
@@ -9,13 +9,20 @@ export interface Title extends FeedEntry {
   readonly created_at: string;
 }
 
-const FIND_TITLE = new Statement<Title, [svcId: string]>('find-title', (db, svcId) =>
-  db('titles')
-    .select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles', 'available_in_library', 'created_at')
-    .where('svc_id', svcId),
+const FIND_TITLES = new Statement<Title, [ids: readonly string[]]>(
+  'find-titles',
+  `select svc_id, media_type, title, updated_at, has_bundles, available_in_library, created_at
+     from titles
+    where svc_id = any($1)`,
 );
 
-/** @returns the title with this id, undefined when the catalogue has none */
-export function findTitle(db: Knex, svcId: string): Promise<Title | undefined> {
-  return FIND_TITLE.first(db, svcId);
-}
+/**
+ * Finds the title with an id. Requests that arrive together share one query.
+ *
+ * @returns undefined when the catalogue has none
+ */
+export const findTitle = batched<string, Title | undefined>(async (db, ids) => {
+  const titles = new Map<string, Title>();
+  for (const title of await FIND_TITLES.rows(db, ids)) titles.set(title.svc_id, title);
+  return ids.map((id) => titles.get(id));
+});

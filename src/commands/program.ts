@@ -69,7 +69,7 @@ async function createProgram(name: string | undefined, context: CommandContext):
 async function explain(error: unknown): Promise<string> {
   if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
   if (isRefusal(error)) return `the database refused this: ${error.message} (SQLSTATE ${error.code})`;
-  const { isDatabaseUnavailable } = await import('../platform/database.js');
+  const { isDatabaseUnavailable } = await import('../platform/postgres/errors.js');
   if (isDatabaseUnavailable(error)) {
     return `the database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
   }

@@ -11,8 +11,8 @@ export interface Plan {
   readonly commercialUse: boolean;
 }
 
-/** The columns of a plan under the names of {@link Plan}, for queries that join it. */
-export const PLAN_COLUMNS = {
+/** The columns of a plan under the names of {@link Plan}. */
+const PLAN_COLUMNS = {
   id: 'plans.id',
   name: 'plans.name',
   requestsPerMinute: 'plans.requests_per_minute',

@@ -1,10 +1,11 @@
 import type { Knex } from 'knex';
-import pg from 'pg';
 import { OperatorError } from '../errors.js';
-import { openConnection, openDatabase, type DatabaseOptions } from './database.js';
+import type { Connection, DatabaseAddress } from './postgres/connection.js';
+import { openConnection, openDatabase } from './postgres/database.js';
+import type { PoolOptions } from './postgres/pool.js';
 import type { EmbeddedPostgres } from './embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
-import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } from './writable.js';
+import { DatabaseNotWritable } from './postgres/writable.js';
 
 /** Bound on the first connection, in milliseconds. */
 const REACH_TIMEOUT_MS = 10_000;
@@ -13,7 +14,7 @@ const REACH_TIMEOUT_MS = 10_000;
 const MIGRATION_CONNECTIONS = 2;
 
 /** Which database, and how to use it. */
-export interface ConnectOptions extends Omit<DatabaseOptions, 'address'> {
+export interface ConnectOptions extends Omit<PoolOptions, 'address'> {
   /** Undefined for the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined;
   /** Where the embedded PostgreSQL keeps its data; undefined for the default place. */
@@ -37,7 +38,7 @@ export interface ConnectedDatabase {
   /** Migrations that were applied now. */
   readonly applied: readonly string[];
   /** Opens one connection apart from the pool. The caller closes it. */
-  readonly connectAlone: () => Promise<pg.Client>;
+  readonly connectAlone: () => Promise<Connection>;
   /** Closes the connections, and stops the embedded PostgreSQL if nobody else uses it. */
   close(): Promise<void>;
 }
@@ -50,7 +51,7 @@ export interface ConnectedDatabase {
 export async function connectDatabase(options: ConnectOptions): Promise<ConnectedDatabase> {
   const { databaseUrl } = options;
   const embedded = databaseUrl === undefined ? await acquireEmbedded(options) : undefined;
-  if (databaseUrl !== undefined) await requireUsable(databaseUrl, options.mayBeReadOnly);
+  if (databaseUrl !== undefined) await requireUsable(options, databaseUrl);
   const address = embedded?.address ?? databaseUrl ?? '';
   const db = openDatabase({ ...options, address });
   const close = async (): Promise<void> => {
@@ -59,7 +60,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
   };
   try {
     const applied = embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(db);
-    return { db, applied, connectAlone: () => openConnection({ ...options, address }), close };
+    return { db, applied, connectAlone: () => openConnection({ ...options, address, mayBeReadOnly: false }), close };
   } catch (error) {
     await close();
     throw error;
@@ -72,25 +73,15 @@ async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOp
   return acquireEmbeddedPostgres({ dataDir, packageRoot, pid, ...(onEvent && { onEvent }) });
 }
 
-/** The pool would only say that it waited in vain; one connection tells why. */
-async function requireUsable(databaseUrl: string, mayBeReadOnly = false): Promise<void> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    connectionTimeoutMillis: REACH_TIMEOUT_MS,
-    query_timeout: REACH_TIMEOUT_MS,
-  });
-  // What happens to the connection after this is of no interest.
-  client.on('error', () => undefined);
+/** The pool would only report a timeout; one connection gives the reason. */
+async function requireUsable(options: ConnectOptions, address: string): Promise<void> {
+  const bounds = { acquireTimeoutMs: REACH_TIMEOUT_MS, statementTimeoutMs: REACH_TIMEOUT_MS };
   try {
-    await client.connect();
-    const { rows } = await client.query<Writability>(ASK_WRITABLE);
-    if (!mayBeReadOnly) requireWritable(rows[0]);
+    const connection = await openConnection({ ...options, ...bounds, address });
+    await connection.end();
   } catch (error) {
     if (error instanceof DatabaseNotWritable) throw notPrimary(error);
-    const reason = error instanceof AggregateError ? error.errors.map(String).join(', ') : (error as Error).message;
-    throw new OperatorError(`The database named by DATABASE_URL cannot be reached: ${reason}`);
-  } finally {
-    await client.end();
+    throw new OperatorError(`The database named by DATABASE_URL cannot be reached: ${(error as Error).message}`);
   }
 }
 
@@ -103,10 +94,7 @@ function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
 }
 
 /** Migrates on connections of its own: a migration may take longer than a statement of a server, and waits for writers. */
-async function migrateUnbounded(
-  options: ConnectOptions,
-  address: DatabaseOptions['address'],
-): Promise<readonly string[]> {
+async function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
   const db = openDatabase({ ...options, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 });
   try {
     return await migrate(db);

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import type { Health } from './health.js';
 import { inTime } from './in-time.js';
-import { poolOf } from './database.js';
-import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } from './writable.js';
+import { poolOf } from './postgres/database.js';
+import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } from './postgres/writable.js';
 
 /** Bound on the check, in milliseconds: less than the bound on the request that may wait for it. */
 const CHECK_TIMEOUT_MS = 800;

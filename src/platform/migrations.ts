@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
+import { poolOf } from './postgres/database.js';
 
 const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../db/migrations/', import.meta.url));
 
@@ -46,12 +47,7 @@ const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigratio
  * @throws the database's error, with nothing applied of the migration that failed
  */
 export async function migrate(db: Knex): Promise<readonly string[]> {
-  // Knex does not describe its client's type.
-  const client = db.client as {
-    acquireConnection(): Promise<object>;
-    releaseConnection(connection: object): Promise<void>;
-  };
-  const connection = await client.acquireConnection();
+  const connection = await poolOf(db).connect();
   try {
     await db.raw(`set lock_timeout to '${MIGRATION_LOCK_TIMEOUT}'`).connection(connection);
     await db.raw('select pg_advisory_lock(?, ?)', [...MIGRATION_LOCK]).connection(connection);
@@ -67,7 +63,7 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
       await db.raw('set lock_timeout to default').connection(connection);
     }
   } finally {
-    await client.releaseConnection(connection);
+    connection.release();
   }
 }
 

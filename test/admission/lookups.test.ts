@@ -37,7 +37,7 @@ describe('lookups of keys', () => {
   /** How many queries look keys up while something is done. */
   async function lookupsOf(act: () => Promise<unknown>): Promise<number> {
     let queries = 0;
-    const note = ({ sql }: { sql: string }): void => void (queries += sql.includes('api_keys.hash') ? 1 : 0);
+    const note = ({ sql }: { sql: string }): void => void (queries += sql.includes('k.hash = any') ? 1 : 0);
     database.db.on('query', note);
     await act();
     database.db.off('query', note);
@@ -106,7 +106,7 @@ describe('lookups of keys', () => {
         await lock.commit();
         assert.equal(await first, undefined);
         for (const outcome of await outcomes) {
-          assert.match(String(outcome.status === 'rejected' && outcome.reason), /^TimeoutError: no turn in time/);
+          assert.match(String(outcome.status === 'rejected' && outcome.reason), /^DatabaseTimeout: no turn in time/);
         }
       });
       assert.equal(queries, 1);

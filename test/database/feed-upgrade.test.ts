@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readBounds } from '../../src/catalog/feed.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/migrations.js';
 import { createDatabaseBefore } from '../support/earlier-schema.js';
 

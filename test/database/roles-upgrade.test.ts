@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import pg from 'pg';
 import { readCounts, verifyCounts } from '../../src/catalog/counts.js';
 import { connectDatabase } from '../../src/platform/connect.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate, pendingMigrations } from '../../src/platform/migrations.js';
 import { createDatabaseBefore } from '../support/earlier-schema.js';
 import { eventually } from '../support/eventually.js';

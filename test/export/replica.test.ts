@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { MICROS_PER_SECOND, systemClock, toSeconds } from '../../src/catalog/timestamps.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { runCommand } from '../support/command.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { startReplica, type TestReplica } from '../support/replica.js';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { startServer } from '../support/program.js';
 import { createTestDatabase } from '../support/postgres.js';
 import type { FeedAddress } from './follower.js';

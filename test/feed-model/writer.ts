@@ -6,7 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { importCatalogue } from '../../src/catalog/import/index.js';
-import { isDatabaseUnavailable, openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
+import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.js';
 import { eventually } from '../support/eventually.js';
 import type { Step, Transaction } from './plan.js';
 

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { readCounts, verifyCounts, type Counts } from '../../src/catalog/counts.js';
 import { importCatalogue, type ImportOptions, type ImportResult } from '../../src/catalog/import/index.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { createTestDatabase } from '../support/postgres.js';
 
 /** A row of titles, with all that an import could change. */

@@ -7,7 +7,7 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { send, type RequestOptions } from '../support/request.js';

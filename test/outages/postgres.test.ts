@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { startServer, type ServerProcess } from '../support/program.js';

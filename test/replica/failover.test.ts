@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import pg from 'pg';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { assertReadiness } from '../outages/server-state.js';
 import { TcpProxy } from '../outages/tcp-proxy.js';
 import { eventually } from '../support/eventually.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, revokeKey, type KeyRecord } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { assertReadiness } from '../outages/server-state.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';

@@ -4,7 +4,7 @@ import { restartFeed } from '../../src/catalog/restart.js';
 import { systemClock, toSeconds, type Micros } from '../../src/catalog/timestamps.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { openTestDatabase } from '../support/database.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { assertProblem } from '../support/problem.js';

@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { Answer } from '../../src/contract.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { installClock } from '../feed-model/alterations.js';
 import { runCommand } from '../support/command.js';
 import { eventually } from '../support/eventually.js';

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { readCounts } from '../../src/catalog/counts.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 

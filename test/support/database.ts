@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { createTestDatabase } from './postgres.js';
 
 /** How long connections may take to notice that their database is gone, in milliseconds. */

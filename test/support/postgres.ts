@@ -4,7 +4,7 @@ import { findNativePackage, prepareBinaries } from '../../src/platform/embedded-
 import { Cluster, type ServerAccess, type StopMode } from '../../src/platform/embedded-postgres/cluster.js';
 import { runningAsRoot } from '../../src/platform/embedded-postgres/command.js';
 import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/platform/embedded-postgres/data-directory.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/migrations.js';
 import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';

@@ -4,10 +4,10 @@ import type pino from 'pino';
 import { readConfig } from '../../src/config/config.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type KeyRecord } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/database.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { createLog } from '../../src/platform/log.js';
 import { serve, type ServiceOverrides } from '../../src/service.js';
-import { ASK_WRITABLE } from '../../src/platform/writable.js';
+import { ASK_WRITABLE } from '../../src/platform/postgres/writable.js';
 import { createTestDatabase } from './postgres.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 

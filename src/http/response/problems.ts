@@ -1,5 +1,5 @@
 import { Problem } from '../../errors.js';
-import { isDatabaseUnavailable } from '../../platform/database.js';
+import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
 import type { Middleware } from '../request/context.js';
 
 /** How long a client should wait before it tries again while the service lacks something it needs, in seconds. */

@@ -148,7 +148,7 @@ create trigger stamp_updated`,
   {
     name: 'beginning-ignored-by-the-page',
     promise: 'A position from before a restart of the feed is refused.',
-    edits: [{ file: 'src/catalog/feed.ts', from: ".where('beginning', '<=', position)", to: '' }],
+    edits: [{ file: 'src/catalog/feed.ts', from: 'beginning <= $1 and ', to: '' }],
     suites: ['test/api/changes-beginning.test.ts', 'test/catalog/restart.test.ts'],
   },
   {
@@ -156,5 +156,17 @@ create trigger stamp_updated`,
     promise: 'A mirror from before a restart of the feed takes a fresh copy.',
     edits: [{ file: 'src/catalog/since.ts', from: 'if (since >= beginning) return;', to: 'return;' }],
     suites: ['test/api/changes-beginning.test.ts', 'test/catalog/restart.test.ts'],
+  },
+  {
+    name: 'titles-cut-at-commas',
+    promise: 'The feed gives each title as it is, whatever characters it has.',
+    edits: [
+      {
+        file: 'src/catalog/feed.ts',
+        from: 'json_agg(title)::text as titles',
+        to: `'["' || string_agg(title, '","') || '"]' as titles`,
+      },
+    ],
+    suites: ['test/catalog/feed.test.ts'],
   },
 ];

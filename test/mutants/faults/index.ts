@@ -9,6 +9,7 @@ import { IMPORT_FAULTS } from './import.js';
 import { KEYS_FAULTS } from './keys.js';
 import { LIMITS_FAULTS } from './limits.js';
 import { LOG_FAULTS } from './log.js';
+import { POSTGRES_FAULTS } from './postgres.js';
 import { ROLES_FAULTS } from './roles.js';
 import { SERVICE_FAULTS } from './service.js';
 
@@ -24,6 +25,7 @@ export const FAULTS: readonly Fault[] = [
   ...KEYS_FAULTS,
   ...LIMITS_FAULTS,
   ...LOG_FAULTS,
+  ...POSTGRES_FAULTS,
   ...ROLES_FAULTS,
   ...SERVICE_FAULTS,
 ];

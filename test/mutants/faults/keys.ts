@@ -107,7 +107,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/callers.ts',
-        from: `    .whereNull('api_keys.revoked_at')
+        from: `      and k.revoked_at is null
 `,
         to: '',
       },
@@ -117,7 +117,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
   {
     name: 'suspended-developer-works',
     promise: 'A key of a suspended developer fails.',
-    edits: [{ file: 'src/admission/callers.ts', from: "    .whereNull('developers.suspended_at'),", to: '    ,' }],
+    edits: [{ file: 'src/admission/callers.ts', from: '      and d.suspended_at is null', to: '' }],
     suites: ['test/api/authentication.test.ts', 'test/api/me.test.ts'],
   },
   {

@@ -32,7 +32,7 @@ export const ROLES_FAULTS: readonly Fault[] = [
     promise: 'A standby in place of the primary is refused.',
     edits: [
       {
-        file: 'src/platform/writable.ts',
+        file: 'src/platform/postgres/writable.ts',
         from: 'if (answer?.is_read_only !== false)',
         to: 'if (answer?.is_read_only === undefined)',
       },

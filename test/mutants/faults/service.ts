@@ -79,7 +79,11 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     name: 'announcements-not-probed',
     promise: 'A lost connection for announcements is noticed.',
     edits: [
-      { file: 'src/platform/notifications.ts', from: "            client.query('select 1').catch(reject);", to: '' },
+      {
+        file: 'src/platform/postgres/notifications.ts',
+        from: "            client.query('select 1').catch(reject);",
+        to: '',
+      },
     ],
     suites: ['test/admission/announcements.test.ts'],
   },
@@ -124,7 +128,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'A replica that fails is left for the primary.',
     edits: [
       {
-        file: 'src/platform/replica.ts',
+        file: 'src/platform/postgres/replica.ts',
         from: `    } catch (error) {
       if (!lost) this.onChange('lost', error);
       this.#retryAt = performance.now() + RETRY_AFTER_MS;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type pg from 'pg';
+import type { Connection } from './connection.js';
 
 /** What becomes known of a channel. */
 export interface NotificationHandlers {
@@ -30,7 +30,7 @@ export class NotificationListener {
    * @param presence - a lock that it shares with others while it listens, by which anybody can see in `pg_locks` that it does
    */
   constructor(
-    private readonly connect: () => Promise<pg.Client>,
+    private readonly connect: () => Promise<Connection>,
     private readonly channel: string,
     private readonly presence: AdvisoryLock,
     private readonly handlers: NotificationHandlers,
@@ -106,11 +106,11 @@ export class NotificationListener {
       clearInterval(heartbeat);
       client.end().catch(ignore);
       // A server that is frozen would never close its side.
-      client.connection.stream.destroy();
+      client.destroy();
     }
   }
 }
 
 function ignore(): void {
-  // It is told otherwise, or was wanted.
+  // It is reported otherwise, or was wanted.
 }

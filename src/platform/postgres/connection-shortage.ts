@@ -1,14 +1,15 @@
 import type pg from 'pg';
+import { sqlState } from './errors.js';
 
 /** How often another connection is asked for while queries wait, in milliseconds. */
 const RETRY_INTERVAL_MS = 100;
 
-/** The database, or the role's or the database's own limit, allows no more connections (PostgreSQL, appendix A). */
+/** SQLSTATE: the server, the database or the role is at its limit of connections. */
 const TOO_MANY_CONNECTIONS = '53300';
 
 /** @returns whether the database is there and refuses one more connection */
 export function isTooManyConnections(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === TOO_MANY_CONNECTIONS;
+  return sqlState(error) === TOO_MANY_CONNECTIONS;
 }
 
 /**

@@ -1,3 +1,5 @@
+import { DatabaseUnavailable } from './errors.js';
+
 /** Asks a server whether it takes writes. A standby, or a server set to read-only, does not. */
 export const ASK_WRITABLE =
   "select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only')::boolean as is_read_only";
@@ -13,10 +15,8 @@ export interface Writability {
  * A server that takes no writes was found where the primary should be. What a standby knows may be old: a key that was
  * revoked still works there.
  */
-export class DatabaseNotWritable extends Error {
+export class DatabaseNotWritable extends DatabaseUnavailable {
   override readonly name = 'DatabaseNotWritable';
-  /** read_only_sql_transaction, as the server would say to a write (PostgreSQL, appendix A). */
-  readonly code = '25006';
 
   constructor(readonly isStandby: boolean) {
     super(

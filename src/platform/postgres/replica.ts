@@ -23,7 +23,7 @@ export type ReplicaListener = (state: 'lost' | 'back', error?: unknown) => void;
  * Reads from a replica of the database as long as it answers, and from the primary otherwise.
  *
  * Whatever goes wrong on the replica is tried on the primary: an outage, a query cancelled because replay needed its rows
- * (SQLSTATE 40001), a migration that has not arrived there yet. A mistake of ours fails there as well, and is told then.
+ * (SQLSTATE 40001), a migration that has not arrived there yet. A bug of ours then fails there as well.
  *
  * The replica's bounds must leave the primary time to answer within the bound of a request.
  */

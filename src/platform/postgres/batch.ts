@@ -1,0 +1,57 @@
+import DataLoader from 'dataloader';
+import type { Knex } from 'knex';
+import { isDatabaseUnavailable } from './errors.js';
+
+/** The most requests that share one read. All of them go on when it ends, and nothing else runs meanwhile. */
+const MAX_BATCH_SIZE = 64;
+
+/** Reads one value for a request. */
+export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
+
+/**
+ * Makes requests that arrive together share one query. The query is sent after each of them has arrived, so a request
+ * sees all that was committed before it. A request that arrives later waits for the next query.
+ *
+ * After PostgreSQL has refused a query, each request repeats it alone. One key may be at fault, and the error may quote it.
+ *
+ * @param readAll - reads a value, or the error in its place, for each key in order
+ * @example
+ *   const findTitle = batched((db, ids: readonly string[]) => findTitles(db, ids));
+ *   await findTitle(db, 'blade-runner-1982');
+ */
+export function batched<Key, Value>(
+  readAll: (db: Knex, keys: readonly Key[]) => Promise<readonly (Value | Error)[]>,
+): KeyedRead<Key, Value> {
+  const loaders = new WeakMap<Knex, DataLoader<Key, Value>>();
+
+  async function readAlone(db: Knex, keys: readonly Key[], failure: unknown): Promise<readonly (Value | Error)[]> {
+    if (keys.length === 1 || isDatabaseUnavailable(failure)) throw failure;
+    const reads = await Promise.allSettled(keys.map((key) => readAll(db, [key])));
+    return reads.map((read) => (read.status === 'fulfilled' ? (read.value[0] as Value) : (read.reason as Error)));
+  }
+
+  return (db, key) => {
+    let loader = loaders.get(db);
+    if (loader === undefined) {
+      loader = new DataLoader((keys) => readAll(db, keys).catch((error: unknown) => readAlone(db, keys, error)), {
+        // A later request must not get an earlier answer.
+        cache: false,
+        maxBatchSize: MAX_BATCH_SIZE,
+        // All requests that the same turn of the event loop has brought have asked by then.
+        batchScheduleFn: (send) => setImmediate(send),
+      });
+      loaders.set(db, loader);
+    }
+    return loader.load(key);
+  };
+}
+
+/** Like {@link batched}, for reads that cannot be joined: requests share the read of their key, and keys are read in parallel. */
+export function shared<Value>(read: KeyedRead<string, Value>): KeyedRead<string, Value> {
+  const load = batched<string, Promise<Value>>((db, keys) => {
+    const reads = new Map([...new Set(keys)].map((key) => [key, read(db, key)]));
+    // Not awaited together: each request goes on when its own read ends.
+    return Promise.resolve(keys.map((key) => reads.get(key) ?? read(db, key)));
+  });
+  return async (db, key) => load(db, key);
+}

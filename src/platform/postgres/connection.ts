@@ -1,0 +1,148 @@
+import { Socket } from 'node:net';
+import pg from 'pg';
+import { inTime } from '../in-time.js';
+import { getTypeParser } from './column-types.js';
+import { DatabaseTimeout, sqlState, toConnectionError } from './errors.js';
+import { ASK_WRITABLE, requireWritable, type Writability } from './writable.js';
+
+/**
+ * Timestamps are read in this form, whatever the defaults of the database. A statement is planned once: PostgreSQL expects
+ * ten values of `any($1)`, and would plan it anew each time that there are fewer.
+ */
+const SESSION_SETTINGS = "set timezone to 'UTC'; set datestyle to 'ISO'; set plan_cache_mode to 'force_generic_plan'";
+
+/** The server's own bound on a statement ends first, since it also frees the server. In milliseconds. */
+const ANSWER_MARGIN_MS = 100;
+
+/** After these errors PostgreSQL closes the connection (appendix A). */
+const ENDED_SQLSTATE = /^(?:08|57P|25P03)/;
+
+/** Where PostgreSQL is: a connection URL, or what the driver takes instead of one. */
+export type DatabaseAddress = string | pg.ClientConfig;
+
+/** How to connect. Every wait has a bound. */
+export interface ConnectionOptions {
+  readonly address: DatabaseAddress;
+  /** Shown in `pg_stat_activity`. */
+  readonly applicationName: string;
+  /** Bound on getting a connection that is ready for use, in milliseconds. */
+  readonly acquireTimeoutMs: number;
+  /** Bound on one statement, in milliseconds; 0 for none (bulk work of the command line). */
+  readonly statementTimeoutMs: number;
+  /** Whether a server that takes no writes will do, such as a standby. By default its connections fail. */
+  readonly mayBeReadOnly?: boolean;
+}
+
+/** The options in the driver's form, with those of {@link Connection}. */
+export interface ConnectionConfig extends pg.ClientConfig {
+  readonly connectionTimeoutMillis: number;
+  readonly answerTimeoutMs: number;
+  readonly mayBeReadOnly: boolean;
+}
+
+/** @returns the configuration of a {@link Connection} */
+export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
+  const { address, statementTimeoutMs } = options;
+  return {
+    ...(typeof address === 'string' ? { connectionString: address } : address),
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.acquireTimeoutMs,
+    keepAlive: true,
+    types: { getTypeParser },
+    ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
+    answerTimeoutMs: statementTimeoutMs > 0 ? statementTimeoutMs + ANSWER_MARGIN_MS : 0,
+    mayBeReadOnly: options.mayBeReadOnly ?? false,
+  };
+}
+
+type OnAnswer = (error: unknown, answer?: unknown) => void;
+
+/** The driver's client, with a bound on each query, and with errors of our own for whatever is no answer of PostgreSQL. */
+export class Connection extends pg.Client {
+  /** On the clock of `performance.now()`. */
+  readonly createdAt = performance.now();
+  readonly #config: ConnectionConfig;
+  readonly #socket: Socket;
+  #isLost = false;
+
+  constructor(config: ConnectionConfig) {
+    const socket = new Socket();
+    super({ ...config, stream: () => socket });
+    this.#config = config;
+    this.#socket = socket;
+    // The loss of a connection fails its query. Without a listener, it would also end the process.
+    this.on('error', () => (this.#isLost = true));
+    this.on('end', () => (this.#isLost = true));
+  }
+
+  /**
+   * Sets the session up, in what is left of the time for connecting.
+   *
+   * Each connection to a primary makes sure of it: the address may lead to a standby by now. An open connection cannot
+   * come to lead to one, as PostgreSQL restarts for that.
+   *
+   * @throws DatabaseNotWritable, DatabaseUnavailable, or the database's error
+   */
+  async prepare(): Promise<void> {
+    const { connectionTimeoutMillis, mayBeReadOnly } = this.#config;
+    const left = connectionTimeoutMillis - (performance.now() - this.createdAt);
+    // Several statements in one query have a result each, which the driver's types do not know.
+    const settingUp = this.query(`${SESSION_SETTINGS}; ${ASK_WRITABLE}`) as unknown as Promise<pg.QueryResult[]>;
+    const results = await inTime(settingUp, left, () => new DatabaseTimeout('no connection in time'));
+    if (!mayBeReadOnly) requireWritable(results.at(-1)?.rows[0] as Writability | undefined);
+  }
+
+  /**
+   * Sends a query, in each form that the driver takes, and bounds the wait for its answer. COPY and cursors have no bound.
+   *
+   * @throws the database's error, DatabaseTimeout, DatabaseUnavailable
+   */
+  override query<Query extends pg.Submittable>(query: Query): Query;
+  override query<Row extends pg.QueryResultRow>(
+    query: string | pg.QueryConfig,
+    values?: unknown[],
+  ): Promise<pg.QueryResult<Row>>;
+  // The driver's other forms, of which Knex uses the one with a callback.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  override query(query: any, values?: any, callback?: any): any;
+  override query(query: string | pg.QueryConfig | pg.Submittable, values?: unknown, callback?: unknown): unknown {
+    if (typeof query === 'object' && 'submit' in query) return super.query(query);
+    const onAnswer = (typeof values === 'function' ? values : callback) as OnAnswer | undefined;
+    const config = typeof query === 'string' ? { text: query } : query;
+    // By its callback: what its promise holds outlives many requests, which costs a third of the time of a page.
+    const reply = new Promise<pg.QueryResult>((resolve, reject) => {
+      super.query(Array.isArray(values) ? { ...config, values } : config, (error: Error | undefined, result) => {
+        if (error) reject(error);
+        else resolve(result);
+      });
+    });
+    const answer = this.#bounded(reply);
+    if (onAnswer === undefined) return answer;
+    return answer.then((result) => {
+      onAnswer(null, result);
+    }, onAnswer);
+  }
+
+  /** Closes the connection without waiting for the server, which may be frozen. */
+  destroy(): void {
+    this.#isLost = true;
+    // So that the pool does not take it back.
+    void this.end();
+    this.#socket.destroy();
+  }
+
+  async #bounded<Answer>(reply: Promise<Answer>): Promise<Answer> {
+    const { answerTimeoutMs } = this.#config;
+    try {
+      return await (answerTimeoutMs > 0 ? inTime(reply, answerTimeoutMs, noAnswer) : reply);
+    } catch (error) {
+      // Later queries would wait behind the missing answer: for a quarter of an hour if the network forgot the connection.
+      if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();
+      throw this.#isLost ? toConnectionError(error) : error;
+    }
+  }
+}
+
+function noAnswer(): Error {
+  return new DatabaseTimeout('PostgreSQL did not answer in time');
+}

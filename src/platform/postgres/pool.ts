@@ -1,0 +1,143 @@
+import pg from 'pg';
+import { inTime } from '../in-time.js';
+import { Connection, connectionConfig, type ConnectionOptions } from './connection.js';
+import { ConnectionShortage, isTooManyConnections } from './connection-shortage.js';
+import { DatabaseUnavailable, sqlState, toConnectionError } from './errors.js';
+
+/** How long a server may take to close its side of a connection, in milliseconds. A frozen server never does. */
+const CLOSE_TIMEOUT_MS = 500;
+
+/** The pool closes a connection that was idle for this long, in milliseconds. */
+const IDLE_TIMEOUT_MS = 30_000;
+
+/** SQLSTATE of a prepared statement whose columns have changed since: a connection refuses it from then on. */
+const OUTDATED_STATEMENT = '0A000';
+
+/** How a pool connects, and how far it grows. */
+export interface PoolOptions extends ConnectionOptions {
+  /** The most connections held at once. */
+  readonly poolSize: number;
+}
+
+/** What a pool is doing: connections, and callers that wait for one. */
+export interface PoolState {
+  readonly used: number;
+  readonly idle: number;
+  readonly waiting: number;
+  readonly max: number;
+}
+
+/** A connection out of the pool. The caller releases it. */
+export type PooledConnection = Connection & pg.PoolClient;
+
+/** Connections to one database: the driver's pool, shared by Knex and by statements. */
+export class Pool {
+  readonly #pool: pg.Pool;
+  readonly #options: PoolOptions;
+  readonly #shortage: ConnectionShortage;
+  readonly #open = new Set<pg.PoolClient>();
+  /** Connections made before this are not used again, on the clock of `performance.now()`. */
+  #renewedAt = -Infinity;
+  #ending: Promise<void> | undefined;
+
+  /** Connects nothing until the first query. */
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    const config = {
+      ...connectionConfig(options),
+      max: options.poolSize,
+      idleTimeoutMillis: IDLE_TIMEOUT_MS,
+      Client: Connection as unknown as typeof pg.Client,
+      // The pool waits for it, which the driver's types do not know.
+      onConnect: prepare,
+    };
+    this.#pool = new pg.Pool(config);
+    this.#pool.on('connect', (connection) => this.#open.add(connection));
+    this.#pool.on('remove', (connection) => this.#open.delete(connection));
+    // An idle connection broke. The pool opens another when it needs one.
+    this.#pool.on('error', ignore);
+    this.#shortage = new ConnectionShortage(this.#pool, options.poolSize);
+  }
+
+  /** What it is doing now. */
+  get state(): PoolState {
+    const { totalCount, idleCount, waitingCount } = this.#pool;
+    return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount, max: this.#options.poolSize };
+  }
+
+  /**
+   * Takes a connection out of the pool. Where the database allows no more, the caller waits for one in use.
+   *
+   * @throws DatabaseUnavailable, or the database's error, when none can be had in time
+   */
+  async connect(): Promise<PooledConnection> {
+    for (;;) {
+      if (this.#ending !== undefined) throw new DatabaseUnavailable('the pool is closed');
+      try {
+        const connection = await this.#pool.connect();
+        if (connection instanceof Connection && connection.createdAt >= this.#renewedAt) return connection;
+        connection.release(true);
+      } catch (error) {
+        if (!isTooManyConnections(error)) throw toConnectionError(error);
+        this.#shortage.begin();
+      }
+    }
+  }
+
+  /**
+   * Runs one query on a connection of its own.
+   *
+   * A migration may change the columns of a statement that a connection has prepared. That connection is closed, and the
+   * query runs once more without a name, so that PostgreSQL prepares it anew.
+   *
+   * @param query - with a name for a prepared statement
+   * @throws DatabaseUnavailable, or the database's error
+   */
+  async query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<readonly Row[]> {
+    const connection = await this.connect();
+    try {
+      const { rows } = await connection.query<Row>(query);
+      connection.release();
+      return rows;
+    } catch (error) {
+      const isOutdated = query.name !== undefined && sqlState(error) === OUTDATED_STATEMENT;
+      connection.release(isOutdated);
+      if (!isOutdated) throw error;
+      const { text, values } = query;
+      return this.query({ text, ...(values && { values }) });
+    }
+  }
+
+  /** Closes each connection that is open now before anyone takes it again; those in use stay so until then. */
+  renew(): void {
+    this.#renewedAt = performance.now();
+  }
+
+  /** Closes the pool, and connections in use when they are released. Takes no longer than a query may. */
+  end(): Promise<void> {
+    return (this.#ending ??= this.#end());
+  }
+
+  async #end(): Promise<void> {
+    const { statementTimeoutMs } = this.#options;
+    const released = this.#pool.end();
+    try {
+      await (statementTimeoutMs > 0 ? inTime(released, statementTimeoutMs + CLOSE_TIMEOUT_MS) : released);
+      await inTime(this.#allClosed(), CLOSE_TIMEOUT_MS);
+    } catch {
+      for (const connection of this.#open) if (connection instanceof Connection) connection.destroy();
+    }
+  }
+
+  async #allClosed(): Promise<void> {
+    while (this.#open.size > 0) await new Promise((resolve) => this.#pool.once('remove', resolve));
+  }
+}
+
+async function prepare(connection: pg.ClientBase): Promise<void> {
+  if (connection instanceof Connection) await connection.prepare();
+}
+
+function ignore(): void {
+  // Deliberately silent.
+}

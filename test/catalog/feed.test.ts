@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { readFeed, type FeedEntry } from '../../src/catalog/feed.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+
+/** Texts that a list of texts might be cut at, or not read. */
+const TITLES = ['a, "b", c', "l'été", 'line\nbreak\ttab\u001f\u001e', '七人の侍 🎬', '\\', '[]', 'null', ' ', '{a,b}'];
+
+describe('a page of the feed', () => {
+  let database: OpenTestDatabase;
+  before(async () => (database = await openTestDatabase()));
+  after(() => database.close());
+
+  it('has no entry while the catalogue is empty', async () => {
+    assert.deepEqual(await readFeed(database.db, 0n), { entries: [], hasMore: false, followsEntry: false });
+  });
+
+  it('has the same entries as the rows that it is made of, whatever their texts', async () => {
+    const { db } = database;
+    for (const [i, title] of TITLES.entries()) {
+      await db('titles').insert({
+        svc_id: `title_${i}-X`,
+        media_type: i % 2 === 0 ? 'movie' : 'series',
+        title,
+        has_bundles: i % 3 === 0,
+      });
+    }
+    const rows = await db('titles')
+      .select<FeedEntry[]>('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles')
+      .orderBy('updated_at');
+    assert.deepEqual(
+      rows.map(({ title }) => title),
+      TITLES,
+    );
+    const { entries, hasMore } = await readFeed(db, 0n);
+    assert.deepEqual(entries, rows);
+    assert.equal(hasMore, false);
+  });
+});

@@ -1,0 +1,114 @@
+import type { Fault } from '../fault.js';
+
+/** Faults in how PostgreSQL is asked. */
+export const POSTGRES_FAULTS: readonly Fault[] = [
+  {
+    name: 'reads-remember',
+    promise: 'A request sees what was committed before it came.',
+    edits: [{ file: 'src/platform/postgres/batch.ts', from: 'cache: false,', to: 'cache: true,' }],
+    suites: ['test/platform/postgres/batch.test.ts'],
+  },
+  {
+    name: 'reads-joined-late',
+    promise: 'No query answers a request that came after it was sent.',
+    edits: [
+      {
+        file: 'src/platform/postgres/batch.ts',
+        from: '  return async (db, key) => load(db, key);',
+        to: `  const sent = new Map<string, Promise<Value>>();
+  return (db, key) => {
+    const reading = sent.get(key) ?? load(db, key).finally(() => sent.delete(key));
+    sent.set(key, reading);
+    return reading;
+  };`,
+      },
+    ],
+    suites: ['test/platform/postgres/batch.test.ts'],
+  },
+  {
+    name: 'batches-unbounded',
+    promise: 'A bounded number of requests share one query.',
+    edits: [
+      {
+        file: 'src/platform/postgres/batch.ts',
+        from: 'maxBatchSize: MAX_BATCH_SIZE,',
+        to: 'maxBatchSize: MAX_BATCH_SIZE * 1_000,',
+      },
+    ],
+    suites: ['test/platform/postgres/batch.test.ts'],
+  },
+  {
+    name: 'one-request-fails-its-batch',
+    promise:
+      'A request that the database refuses fails no other one, nor does the error of one get into the log of another.',
+    edits: [
+      {
+        file: 'src/platform/postgres/batch.ts',
+        from: 'if (keys.length === 1 || isDatabaseUnavailable(failure)) throw failure;',
+        to: 'if (keys.length > 0 || isDatabaseUnavailable(failure)) throw failure;',
+      },
+    ],
+    suites: ['test/platform/postgres/batch.test.ts'],
+  },
+  {
+    name: 'outdated-statement-fails',
+    promise: 'No request fails because a migration has changed the columns of a prepared statement.',
+    edits: [
+      {
+        file: 'src/platform/postgres/pool.ts',
+        from: '      if (!isOutdated) throw error;',
+        to: '      if (query.name !== undefined) throw error;',
+      },
+    ],
+    suites: ['test/platform/postgres/statement.test.ts'],
+  },
+  {
+    name: 'answer-awaited-for-good',
+    promise: 'A query takes a bounded time, also where the server is frozen.',
+    edits: [
+      {
+        file: 'src/platform/postgres/connection.ts',
+        from: 'answerTimeoutMs > 0 ? inTime(',
+        to: 'answerTimeoutMs < 0 ? inTime(',
+      },
+    ],
+    suites: ['test/platform/postgres/pool.test.ts'],
+  },
+  {
+    name: 'silent-connection-kept',
+    promise: 'A connection whose query was given up serves nobody else.',
+    edits: [
+      {
+        file: 'src/platform/postgres/connection.ts',
+        from: 'if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();',
+        to: 'if (ENDED_SQLSTATE.test(sqlState(error))) this.destroy();',
+      },
+    ],
+    suites: ['test/platform/postgres/pool.test.ts'],
+  },
+  {
+    name: 'shortage-is-a-failure',
+    promise: 'A query waits for a connection in use where the database allows no more.',
+    edits: [
+      {
+        file: 'src/platform/postgres/pool.ts',
+        from: 'if (!isTooManyConnections(error)) throw toConnectionError(error);',
+        to: 'throw toConnectionError(error);',
+      },
+      { file: 'src/platform/postgres/pool.ts', from: '        this.#shortage.begin();', to: '' },
+    ],
+    suites: ['test/platform/postgres/pool.test.ts', 'test/cli/database-connections.test.ts'],
+  },
+  {
+    name: 'connections-of-before-kept',
+    promise: 'Once the primary takes no writes, its open connections are not used either.',
+    edits: [
+      {
+        file: 'src/platform/postgres/pool.ts',
+        from: 'connection.createdAt >= this.#renewedAt',
+        to: 'connection.createdAt >= 0',
+      },
+    ],
+    suites: ['test/replica/failover.test.ts'],
+  },
+];

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { readCounts } from '../../../src/catalog/counts.js';
+import { readBounds, readFeed } from '../../../src/catalog/feed.js';
+import { fromRfc3339 } from '../../../src/catalog/timestamps.js';
+import { findTitle } from '../../../src/catalog/titles.js';
+import { batched, shared } from '../../../src/platform/postgres/batch.js';
+import { poolOf } from '../../../src/platform/postgres/database.js';
+import { DatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
+import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
+import { eventually } from '../../support/eventually.js';
+
+/** The most requests that share one query. */
+const BATCH = 64;
+
+describe('reads that share queries', () => {
+  let database: OpenTestDatabase;
+  before(async () => (database = await openTestDatabase()));
+  after(() => database.close());
+
+  async function insertTitle(id: string): Promise<void> {
+    await database.db('titles').insert({ svc_id: id, media_type: 'movie', title: `Title of ${id}` });
+  }
+
+  /** The queries that something causes. */
+  async function queriesOf(act: () => Promise<unknown>): Promise<string[]> {
+    const queries: string[] = [];
+    const note = ({ sql }: { sql: string }): void => void queries.push(sql);
+    database.db.on('query', note);
+    await act();
+    database.db.off('query', note);
+    return queries;
+  }
+
+  /** Runs reads while every connection is in use, and commits a title after they were asked for and before any is sent. */
+  async function askBeforeCommit<T>(id: string, ask: () => Promise<T>): Promise<T> {
+    const pool = poolOf(database.db);
+    const held = await Promise.all(Array.from({ length: pool.state.max }, () => pool.connect()));
+    const answer = ask();
+    await eventually('the query waits for a connection', () => pool.state.waiting > 0);
+    await held[0]?.query(`insert into titles (svc_id, media_type, title) values ('${id}', 'movie', 'Late')`);
+    for (const connection of held) connection.release();
+    return answer;
+  }
+
+  it('take one query for all requests of a turn, and a bounded number of them each', async () => {
+    const { db } = database;
+    for (const id of ['a', 'b']) await insertTitle(id);
+    const queries = await queriesOf(async () => {
+      const found = await Promise.all(
+        Array.from({ length: BATCH }, (_, i) => findTitle(db, ['a', 'b', 'none'][i % 3] ?? '')),
+      );
+      assert.deepEqual(
+        found.map((title) => title?.svc_id),
+        Array.from({ length: BATCH }, (_, i) => ['a', 'b', undefined][i % 3]),
+      );
+    });
+    assert.equal(queries.length, 1);
+    for (const read of [readCounts, readBounds, () => readFeed(db, 0n), () => findTitle(db, 'a')]) {
+      const many = Array.from({ length: 2 * BATCH + 1 });
+      assert.equal((await queriesOf(() => Promise.all(many.map(() => read(db))))).length, 3);
+    }
+  });
+
+  it('are different queries where the requests ask after different positions', async () => {
+    const { db } = database;
+    const [first = ''] = await db('titles').orderBy('updated_at').pluck<string[]>('updated_at');
+    const queries = await queriesOf(async () => {
+      const pages = await Promise.all([0n, fromRfc3339(first), 0n].map((since) => readFeed(db, since)));
+      assert.deepEqual(
+        pages.map(({ entries }) => entries[0]?.svc_id === 'a'),
+        [true, false, true],
+      );
+    });
+    assert.equal(queries.length, 2);
+  });
+
+  it('see what was committed after the request came and before its query was sent', async () => {
+    const { db } = database;
+    const before = await readCounts(db);
+    const [title, counts, bounds, page] = await askBeforeCommit('late', () =>
+      Promise.all([findTitle(db, 'late'), readCounts(db), readBounds(db), readFeed(db, 0n)]),
+    );
+    assert.equal(title?.title, 'Late');
+    assert.equal(counts.titles, before.titles + 1);
+    assert.equal(bounds.newest, fromRfc3339(title.updated_at));
+    assert.equal(page.entries.at(-1)?.svc_id, 'late');
+  });
+
+  it('never answer a request from a query that was sent before it came', async () => {
+    const { db } = database;
+    const reads = {
+      title: () => findTitle(db, 'later'),
+      bounds: () => readBounds(db),
+      page: () => readFeed(db, 0n),
+    };
+    const lock = await db.transaction();
+    try {
+      await lock.raw('lock table titles in access exclusive mode');
+      for (const [i, [what, read]] of Object.entries(reads).entries()) {
+        for (const queries of [1, 2]) {
+          void read();
+          await eventually(`${queries} queries for the ${what} wait`, async () => {
+            const { rows } = await lock.raw<{ rows: unknown[] }>(
+              "select from pg_locks where relation = 'titles'::regclass and not granted",
+            );
+            return rows.length === 2 * i + queries;
+          });
+        }
+      }
+      await lock('titles').insert({ svc_id: 'later', media_type: 'movie', title: 'Later' });
+      await lock.commit();
+    } finally {
+      if (!lock.isCompleted()) await lock.rollback();
+    }
+    assert.equal((await findTitle(db, 'later'))?.title, 'Later');
+  });
+
+  it('remember nothing: each turn reads anew', async () => {
+    const { db } = database;
+    for (let i = 0; i < 3; i += 1) {
+      const before = await readCounts(db);
+      await insertTitle(`again-${i}`);
+      assert.equal((await readCounts(db)).titles, before.titles + 1);
+      assert.equal((await findTitle(db, `again-${i}`))?.svc_id, `again-${i}`);
+      assert.equal((await readFeed(db, 0n)).entries.at(-1)?.svc_id, `again-${i}`);
+    }
+  });
+
+  it('fail each request with the error that it would have alone, and go on', async () => {
+    const { db } = database;
+    await db.schema.renameTable('titles', 'titles_lost');
+    try {
+      for (const read of [() => findTitle(db, 'a'), () => readBounds(db), () => readFeed(db, 0n)]) {
+        const outcomes = await Promise.allSettled([read(), read(), read()]);
+        for (const outcome of outcomes) {
+          assert.equal(outcome.status === 'rejected' && (outcome.reason as { code?: string }).code, '42P01');
+        }
+      }
+    } finally {
+      await db.schema.renameTable('titles_lost', 'titles');
+    }
+    assert.equal((await findTitle(db, 'a'))?.svc_id, 'a');
+  });
+
+  it('fail only the requests whose own read fails, where each key has one', async () => {
+    const read = shared((_db, key: string) =>
+      key === 'bad' ? Promise.reject(new RangeError('bad key')) : Promise.resolve(key),
+    );
+    const outcomes = await Promise.allSettled(['good', 'bad', 'good'].map((key) => read(database.db, key)));
+    assert.deepEqual(
+      outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason))),
+      ['good', 'RangeError: bad key', 'good'],
+    );
+  });
+
+  it('are repeated for each request alone where the database refuses them, so that no error quotes another request', async () => {
+    const batches: number[] = [];
+    const read = batched((_db, keys: readonly string[]) => {
+      batches.push(keys.length);
+      const bad = keys.find((key) => key.startsWith('bad'));
+      return bad === undefined ? Promise.resolve(keys) : Promise.reject(new RangeError(`refused: ${bad}`));
+    });
+    const outcomes = await Promise.allSettled(['a', 'bad1', 'b', 'bad2'].map((key) => read(database.db, key)));
+    assert.deepEqual(
+      outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason))),
+      ['a', 'RangeError: refused: bad1', 'b', 'RangeError: refused: bad2'],
+    );
+    assert.deepEqual(batches, [4, 1, 1, 1, 1]);
+  });
+
+  it('are not repeated while the database is away', async () => {
+    let queries = 0;
+    const read = batched<string, string>(() => {
+      queries += 1;
+      return Promise.reject(new DatabaseUnavailable('away'));
+    });
+    for (const { status } of await Promise.allSettled(['a', 'b', 'c'].map((key) => read(database.db, key)))) {
+      assert.equal(status, 'rejected');
+    }
+    assert.equal(queries, 1);
+  });
+
+  it('hand each request its answer as soon as it is there, where each key has a read of its own', async () => {
+    let finish: (value: string) => void = () => undefined;
+    const slow = new Promise<string>((resolve) => (finish = resolve));
+    const read = shared((_db, key: string) => (key === 'slow' ? slow : Promise.resolve(key)));
+    const [waiting, quick] = [read(database.db, 'slow'), read(database.db, 'quick')];
+    assert.equal(await quick, 'quick');
+    finish('slow');
+    assert.equal(await waiting, 'slow');
+  });
+
+  it('ask each database for itself', async () => {
+    const other = await openTestDatabase();
+    try {
+      const whose = batched((db, keys: readonly string[]) =>
+        Promise.resolve(keys.map(() => (db === database.db ? 'first' : 'second'))),
+      );
+      assert.deepEqual(await Promise.all([whose(database.db, ''), whose(other.db, '')]), ['first', 'second']);
+    } finally {
+      await other.close();
+    }
+  });
+});
