@@ -5,13 +5,14 @@
 
 const levels = [
   { name: 'the ground', path: '^src/((errors|contract)[.]ts$|config/)' },
+  { name: 'embedded-postgres', path: '^src/embedded-postgres/' },
   { name: 'platform', path: '^src/platform/' },
   { name: 'domain', path: '^src/(keys|catalog|developers|limits)/' },
   { name: 'admission', path: '^src/admission/' },
   { name: 'api', path: '^src/api/' },
   { name: 'http', path: '^src/(http/|app[.]ts$)' },
   { name: 'follower', path: '^src/follower/' },
-  { name: 'programs', path: '^src/(commands/|(service|workers|metrics|cli)[.]ts$)' },
+  { name: 'programs', path: '^src/(commands/|service/|cli[.]ts$)' },
 ];
 
 const domains = ['keys', 'catalog', 'developers', 'limits'];
@@ -97,7 +98,9 @@ module.exports = {
       name: 'http-only-above-api',
       severity: 'error',
       comment: 'The domain takes and gives data: it serves the command line and tests as well as HTTP.',
-      from: { path: '^src/(errors|contract|config|platform|keys|catalog|developers|limits|admission)(/|[.]ts$)' },
+      from: {
+        path: '^src/(errors|contract|config|embedded-postgres|platform|keys|catalog|developers|limits|admission)(/|[.]ts$)',
+      },
       to: { path: [koa, httpModules, packageNamed('openapi-backend')] },
     },
     {

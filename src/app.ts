@@ -17,7 +17,7 @@ import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/request-log.js';
-import type { WriteLine } from './platform/log.js';
+import type { WriteLine } from './platform/telemetry/log.js';
 
 /** What the application is made of. */
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { openDatabaseFor, openRedisFor, type CommandContext } from './commands/context.js';
 import { EXIT_FAILED, runCommand } from './commands/program.js';
 import { readConfig } from './config/config.js';
-import { openFilesIn } from './platform/file-descriptors.js';
-import { WorkerLink } from './platform/workers/worker-link.js';
+import { openFilesIn } from './platform/process/file-descriptors.js';
+import { WorkerLink } from './platform/process/workers/worker-link.js';
 
 /** How long output may take to leave the process once it was asked to end, in milliseconds. */
 const LAST_OUTPUT_MS = 1_000;

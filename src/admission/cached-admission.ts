@@ -1,5 +1,5 @@
 import type { KeyHash } from '../keys/api-key.js';
-import { ifAvailable, type RedisLink } from '../platform/redis.js';
+import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
 import { toAdmission, type Admission, type Admit } from './admission.js';
 import type { CachedCaller, CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';

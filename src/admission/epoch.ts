@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { redisKey, type RedisLink } from '../platform/redis.js';
+import { redisKey, type RedisLink } from '../platform/redis/link.js';
 
 /**
  * The epoch: a random token in Redis, replaced after each change of keys, developers or plans. A record that was read

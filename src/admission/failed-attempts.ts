@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import type { Standing } from '../limits/quotas.js';
-import { ifAvailable, redisKey, type RedisLink } from '../platform/redis.js';
+import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
 
 /** How many keys from one address may fail in a window. */
 export interface FailurePolicy {

@@ -2,7 +2,7 @@ import DataLoader from 'dataloader';
 import type { Knex } from 'knex';
 import type { KeyHash } from '../keys/api-key.js';
 import { DatabaseTimeout } from '../platform/postgres/errors.js';
-import { Semaphore } from '../platform/semaphore.js';
+import { Semaphore } from '../platform/process/semaphore.js';
 import { findCallers, type Caller } from './callers.js';
 
 /** Looks keys up in the database. */

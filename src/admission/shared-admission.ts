@@ -1,7 +1,7 @@
 import type { RedisAddress } from '../config/redis-address.js';
 import type { Connection } from '../platform/postgres/connection.js';
 import { NotificationListener } from '../platform/postgres/notifications.js';
-import { ifAvailable, RedisLink } from '../platform/redis.js';
+import { ifAvailable, RedisLink } from '../platform/redis/link.js';
 import type { Admit } from './admission.js';
 import { admitFromCache } from './cached-admission.js';
 import { CACHING_LOCK } from './caching-servers.js';

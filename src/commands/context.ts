@@ -6,9 +6,9 @@ import type { RedisAddress } from '../config/redis-address.js';
 import type { Config } from '../config/settings.js';
 import { OperatorError } from '../errors.js';
 import { areCallersCached } from '../admission/caching-servers.js';
-import type { ConnectedDatabase } from '../platform/connect.js';
-import type { RedisLink } from '../platform/redis.js';
-import type { WorkerLink } from '../platform/workers/worker-link.js';
+import type { ConnectedDatabase } from '../platform/database/connect.js';
+import type { RedisLink } from '../platform/redis/link.js';
+import type { WorkerLink } from '../platform/process/workers/worker-link.js';
 
 /** What a command may use of the process that runs it. */
 export interface CommandContext {
@@ -80,7 +80,7 @@ export async function connectForCommand(
 ): Promise<ConnectedDatabase> {
   const { databaseUrl, dataDir } = context.config();
   // Loaded where it is used: a command without it starts in half the time.
-  const { connectDatabase } = await import('../platform/connect.js');
+  const { connectDatabase } = await import('../platform/database/connect.js');
   return connectDatabase({
     databaseUrl,
     dataDir,
@@ -121,7 +121,7 @@ export function openRedisFor({ config }: CommandBase): CommandContext['withRedis
 
 /** Runs something on a Redis. @throws OperatorError when it cannot be reached */
 async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Promise<T>): Promise<T> {
-  const { RedisLink, RedisUnavailable } = await import('../platform/redis.js');
+  const { RedisLink, RedisUnavailable } = await import('../platform/redis/link.js');
   let reason: unknown;
   const redis = new RedisLink(address, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
   try {

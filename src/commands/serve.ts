@@ -1,5 +1,5 @@
 import { SETTINGS } from '../config/settings.js';
-import type { RunningService, ServeOptions } from '../service.js';
+import type { RunningService, ServiceOptions } from '../service/create-service.js';
 import type { RegisterCommand } from './context.js';
 import { openServerLog } from './server-log.js';
 
@@ -23,13 +23,16 @@ export const registerServe: RegisterCommand = (program, context) => {
       const { drains, packageRoot, pid, link, fork } = context;
       const openFiles = context.openFiles();
       // Loaded here alone: what only a server needs took every other command a third of its time.
-      const [{ serve }, { serveWithWorkers }] = await Promise.all([import('../service.js'), import('../workers.js')]);
+      const [{ createService }, { serveWithWorkers }] = await Promise.all([
+        import('../service/create-service.js'),
+        import('../service/workers.js'),
+      ]);
       const config = context.config();
       const serverLog = openServerLog(context);
       const { logs, ending: signal } = serverLog;
       const { log } = logs;
       if (link) {
-        const service = await serve({
+        const service = await createService({
           // The primary serves the metrics of all.
           config: { ...config, metricsAddress: undefined },
           ...logs,
@@ -47,7 +50,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         return;
       }
       let demoKey: string | undefined;
-      const options: ServeOptions = {
+      const options: ServiceOptions = {
         config,
         ...logs,
         packageRoot,
@@ -63,7 +66,9 @@ export const registerServe: RegisterCommand = (program, context) => {
       let service: RunningService;
       try {
         service =
-          config.workers === 1 ? await serve(options) : await serveWithWorkers(options, fork, serverLog.noteUnread);
+          config.workers === 1
+            ? await createService(options)
+            : await serveWithWorkers(options, fork, serverLog.noteUnread);
       } catch (error) {
         if (!signal.aborted) throw error;
         // A terminal tells the workers as well: those that end before they serve have not failed.

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 import { OperatorError } from '../errors.js';
-import { LogOutput } from '../platform/log-output.js';
-import { createLog, lossLine, type Logs } from '../platform/log.js';
+import { LogOutput } from '../platform/telemetry/log-output.js';
+import { createLog, lossLine, type Logs } from '../platform/telemetry/log.js';
 import type { CommandContext } from './context.js';
 
 /** How long the end waits for a reader to take the last lines, in milliseconds. */

@@ -10,7 +10,7 @@ import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { DatabaseLookups, type Lookups } from '../../src/admission/lookups.js';
 import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
-import { RedisLink } from '../../src/platform/redis.js';
+import { RedisLink } from '../../src/platform/redis/link.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/key-hash.js';

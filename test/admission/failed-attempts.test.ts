@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { revokeKey } from '../../src/keys/keys.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
-import { RedisLink } from '../../src/platform/redis.js';
+import { RedisLink } from '../../src/platform/redis/link.js';
 import { assertProblem } from '../support/problem.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import type { Reply } from '../support/request.js';

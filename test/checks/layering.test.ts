@@ -23,7 +23,8 @@ const SOUND: Record<string, string> = {
   'src/contract.ts': "export type { operations } from '../generated/openapi.js';",
   'src/config/config.ts': "import 'node:path'; import './redis-address.js';",
   'src/config/redis-address.ts': '',
-  'src/platform/database.ts': "import 'knex'; import '../config/config.js';",
+  'src/embedded-postgres/cluster.ts': "import '../errors.js';",
+  'src/platform/database.ts': "import 'knex'; import '../config/config.js'; import '../embedded-postgres/cluster.js';",
   'src/catalog/titles.ts': "import '../platform/database.js'; import './feed.js';",
   'src/catalog/feed.ts': "import '../errors.js';",
   'src/developers/developers.ts': "import 'knex';",
@@ -36,9 +37,9 @@ const SOUND: Record<string, string> = {
   'src/app.ts': "import 'koa'; import './api/index.js'; import './http/listen.js';",
   'src/follower/follow.ts': "import '../contract.js'; import '../errors.js';",
   'src/commands/follow.ts': "import '../follower/follow.js';",
-  'src/commands/serve.ts': "import '../service.js';",
+  'src/commands/serve.ts': "import '../service/create-service.js';",
   'src/commands/developers.ts': "import '../developers/developers.js';",
-  'src/service.ts': "import './app.js';",
+  'src/service/create-service.ts': "import '../app.js';",
   'src/cli.ts': "import './commands/developers.js'; import './commands/follow.js'; import './commands/serve.js';",
 };
 
@@ -53,6 +54,12 @@ const BESIDE: Record<string, string> = {
 /** A breach of each rule: the file, the line added to it, and what the rule must say the line leads to. */
 const BREACHES: readonly (readonly [rule: string, file: string, line: string, to: string])[] = [
   ['upward-from-the-ground', 'src/errors.ts', "import '../src/platform/database.js';", 'src/platform/database.ts'],
+  [
+    'upward-from-embedded-postgres',
+    'src/embedded-postgres/cluster.ts',
+    "import '../platform/database.js';",
+    'src/platform/database.ts',
+  ],
   [
     'upward-from-platform',
     'src/platform/database.ts',
@@ -73,7 +80,7 @@ const BREACHES: readonly (readonly [rule: string, file: string, line: string, to
   ['domain-limits-alone', 'src/limits/plans.ts', "import '../keys/keys.js';", 'src/keys/keys.ts'],
   ['http-below-app', 'src/http/listen.ts', "import '../app.js';", 'src/app.ts'],
   ['program-is-entry-point', 'src/commands/serve.ts', "import '../cli.js';", 'src/cli.ts'],
-  ['a-level-for-each-import', 'src/service.ts', "import './utils.js';", 'src/utils.ts'],
+  ['a-level-for-each-import', 'src/service/create-service.ts', "import '../utils.js';", 'src/utils.ts'],
   ['a-level-for-each-file', 'src/utils.ts', "import './errors.js';", 'src/errors.ts'],
   ['no-cycle', 'src/catalog/feed.ts', "import './titles.js';", 'src/catalog/titles.ts'],
   ['http-only-above-api', 'src/catalog/feed.ts', "import type Koa from 'koa';", 'node_modules/koa/index.js'],

@@ -5,8 +5,8 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { OperatorError } from '../../src/errors.js';
-import { postgresAccount, runCommand, runningAsRoot } from '../../src/platform/embedded-postgres/command.js';
-import { acquireEmbeddedPostgres } from '../../src/platform/embedded-postgres/index.js';
+import { postgresAccount, runCommand, runningAsRoot } from '../../src/embedded-postgres/command.js';
+import { acquireEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { skipWithout } from '../support/skip.js';
 

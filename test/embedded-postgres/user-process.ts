@@ -3,7 +3,7 @@
  * acquireEmbeddedPostgres as JSON.
  */
 import pg from 'pg';
-import { acquireEmbeddedPostgres, type EmbeddedPostgresOptions } from '../../src/platform/embedded-postgres/index.js';
+import { acquireEmbeddedPostgres, type EmbeddedPostgresOptions } from '../../src/embedded-postgres/index.js';
 import type { Command, Report, Sight } from './users.js';
 
 const options = JSON.parse(process.argv[2] ?? '') as EmbeddedPostgresOptions;

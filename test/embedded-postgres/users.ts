@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { PostgresEvent } from '../../src/platform/embedded-postgres/events.js';
+import type { PostgresEvent } from '../../src/embedded-postgres/events.js';
 import { eventually } from '../support/eventually.js';
 
 const SCRIPT = fileURLToPath(new URL('./user-process.ts', import.meta.url));

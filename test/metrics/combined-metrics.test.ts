@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { CombinedMetrics, type MetricsMember } from '../../src/platform/combined-metrics.js';
-import { Metrics, type MetricsSnapshot } from '../../src/platform/metrics.js';
+import { CombinedMetrics, type MetricsMember } from '../../src/platform/telemetry/combined-metrics.js';
+import { Metrics, type MetricsSnapshot } from '../../src/platform/telemetry/metrics.js';
 import { eventually } from '../support/eventually.js';
 import { parse } from './exposition.js';
 

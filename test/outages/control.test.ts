@@ -4,7 +4,7 @@ import { CallerCache } from '../../src/admission/caller-cache.js';
 import { admitFromCache } from '../../src/admission/cached-admission.js';
 import type { SharedAdmission, SharedAdmissionParts } from '../../src/admission/shared-admission.js';
 import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
-import { RedisLink } from '../../src/platform/redis.js';
+import { RedisLink } from '../../src/platform/redis/link.js';
 import { startProxy, type Passing } from '../contract/proxy.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type TestRedis } from '../support/redis.js';

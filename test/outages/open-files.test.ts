@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { connectionsWithin } from '../../src/platform/file-descriptors.js';
+import { connectionsWithin } from '../../src/platform/process/file-descriptors.js';
 import { eventually } from '../support/eventually.js';
 import { KeptConnections, requestFor, type Tally } from '../support/kept-connections.js';
 import { startProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { renewEpoch } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/keys.js';
-import { ifAvailable, RedisLink } from '../../src/platform/redis.js';
+import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startServer, type ServerProcess } from '../support/program.js';

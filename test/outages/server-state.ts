@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CONSEQUENCES, type Component } from '../../src/platform/health.js';
+import { CONSEQUENCES, type Component } from '../../src/platform/telemetry/health.js';
 import type { ServerProcess } from '../support/program.js';
 import { assertProblem } from '../support/problem.js';
 import { send } from '../support/request.js';

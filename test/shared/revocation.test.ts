@@ -11,7 +11,7 @@ import { revokeKey } from '../../src/keys/keys.js';
 import type { SharedAdmission, SharedAdmissionParts } from '../../src/admission/shared-admission.js';
 import type { Precondition, QuotaRequest } from '../../src/admission/charge/limiter.js';
 import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
-import { ifAvailable, RedisLink } from '../../src/platform/redis.js';
+import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/past-triggers.js';
 import { runProgram, startProgram, timesLogged } from '../support/program.js';

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { findNativePackage, prepareBinaries } from '../../src/platform/embedded-postgres/binaries.js';
-import { Cluster, type ServerAccess, type StopMode } from '../../src/platform/embedded-postgres/cluster.js';
-import { runningAsRoot } from '../../src/platform/embedded-postgres/command.js';
-import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/platform/embedded-postgres/data-directory.js';
+import { findNativePackage, prepareBinaries } from '../../src/embedded-postgres/binaries.js';
+import { Cluster, type ServerAccess, type StopMode } from '../../src/embedded-postgres/cluster.js';
+import { runningAsRoot } from '../../src/embedded-postgres/command.js';
+import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/data-directory.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { migrate } from '../../src/platform/migrations.js';
+import { migrate } from '../../src/platform/database/migrations.js';
 import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';
 import { serverProcesses, signalServers } from './server-processes.js';

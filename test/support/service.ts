@@ -5,8 +5,8 @@ import { readConfig } from '../../src/config/config.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type KeyRecord } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { createLog } from '../../src/platform/log.js';
-import { serve, type ServiceOverrides } from '../../src/service.js';
+import { createLog } from '../../src/platform/telemetry/log.js';
+import { createService, type ServiceOverrides } from '../../src/service/create-service.js';
 import { ASK_WRITABLE } from '../../src/platform/postgres/writable.js';
 import { createTestDatabase } from './postgres.js';
 import { send, type Reply, type RequestOptions } from './request.js';
@@ -67,7 +67,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   const changes: string[] = [];
   const statements: Statement[] = [];
   const queries: string[] = [];
-  const service = await serve({
+  const service = await createService({
     config: readConfig({
       PORT: '0',
       METRICS_ADDRESS: 'off',

@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import type { Plan } from '../../limits/plans.js';
 import { limitOf, QUOTA_NAMES, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
-import { redisKey, type RedisLink } from '../../platform/redis.js';
+import { redisKey, type RedisLink } from '../../platform/redis/link.js';
 import { EPOCH_KEY } from '../epoch.js';
 import type { Precondition, QuotaRequest } from './limiter.js';
 import { CHARGE } from './script.js';

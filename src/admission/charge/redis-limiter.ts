@@ -1,7 +1,7 @@
 import type { Plan } from '../../limits/plans.js';
 import { exhausted, QUOTA_NAMES, toQuota, type Count } from '../../limits/quotas.js';
-import { inTime } from '../../platform/in-time.js';
-import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis.js';
+import { inTime } from '../../platform/process/in-time.js';
+import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
 import { DecisionCounts, type Limiter, type Precondition, type QuotaRequest, type QuotaResult } from './limiter.js';
 import { ProcessLimiter } from './process-limiter.js';
 import { RedisCharges, type Charge } from './redis-charges.js';

@@ -1,5 +1,5 @@
 import type { Warning } from '../../platform/postgres/connection-budget.js';
-import { CONSEQUENCES, type Component, type ComponentState } from '../../platform/health.js';
+import { CONSEQUENCES, type Component, type ComponentState } from '../../platform/telemetry/health.js';
 
 /** The state of the service that readiness follows from. */
 export interface Readiness {

@@ -1,4 +1,4 @@
-import { inTime } from '../../platform/in-time.js';
+import { inTime } from '../../platform/process/in-time.js';
 import { serviceUnavailable } from '../response/problems.js';
 import type { Middleware } from './context.js';
 

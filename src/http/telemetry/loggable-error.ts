@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { redactRepeated } from '../../keys/api-key.js';
-import { describeError } from '../../platform/log.js';
+import { describeError } from '../../platform/telemetry/log.js';
 import type { RequestContext } from '../request/context.js';
 import { decodeLeniently } from './loggable-url.js';
 

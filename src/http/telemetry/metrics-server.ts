@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/metrics.js';
+import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/telemetry/metrics.js';
 import { close, createHttpServer, listen, urlOf, type ServerLimits } from '../connection/server.js';
 
 /** Scrapers are few and near. */

@@ -1,4 +1,4 @@
-import type { Metrics } from '../../platform/metrics.js';
+import type { Metrics } from '../../platform/telemetry/metrics.js';
 
 /** Stands for the operation of a request that has not reached one, and for the status of one that got no answer. */
 const NONE = 'none';

@@ -1,5 +1,5 @@
 import type { Level } from 'pino';
-import type { WriteLine } from '../../platform/log.js';
+import type { WriteLine } from '../../platform/telemetry/log.js';
 import type { Middleware } from '../request/context.js';
 import { describeRequestError } from './loggable-error.js';
 import { loggableUrl } from './loggable-url.js';

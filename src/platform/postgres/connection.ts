@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { inTime } from '../in-time.js';
+import { inTime } from '../process/in-time.js';
 import { getTypeParser } from './column-types.js';
 import { DatabaseTimeout, sqlState, toConnectionError } from './errors.js';
 import { ASK_WRITABLE, requireWritable, type Writability } from './writable.js';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { inTime } from '../in-time.js';
+import { inTime } from '../process/in-time.js';
 import { Connection, connectionConfig, type ConnectionOptions } from './connection.js';
 import { ConnectionShortage, isTooManyConnections } from './connection-shortage.js';
 import { DatabaseUnavailable, sqlState, toConnectionError } from './errors.js';

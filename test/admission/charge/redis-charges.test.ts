@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Precondition, QuotaRequest } from '../../../src/admission/charge/limiter.js';
 import { readCounts, RedisCharges, type Charge } from '../../../src/admission/charge/redis-charges.js';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
-import { RedisLink } from '../../../src/platform/redis.js';
+import { RedisLink } from '../../../src/platform/redis/link.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 
 /** The most requests that one command charges. */

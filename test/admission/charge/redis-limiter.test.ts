@@ -5,7 +5,7 @@ import type { Plan } from '../../../src/limits/plans.js';
 import type { QuotaResult } from '../../../src/admission/charge/limiter.js';
 import { readCounts } from '../../../src/admission/charge/redis-charges.js';
 import { RedisLimiter } from '../../../src/admission/charge/redis-limiter.js';
-import { RedisLink } from '../../../src/platform/redis.js';
+import { RedisLink } from '../../../src/platform/redis/link.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 

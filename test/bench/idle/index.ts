@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { connectionsWithin, openFilesIn } from '../../../src/platform/file-descriptors.js';
+import { connectionsWithin, openFilesIn } from '../../../src/platform/process/file-descriptors.js';
 import { count, print, machine } from '../measure.js';
 import { createCases } from '../speed/cases.js';
 import { reserveServerCore } from '../speed/cores.js';

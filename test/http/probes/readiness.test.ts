@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { CONSEQUENCES } from '../../../src/platform/health.js';
+import { CONSEQUENCES } from '../../../src/platform/telemetry/health.js';
 import { startService } from '../../support/service.js';
 import { assertReadiness } from '../../outages/server-state.js';
 import { readGuide } from '../../support/guides.js';

@@ -152,7 +152,9 @@ export const KEYS_FAULTS: readonly Fault[] = [
   {
     name: 'lookups-take-all-connections',
     promise: 'A flood of unknown keys leaves connections to valid callers.',
-    edits: [{ file: 'src/platform/semaphore.ts', from: 'if (this.#free > 0)', to: 'if (this.#free > -1_000_000)' }],
+    edits: [
+      { file: 'src/platform/process/semaphore.ts', from: 'if (this.#free > 0)', to: 'if (this.#free > -1_000_000)' },
+    ],
     suites: ['test/admission/lookups.test.ts', 'test/admission/admission.test.ts'],
   },
   {

@@ -7,7 +7,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'TRUST_PROXY is the number of proxies.',
     edits: [
       {
-        file: 'src/service.ts',
+        file: 'src/service/create-service.ts',
         from: 'trustedProxies: config.trustedProxies,',
         to: 'trustedProxies: Math.min(config.trustedProxies, 1),',
       },
@@ -19,7 +19,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'Keys that fail are counted by the client that the trusted proxies saw.',
     edits: [
       {
-        file: 'src/service.ts',
+        file: 'src/service/create-service.ts',
         from: 'trustedProxies: config.trustedProxies,',
         to: 'trustedProxies: config.trustedProxies > 1 ? 9 : config.trustedProxies,',
       },
@@ -29,7 +29,13 @@ export const SERVICE_FAULTS: readonly Fault[] = [
   {
     name: 'no-flush-while-running',
     promise: 'Last-used times are written while the server runs.',
-    edits: [{ file: 'src/service.ts', from: 'setInterval(() => void flush(),', to: 'setInterval(() => undefined,' }],
+    edits: [
+      {
+        file: 'src/service/create-service.ts',
+        from: 'setInterval(() => void flush(),',
+        to: 'setInterval(() => undefined,',
+      },
+    ],
     suites: ['test/keys/last-used.test.ts'],
   },
   {
@@ -37,7 +43,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'Last-used times are written when the server stops.',
     edits: [
       {
-        file: 'src/service.ts',
+        file: 'src/service/create-service.ts',
         from: 'opened.add(new LastUsed(), flush);',
         to: 'opened.add(new LastUsed(), () => undefined);',
       },
@@ -47,33 +53,35 @@ export const SERVICE_FAULTS: readonly Fault[] = [
   {
     name: 'redis-left-open',
     promise: 'A service that fails to open leaves nothing open.',
-    edits: [{ file: 'src/service.ts', from: '  if (shared) opened.add(shared, (it) => it.close());', to: '' }],
-    suites: ['test/service.test.ts'],
+    edits: [
+      { file: 'src/service/create-service.ts', from: '  if (shared) opened.add(shared, (it) => it.close());', to: '' },
+    ],
+    suites: ['test/service/create-service.test.ts'],
   },
   {
     name: 'nothing-closed-half-way',
     promise: 'A service that fails to open leaves nothing open.',
     edits: [
       {
-        file: 'src/service.ts',
+        file: 'src/service/create-service.ts',
         from: `    await opened.close();
     throw error;`,
         to: '    throw error;',
       },
     ],
-    suites: ['test/service.test.ts'],
+    suites: ['test/service/create-service.test.ts'],
   },
   {
     name: 'closed-in-order-of-opening',
     promise: 'What is opened is closed in the reverse order.',
     edits: [
       {
-        file: 'src/platform/open-parts.ts',
+        file: 'src/platform/process/open-parts.ts',
         from: 'for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop())',
         to: 'for (let close = this.#closers.shift(); close !== undefined; close = this.#closers.shift())',
       },
     ],
-    suites: ['test/platform/open-parts.test.ts'],
+    suites: ['test/platform/process/open-parts.test.ts'],
   },
   {
     name: 'announcements-not-probed',
@@ -92,7 +100,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'The loss of a component is logged once.',
     edits: [
       {
-        file: 'src/platform/health.ts',
+        file: 'src/platform/telemetry/health.ts',
         from: '    this.log.warn({ err: error }, `${component} lost. ${CONSEQUENCES[component]}`);',
         to: '    void error;',
       },
@@ -102,13 +110,19 @@ export const SERVICE_FAULTS: readonly Fault[] = [
   {
     name: 'back-never-logged',
     promise: 'The return of a component is logged once.',
-    edits: [{ file: 'src/platform/health.ts', from: '    this.log.info(`${component} back`);', to: '' }],
+    edits: [{ file: 'src/platform/telemetry/health.ts', from: '    this.log.info(`${component} back`);', to: '' }],
     suites: ['test/api/outage.test.ts'],
   },
   {
     name: 'cut-after-100-ms',
     promise: 'Requests in flight finish at shutdown.',
-    edits: [{ file: 'src/service.ts', from: 'const SHUTDOWN_GRACE_MS = 5_000;', to: 'const SHUTDOWN_GRACE_MS = 100;' }],
+    edits: [
+      {
+        file: 'src/service/create-service.ts',
+        from: 'const SHUTDOWN_GRACE_MS = 5_000;',
+        to: 'const SHUTDOWN_GRACE_MS = 100;',
+      },
+    ],
     suites: ['test/cli/lifecycle.test.ts'],
   },
   {
@@ -116,7 +130,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'After SIGTERM a server goes on serving for DRAIN_SECONDS.',
     edits: [
       {
-        file: 'src/service.ts',
+        file: 'src/service/create-service.ts',
         from: 'const drainSeconds = drains ? config.drainSeconds : 0;',
         to: 'const drainSeconds = 0 * Number(drains);',
       },
@@ -144,7 +158,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'What waits for a reader of the log is bounded.',
     edits: [
       {
-        file: 'src/platform/log-output.ts',
+        file: 'src/platform/telemetry/log-output.ts',
         from: 'this.#waitingBytes + bytes.length > MAX_WAITING_BYTES',
         to: 'this.#waitingBytes < 0',
       },

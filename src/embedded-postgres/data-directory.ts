@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto';
+import { access, constants, lstat, open as openPath, realpath } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { OperatorError } from '../errors.js';
+import { makeTraversableDirectory } from './binaries.js';
+import { type Account, firstUnreachable, postgresAccount } from './command.js';
+
+/** Where data and PostgreSQL's programs go when root's checkout cannot be reached by the user PostgreSQL runs as. */
+export const SYSTEM_DIRECTORY = '/var/lib/catalog-lookup-service';
+
+/** The PostgreSQL cluster's folder in a data directory. */
+export const CLUSTER_FOLDER = 'postgresql';
+
+export interface DataDirectory {
+  /** Absolute, without symbolic links; exists, and the account can enter it. */
+  readonly path: string;
+  /** Whom PostgreSQL runs as; undefined: whoever we are. */
+  readonly account: Account | undefined;
+}
+
+export interface DataDirectoryChoice {
+  readonly packageRoot: string;
+  /** The DATA_DIR setting; undefined when it is not set. */
+  readonly configured: string | undefined;
+  readonly isRoot: boolean;
+  readonly systemDirectory: string;
+}
+
+/**
+ * Chooses and makes the data directory: the configured one as it is; else `.data` in the checkout; or, as root with a
+ * checkout that PostgreSQL's user cannot enter, one under the system directory that is named after the checkout's path.
+ * The directory itself may be opened for passing through (it is ours), its parents are never touched.
+ *
+ * @throws OperatorError that names the directory and what to do
+ */
+export async function chooseDataDirectory(choice: DataDirectoryChoice): Promise<DataDirectory> {
+  const { configured, isRoot } = choice;
+  if (configured !== undefined) {
+    const path = resolve(configured);
+    const account = await accountFor(path, isRoot);
+    const obstacle = await findObstacle(path, account);
+    if (obstacle !== undefined) throw unreachable(path, obstacle, account);
+    return open(path, account);
+  }
+
+  const inCheckout = resolve(choice.packageRoot, '.data');
+  const account = await accountFor(inCheckout, isRoot);
+  if (!account) return open(inCheckout, account);
+  const root = await realpath(choice.packageRoot);
+  const name = createHash('sha256').update(root).digest('hex').slice(0, 12);
+  const inSystem = join(choice.systemDirectory, name);
+  const obstacle = await findObstacle(inCheckout, account);
+  // Data that is there already stays in use when the checkout becomes reachable later on.
+  const staysInSystem =
+    !(await exists(join(inCheckout, CLUSTER_FOLDER))) && (await exists(join(inSystem, CLUSTER_FOLDER)));
+  if (obstacle === undefined && !staysInSystem) return open(inCheckout, account);
+
+  const systemAccount = await accountFor(inSystem, isRoot);
+  const systemObstacle = await findObstacle(inSystem, systemAccount);
+  if (systemObstacle !== undefined) throw unreachable(inSystem, systemObstacle, systemAccount);
+  return open(inSystem, systemAccount);
+}
+
+/** As root, whoever owns the cluster runs it; PostgreSQL insists on that. There may be none yet. */
+async function accountFor(dataDirectory: string, isRoot: boolean): Promise<Account | undefined> {
+  if (!isRoot) return undefined;
+  const owner = await lstat(join(dataDirectory, CLUSTER_FOLDER)).catch(() => undefined);
+  return owner && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : postgresAccount();
+}
+
+/** The first folder on the way to a directory, without itself, that the account cannot enter. */
+async function findObstacle(directory: string, account: Account | undefined): Promise<string | undefined> {
+  if (!account) return undefined;
+  // What does not exist yet is made so that it can be entered.
+  let existing = directory;
+  while (!(await exists(existing))) existing = dirname(existing);
+  const way: string[] = [];
+  const real = await realpath(existing);
+  const last = existing === directory ? dirname(real) : real;
+  for (let folder = last; ; folder = dirname(folder)) {
+    way.unshift(folder);
+    if (folder === dirname(folder)) break;
+  }
+  return firstUnreachable(way, account);
+}
+
+async function open(path: string, account: Account | undefined): Promise<DataDirectory> {
+  try {
+    await makeTraversableDirectory(path);
+    const real = await realpath(path);
+    await access(real, constants.W_OK | constants.X_OK);
+    if (account) await requireTrusted(real, account);
+    if ((await firstUnreachable([real], account)) !== undefined) {
+      await letPass(real);
+      const obstacle = await firstUnreachable([real], account);
+      if (obstacle !== undefined) throw unreachable(real, obstacle, account);
+    }
+    return { path: real, account };
+  } catch (error) {
+    if (error instanceof OperatorError) throw error;
+    throw new OperatorError(
+      `The data directory ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}. ` +
+        'Set DATA_DIR to a directory that this user can write to, or DATABASE_URL to a PostgreSQL of your own.',
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Checks who may write to the data directory, where root writes files. Another account that may could replace them meanwhile,
+ * and decide what root writes and where.
+ *
+ * @throws OperatorError when an account other than root and PostgreSQL's own may write to the directory
+ */
+async function requireTrusted(directory: string, { uid }: Account): Promise<void> {
+  const { uid: owner, mode } = await lstat(directory);
+  const isOwned = owner === 0 || owner === uid >>> 0;
+  if (isOwned && (mode & 0o022) === 0) return;
+  const reason = isOwned
+    ? 'accounts other than its owner may write to it'
+    : `it belongs to the account with uid ${owner}`;
+  const mend = isOwned ? `chmod go-w ${directory}` : `chown root ${directory}`;
+  throw new OperatorError(
+    `The data directory ${directory} cannot be used by root: ${reason}, and could replace files while root writes them. ` +
+      `Set DATA_DIR to a directory of root's own, or, if you trust what is in it: ${mend}`,
+  );
+}
+
+/** Allows everybody to pass through a directory. */
+async function letPass(directory: string): Promise<void> {
+  const handle = await openPath(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    await handle.chmod(((await handle.stat()).mode & 0o7777) | 0o111);
+  } finally {
+    await handle.close();
+  }
+}
+
+function unreachable(directory: string, obstacle: string, account: Account | undefined): OperatorError {
+  return new OperatorError(
+    `DATA_DIR ${directory} cannot be used: PostgreSQL does not run as root, and the user it runs as ` +
+      `(uid ${String(account?.uid)}) cannot enter ${obstacle}. Set DATA_DIR to a directory that every user can reach, ` +
+      `or allow passing through with: chmod o+x ${obstacle}`,
+  );
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

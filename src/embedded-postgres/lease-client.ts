@@ -1,0 +1,109 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { OperatorError } from '../errors.js';
+import type { Cluster } from './cluster.js';
+import type { EventListener } from './events.js';
+
+/** The service's database in the cluster. */
+export const DATABASE = 'catalog';
+
+/** Where leases connect, so that the service's own database can be dropped and made. */
+const MAINTENANCE_DATABASE = 'postgres';
+
+const APPLICATION_NAME_PREFIX = 'catalog lease ';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const QUERY_TIMEOUT_MS = 10_000;
+const CLOSE_TIMEOUT_MS = 2_000;
+
+/** How often connecting is tried while a server that was just found stops or starts. */
+const MAX_CONNECT_ATTEMPTS = 5;
+const POLL_INTERVAL_MS = 100;
+
+/** Connections that were just closed take a moment to disappear from the server's list, in milliseconds. */
+const DEPARTURE_MS = 2_000;
+
+/** SQLSTATE (PostgreSQL, appendix A). */
+const DUPLICATE_DATABASE = '42P04';
+
+/**
+ * Opens a lease's connection, and starts the server first when it does not run. To be called under the mutex.
+ *
+ * @param holder - whose lease it is, shown in `pg_stat_activity`
+ * @throws OperatorError when the server cannot be started, does not answer or does not let us in
+ */
+export async function openClient(cluster: Cluster, holder: string, onEvent: EventListener): Promise<pg.Client> {
+  for (let attempt = 1; ; attempt++) {
+    const started = await cluster.ensureRunning();
+    const address = await cluster.address();
+    if (started) onEvent('postgres_started', { dataDirectory: cluster.dataDirectory });
+    const client = new pg.Client({
+      ...address,
+      database: MAINTENANCE_DATABASE,
+      ssl: false,
+      options: '-c search_path=pg_catalog',
+      application_name: APPLICATION_NAME_PREFIX + holder,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
+      keepAlive: true,
+    });
+    // Always followed by 'end', which says all there is to know.
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return client;
+    } catch (error) {
+      await close(client);
+      if (error instanceof OperatorError) throw error;
+      if (attempt === MAX_CONNECT_ATTEMPTS) {
+        throw new OperatorError(
+          `The PostgreSQL of ${cluster.dataDirectory} runs and does not answer: ` +
+            (error instanceof Error ? error.message : String(error)),
+          { cause: error },
+        );
+      }
+      await delay(POLL_INTERVAL_MS);
+    }
+  }
+}
+
+/** Makes the service's database unless it exists. */
+export async function createDatabase(client: pg.Client): Promise<void> {
+  const { rowCount } = await client.query('select from pg_database where datname = $1', [DATABASE]);
+  if (rowCount === 1) return;
+  try {
+    // From template0, which nobody can be connected to: a template in use cannot be copied.
+    await client.query(`create database ${DATABASE} template template0`);
+  } catch (error) {
+    if ((error as { code?: string }).code !== DUPLICATE_DATABASE) throw error;
+  }
+}
+
+/**
+ * How many other connections the server has. When they are no leases they may be remains of a pool that was just closed,
+ * and are given a moment to disappear.
+ */
+export async function countOthers(client: pg.Client): Promise<number> {
+  const deadline = Date.now() + DEPARTURE_MS;
+  for (;;) {
+    const { rows } = await client.query<{ others: number; leases: number }>(
+      `select count(*)::int as others, (count(*) filter (where starts_with(application_name, $1)))::int as leases
+       from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+      [APPLICATION_NAME_PREFIX],
+    );
+    const { others, leases } = rows[0] ?? { others: 0, leases: 0 };
+    if (others === 0 || leases > 0 || Date.now() > deadline) return others;
+    await delay(POLL_INTERVAL_MS);
+  }
+}
+
+/** Closes a connection, at the latest after a bound also when the server does not answer. */
+export async function close(client: pg.Client): Promise<void> {
+  const cancellation = new AbortController();
+  const timeout = delay(CLOSE_TIMEOUT_MS, undefined, { signal: cancellation.signal }).then(
+    () => client.connection.stream.destroy(),
+    () => undefined,
+  );
+  await Promise.race([client.end().catch(() => undefined), timeout]);
+  cancellation.abort();
+}

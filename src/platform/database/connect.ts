@@ -1,0 +1,114 @@
+import type { Knex } from 'knex';
+import { OperatorError } from '../../errors.js';
+import type { Connection, DatabaseAddress } from '../postgres/connection.js';
+import { openConnection, openDatabase } from '../postgres/database.js';
+import type { PoolOptions } from '../postgres/pool.js';
+import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
+import { migrate, pendingMigrations } from './migrations.js';
+import { DatabaseNotWritable } from '../postgres/writable.js';
+
+/** Bound on the first connection, in milliseconds. */
+const REACH_TIMEOUT_MS = 10_000;
+
+/** One for the lock that makes migrating processes take turns, one for the migrations. */
+const MIGRATION_CONNECTIONS = 2;
+
+/** Which database, and how to use it. */
+export interface ConnectOptions extends Omit<PoolOptions, 'address'> {
+  /** Undefined for the embedded PostgreSQL. */
+  readonly databaseUrl: string | undefined;
+  /** Where the embedded PostgreSQL keeps its data; undefined for the default place. */
+  readonly dataDir: string | undefined;
+  /** The folder of this package's package.json. */
+  readonly packageRoot: string;
+  /** Number of this process, shown in `pg_stat_activity`. */
+  readonly pid: number;
+  /**
+   * Whether to bring the schema up to date. The embedded database always is; for one named by DATABASE_URL it is the
+   * operator's step, since replicas of several versions may share it.
+   */
+  readonly migrate: boolean;
+  /** Told what the embedded PostgreSQL does. */
+  readonly onEvent?: (event: string, detail: Record<string, unknown>) => void;
+}
+
+/** A database in use, with its schema up to date. */
+export interface ConnectedDatabase {
+  readonly db: Knex;
+  /** Migrations that were applied now. */
+  readonly applied: readonly string[];
+  /** Opens one connection apart from the pool. The caller closes it. */
+  readonly connectAlone: () => Promise<Connection>;
+  /** Closes the connections, and stops the embedded PostgreSQL if nobody else uses it. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the database of the service, starting the embedded one if no other is named.
+ *
+ * @throws OperatorError when it cannot be reached or started, takes no writes, or lacks migrations
+ */
+export async function connectDatabase(options: ConnectOptions): Promise<ConnectedDatabase> {
+  const { databaseUrl } = options;
+  const embedded = databaseUrl === undefined ? await acquireEmbedded(options) : undefined;
+  if (databaseUrl !== undefined) await requireUsable(options, databaseUrl);
+  const address = embedded?.address ?? databaseUrl ?? '';
+  const db = openDatabase({ ...options, address });
+  const close = async (): Promise<void> => {
+    await db.destroy();
+    await embedded?.release();
+  };
+  try {
+    const applied = embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(db);
+    return { db, applied, connectAlone: () => openConnection({ ...options, address, mayBeReadOnly: false }), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOptions): Promise<EmbeddedPostgres> {
+  // Loaded where it is used: most commands have DATABASE_URL.
+  const { acquireEmbeddedPostgres } = await import('../../embedded-postgres/index.js');
+  return acquireEmbeddedPostgres({ dataDir, packageRoot, pid, ...(onEvent && { onEvent }) });
+}
+
+/** The pool would only report a timeout; one connection gives the reason. */
+async function requireUsable(options: ConnectOptions, address: string): Promise<void> {
+  const bounds = { acquireTimeoutMs: REACH_TIMEOUT_MS, statementTimeoutMs: REACH_TIMEOUT_MS };
+  try {
+    const connection = await openConnection({ ...options, ...bounds, address });
+    await connection.end();
+  } catch (error) {
+    if (error instanceof DatabaseNotWritable) throw notPrimary(error);
+    throw new OperatorError(`The database named by DATABASE_URL cannot be reached: ${(error as Error).message}`);
+  }
+}
+
+function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
+  return new OperatorError(
+    isStandby
+      ? 'The database named by DATABASE_URL is a standby: keys that were revoked may still work there. Name the primary; a server may read from a standby that DATABASE_READ_URL names.'
+      : 'The database named by DATABASE_URL takes no writes: default_transaction_read_only is on, for the server, the database or the role. Switch it off, or name the primary.',
+  );
+}
+
+/** Migrates on connections of its own: a migration may take longer than a statement of a server, and waits for writers. */
+async function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
+  const db = openDatabase({ ...options, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 });
+  try {
+    return await migrate(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function requireMigrated(db: Knex): Promise<readonly string[]> {
+  const pending = await pendingMigrations(db);
+  if (pending.length > 0) {
+    throw new OperatorError(
+      `The database named by DATABASE_URL lacks ${pending.join(', ')}. Run "catalog migrate" to bring it up to date.`,
+    );
+  }
+  return [];
+}

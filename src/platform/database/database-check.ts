@@ -1,0 +1,36 @@
+import type { Knex } from 'knex';
+import type { Health } from '../telemetry/health.js';
+import { inTime } from '../process/in-time.js';
+import { poolOf } from '../postgres/database.js';
+import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } from '../postgres/writable.js';
+
+/** Bound on the check, in milliseconds: less than the bound on the request that may wait for it. */
+const CHECK_TIMEOUT_MS = 800;
+
+/** Finds out whether the database answers, and takes writes. Whoever asks meanwhile shares the query, so that probes cannot use up the pool. */
+export class DatabaseCheck {
+  #underway: Promise<void> | undefined;
+
+  constructor(
+    private readonly db: Knex,
+    private readonly health: Health,
+  ) {}
+
+  /** Asks the database, and tells {@link Health} what came of it. Takes a bounded time and never rejects. */
+  run(): Promise<void> {
+    return (this.#underway ??= this.#ask().finally(() => (this.#underway = undefined)));
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      const asking: Promise<{ rows: Writability[] }> = this.db.raw(ASK_WRITABLE).options({ name: 'ready' });
+      const { rows } = await inTime(asking, CHECK_TIMEOUT_MS);
+      requireWritable(rows[0]);
+      this.health.back('database');
+    } catch (error) {
+      // Connections made before would go on answering, while new ones are refused.
+      if (error instanceof DatabaseNotWritable) poolOf(this.db).renew();
+      this.health.lost('database', error);
+    }
+  }
+}

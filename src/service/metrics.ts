@@ -1,0 +1,210 @@
+import { readFile } from 'node:fs/promises';
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import type { CallerCache } from '../admission/caller-cache.js';
+import type { DecisionCounts } from '../admission/charge/limiter.js';
+import type { FailedAttempts } from '../admission/failed-attempts.js';
+import { operations } from '../api/index.js';
+import type { Config } from '../config/settings.js';
+import { OperatorError } from '../errors.js';
+import { RequestMetrics } from '../http/telemetry/metrics.js';
+import { serveMetrics, type MetricsServer } from '../http/telemetry/metrics-server.js';
+import { poolOf } from '../platform/postgres/database.js';
+import { CombinedMetrics } from '../platform/telemetry/combined-metrics.js';
+import type { Health } from '../platform/telemetry/health.js';
+import { Metrics, type MetricsSource } from '../platform/telemetry/metrics.js';
+
+/** What the metrics of the service are read from, beside its requests. */
+export interface ServiceState {
+  /** The folder of this package's package.json, which tells the version. */
+  readonly packageRoot: string;
+  /** Pools of database connections, by what they lead to. */
+  readonly pools: Readonly<Record<string, Knex>>;
+  readonly health: Health;
+  /** Decisions about requests, by where they were counted. */
+  readonly decisions: Readonly<Record<string, DecisionCounts>>;
+  readonly failedAttempts: FailedAttempts;
+  /** Undefined where nothing is cached. */
+  readonly cache: CallerCache | undefined;
+  /** How many lines of the log were dropped. */
+  readonly droppedLines: () => number;
+}
+
+/**
+ * Makes the metrics of the service: what requests count as they end, and what is counted in plain numbers where it happens
+ * and read when somebody asks.
+ *
+ * No label has a value that a client or a developer chose.
+ */
+export async function createMetrics(
+  state: ServiceState,
+): Promise<{ metrics: Metrics; requestMetrics: RequestMetrics }> {
+  const { version } = JSON.parse(await readFile(`${state.packageRoot}/package.json`, 'utf8')) as { version: string };
+  const metrics = new Metrics();
+  const requestMetrics = new RequestMetrics(metrics, Object.keys(operations));
+  addGeneral(metrics, version, state);
+  addLog(metrics, state.droppedLines);
+  addLimits(metrics, state);
+  if (state.cache !== undefined) addCache(metrics, state.cache);
+  addPools(metrics, state.pools);
+  metrics.addProcess();
+  return { metrics, requestMetrics };
+}
+
+/**
+ * Makes the metrics of a service with workers, for those to be added to.
+ *
+ * @param droppedLines - how many lines of its log this process, the primary, has dropped
+ */
+export function combineWorkers(droppedLines: () => number): CombinedMetrics {
+  const own = new Metrics();
+  addLog(own, droppedLines);
+  const combined = new CombinedMetrics(() => own.snapshot());
+  own.readGauge({
+    name: 'catalog_workers',
+    help: 'Worker processes, by whether they answered when they were asked for their metrics.',
+    labels: ['state'],
+    read: () => [
+      { labels: { state: 'answering' }, value: combined.state.answering },
+      { labels: { state: 'silent' }, value: combined.state.silent },
+    ],
+  });
+  own.readCounter({
+    name: 'catalog_worker_ends_total',
+    help: 'Worker processes that have ended, whatever the reason.',
+    labels: [],
+    read: () => [{ labels: {}, value: combined.state.gone }],
+  });
+  return combined;
+}
+
+function addGeneral(metrics: Metrics, version: string, { health }: ServiceState): void {
+  metrics.readGauge({
+    name: 'catalog_build_info',
+    help: 'Always 1; the label tells the version.',
+    labels: ['version'],
+    aggregator: 'first',
+    read: () => [{ labels: { version }, value: 1 }],
+  });
+  metrics.readGauge({
+    name: 'catalog_component_up',
+    help: 'Whether a component that the service works with is there: 1, or 0 while it is lost.',
+    labels: ['component'],
+    // Several processes are as well as the worst of them.
+    aggregator: 'min',
+    read: () =>
+      [...health.states].map(([component, state]) => ({ labels: { component }, value: state === 'up' ? 1 : 0 })),
+  });
+}
+
+function addLog(metrics: Metrics, droppedLines: () => number): void {
+  metrics.readCounter({
+    name: 'catalog_log_lines_dropped_total',
+    help: 'Lines of the log that could not be written.',
+    labels: [],
+    read: () => [{ labels: {}, value: droppedLines() }],
+  });
+}
+
+function addLimits(metrics: Metrics, { decisions, failedAttempts: { counts } }: ServiceState): void {
+  metrics.readCounter({
+    name: 'catalog_rate_limit_decisions_total',
+    help: 'Requests with a valid key, by whether their plan allowed them, and where they were counted.',
+    labels: ['outcome', 'counted_in'],
+    read: () =>
+      entries(decisions, (counted_in, { served, refused }) => [
+        { labels: { outcome: 'served', counted_in }, value: served },
+        { labels: { outcome: 'refused', counted_in }, value: refused },
+      ]).flat(),
+  });
+  metrics.readCounter({
+    name: 'catalog_failed_keys_total',
+    help: 'Keys that are unknown or revoked, or whose developer is suspended.',
+    labels: [],
+    read: () => [{ labels: {}, value: counts.failed }],
+  });
+  metrics.readCounter({
+    name: 'catalog_failed_keys_over_limit_total',
+    help: 'Those of them that were told 429, since too many from the same address had failed.',
+    labels: [],
+    read: () => [{ labels: {}, value: counts.overLimit }],
+  });
+}
+
+function addCache(metrics: Metrics, cache: CallerCache): void {
+  metrics.readCounter({
+    name: 'catalog_caller_cache_lookups_total',
+    help: 'Lookups of keys in the cache; stale is a record whose epoch could not be confirmed.',
+    labels: ['result'],
+    read: () => entries(cache.lookupCounts, (result, value) => ({ labels: { result }, value })),
+  });
+  metrics.readGauge({
+    name: 'catalog_caller_cache_records',
+    help: 'Keys that are remembered.',
+    labels: [],
+    read: () => [{ labels: {}, value: cache.size }],
+  });
+  metrics.readGauge({
+    name: 'catalog_caller_cache_open',
+    help: 'Whether keys are remembered at all: 1, or 0 while changes of the database cannot be heard.',
+    labels: [],
+    aggregator: 'min',
+    read: () => [{ labels: {}, value: Number(cache.isOpen) }],
+  });
+}
+
+function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
+  metrics.readGauge({
+    name: 'catalog_database_connections',
+    help: 'Connections of a pool, by what they are doing.',
+    labels: ['pool', 'state'],
+    read: () =>
+      entries(pools, (pool, db) => {
+        const { used, idle } = poolOf(db).state;
+        return [
+          { labels: { pool, state: 'used' }, value: used },
+          { labels: { pool, state: 'idle' }, value: idle },
+        ];
+      }).flat(),
+  });
+  metrics.readGauge({
+    name: 'catalog_database_connections_max',
+    help: 'The most connections that a pool may hold.',
+    labels: ['pool'],
+    read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state.max })),
+  });
+  metrics.readGauge({
+    name: 'catalog_database_connections_pending_requests',
+    help: 'Queries that wait for a connection of a pool.',
+    labels: ['pool'],
+    read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state.waiting })),
+  });
+}
+
+/**
+ * Serves metrics, where they are not switched off. A second server on a machine finds the default address taken, and does
+ * without.
+ *
+ * @throws OperatorError when an address that was asked for cannot be had
+ */
+export async function openMetrics(
+  address: Config['metricsAddress'],
+  source: MetricsSource,
+  log: Logger,
+): Promise<MetricsServer | undefined> {
+  if (address === undefined) return undefined;
+  try {
+    return await serveMetrics(address, source, log);
+  } catch (error) {
+    if (address.isRequired || !(error instanceof OperatorError)) throw error;
+    log.warn(`no metrics are served (METRICS_ADDRESS=off for none, and no warning): ${error.message}`);
+    return undefined;
+  }
+}
+
+function entries<Value, Result>(
+  record: Readonly<Record<string, Value>>,
+  convert: (name: string, value: Value) => Result,
+): Result[] {
+  return Object.entries(record).map(([name, value]) => convert(name, value));
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { inTime } from '../../../src/platform/process/in-time.js';
+
+/** A query of Knex in short: it runs each time that it is waited for. */
+class Query {
+  runs = 0;
+
+  constructor(private readonly outcome: Promise<string>) {}
+
+  then(...handlers: Parameters<Promise<string>['then']>): Promise<unknown> {
+    this.runs += 1;
+    return this.outcome.then(...handlers);
+  }
+}
+
+describe('a bounded wait', () => {
+  it('hands on what came, and runs a query once, also one that fails', async () => {
+    const served = new Query(Promise.resolve('ok'));
+    assert.equal(await inTime(served as unknown as Promise<string>, 1_000), 'ok');
+    const failing = new Query(Promise.reject(new Error('refused')));
+    await assert.rejects(inTime(failing as unknown as Promise<string>, 1_000), /^Error: refused$/);
+    assert.deepEqual([served.runs, failing.runs], [1, 1]);
+  });
+
+  it('ends with an error of its own, or of the caller, when nothing comes', async () => {
+    const never = new Promise<never>(() => undefined);
+    await assert.rejects(inTime(never, 5), /^Error: no reply within 5 ms$/);
+    await assert.rejects(
+      inTime(never, 5, () => new RangeError('mine')),
+      /^RangeError: mine$/,
+    );
+  });
+
+  it('takes a reply that had come by the time that the bound was noticed', async () => {
+    const reply = new Promise<string>((resolve) => {
+      setTimeout(resolve, 2, 'just in time');
+    });
+    const waiting = inTime(reply, 1);
+    const busyUntil = performance.now() + 20;
+    while (performance.now() < busyUntil);
+    assert.equal(await waiting, 'just in time');
+  });
+});

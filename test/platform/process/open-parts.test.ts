@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { OpenParts } from '../../../src/platform/process/open-parts.js';
+
+describe('the open parts of a program', () => {
+  it('are closed in the reverse order, each after the one before has ended, and only once', async () => {
+    const closed: string[] = [];
+    const parts = new OpenParts((error) => assert.fail(String(error)));
+    for (const name of ['database', 'redis', 'server']) {
+      assert.equal(
+        parts.add(name, async () => {
+          closed.push(`${name} begins`);
+          await new Promise(setImmediate);
+          closed.push(`${name} ends`);
+        }),
+        name,
+      );
+    }
+    await parts.close();
+    await parts.close();
+    assert.deepEqual(closed, [
+      'server begins',
+      'server ends',
+      'redis begins',
+      'redis ends',
+      'database begins',
+      'database ends',
+    ]);
+  });
+
+  it('are closed although one of them fails to, which is reported', async () => {
+    const closed: string[] = [];
+    const failures: unknown[] = [];
+    const parts = new OpenParts((error) => failures.push(error));
+    parts.add('database', () => closed.push('database'));
+    parts.add('redis', () => {
+      throw new Error('at once');
+    });
+    parts.add('server', () => Promise.reject(new Error('later')));
+    await parts.close();
+    assert.deepEqual([closed, failures.map(String)], [['database'], ['Error: later', 'Error: at once']]);
+  });
+});

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { Semaphore } from '../../../src/platform/process/semaphore.js';
+
+describe('a semaphore', () => {
+  it('lets as many tasks run as it has permits, and the others in the order of their arrival', async () => {
+    const semaphore = new Semaphore(2);
+    const started: number[] = [];
+    const tasks = [1, 2, 3, 4].map((task) => semaphore.acquire().then(() => started.push(task)));
+    await Promise.all(tasks.slice(0, 2));
+    await Promise.resolve();
+    assert.deepEqual(started, [1, 2]);
+    semaphore.release();
+    await tasks[2];
+    assert.deepEqual(started, [1, 2, 3]);
+    semaphore.release();
+    await tasks[3];
+    // Nobody waits: both permits are free again.
+    semaphore.release();
+    semaphore.release();
+    await Promise.all([semaphore.acquire(), semaphore.acquire()]);
+  });
+});

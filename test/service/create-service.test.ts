@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { copyFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { Redis } from 'ioredis';
+import { readConfig } from '../../src/config/config.js';
+import { createLog } from '../../src/platform/telemetry/log.js';
+import { createService, type ServiceOptions } from '../../src/service/create-service.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+
+const PROJECT = new URL('../..', import.meta.url).pathname;
+
+describe('a service that cannot be opened', () => {
+  let database: OpenTestDatabase;
+  let redis: TestRedis;
+  let direct: Redis;
+
+  before(async () => {
+    [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
+    direct = new Redis(redis.url);
+  });
+
+  after(async () => {
+    direct.disconnect();
+    await redis.stop();
+    await database.close();
+  });
+
+  function options(settings: Readonly<Record<string, string>>, packageRoot = PROJECT): ServiceOptions {
+    return {
+      config: readConfig({
+        PORT: '0',
+        METRICS_ADDRESS: 'off',
+        DATABASE_URL: database.url,
+        REDIS_URL: redis.url,
+        ...settings,
+      }),
+      ...createLog('silent', process.stdout),
+      packageRoot,
+      pid: process.pid,
+      openFiles: Infinity,
+      migrate: false,
+    };
+  }
+
+  /** Waits until nothing of a service is connected any more. */
+  async function assertNothingOpen(): Promise<void> {
+    await eventually('nobody else is connected to Redis', async () => {
+      const clients = String(await direct.client('LIST'))
+        .trim()
+        .split('\n');
+      return clients.length === 1;
+    });
+    await eventually('nobody of the service is connected to PostgreSQL', async () => {
+      const { rows } = await database.db.raw<{ rows: unknown[] }>(
+        "select from pg_stat_activity where application_name like 'catalog serve%' and datname = current_database()",
+      );
+      return rows.length === 0;
+    });
+  }
+
+  it('leaves nothing open when it fails after Redis is connected', async () => {
+    const folder = await temporaryFolder();
+    await copyFile(`${PROJECT}/package.json`, `${folder}/package.json`);
+    await assert.rejects(createService(options({}, folder)), /ENOENT.*openapi\.yaml/);
+    await assertNothingOpen();
+  });
+
+  it('leaves nothing open when its port is in use, the address of metrics neither', async () => {
+    const occupier = createServer().listen(0, '127.0.0.1');
+    await once(occupier, 'listening');
+    const metrics = createServer().listen(0, '127.0.0.1');
+    await once(metrics, 'listening');
+    const { port: metricsPort } = metrics.address() as AddressInfo;
+    metrics.close();
+    await once(metrics, 'close');
+    try {
+      const settings = {
+        PORT: String((occupier.address() as AddressInfo).port),
+        METRICS_ADDRESS: `127.0.0.1:${metricsPort}`,
+      };
+      await assert.rejects(createService(options(settings)), /the port is in use/);
+      await assertNothingOpen();
+      const again = createServer().listen(metricsPort, '127.0.0.1');
+      await once(again, 'listening');
+      again.close();
+    } finally {
+      occupier.close();
+    }
+  });
+});
