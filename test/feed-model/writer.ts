@@ -47,7 +47,7 @@ export async function runWriter({ name, databaseUrl, transactions, tally, before
       try {
         tally[await session.run(transaction)] += 1;
       } catch (error) {
-        if (error instanceof Cut || isDatabaseUnavailable(error)) {
+        if (error instanceof Cut || isDatabaseUnavailable(error) || isLostConnection(error)) {
           tally.lost += 1;
           client.end().catch(() => undefined);
           client = undefined;
@@ -70,6 +70,14 @@ async function connect(url: string): Promise<pg.Client> {
   client.on('error', () => undefined);
   await client.connect();
   return client;
+}
+
+/** The driver has no types of its own for this: only texts. */
+function isLostConnection(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    /^(?:Connection terminated|Client has encountered a connection error|(?:read|write) E[A-Z]+$)/.test(error.message)
+  );
 }
 
 class Session {

@@ -11,12 +11,12 @@ describe('a pool of connections', () => {
   before(async () => (database = await openTestDatabase()));
   after(() => database.close());
 
-  function open(): ReturnType<typeof openDatabase> {
+  function open({ acquireTimeoutMs = BOUND_MS } = {}): ReturnType<typeof openDatabase> {
     return openDatabase({
       address: database.url,
       applicationName: 'test pool',
       poolSize: 2,
-      acquireTimeoutMs: BOUND_MS,
+      acquireTimeoutMs,
       statementTimeoutMs: BOUND_MS,
     });
   }
@@ -169,7 +169,7 @@ describe('a pool of connections', () => {
   });
 
   it('survives a connection that breaks, in use or idle', async () => {
-    const db = open();
+    const db = open({ acquireTimeoutMs: 10_000 });
     const pool = poolOf(db);
     try {
       const busy = pool.query({ text: 'select pg_sleep(0.15), 1 as one' });
