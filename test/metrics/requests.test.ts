@@ -187,6 +187,8 @@ describe('metrics of requests', () => {
       series.get('catalog_database_connections_pending_requests{pool="primary"}') ?? NaN;
     await holdCounts();
     const patient = ask('/api/v1/stats');
+    // Requests that arrive together share a query.
+    await eventually('it waits in the database', async () => (await waiting()) === 1);
     const headers = { 'x-api-key': key, 'x-request-id': 'leaving' };
     const leaving = get(`${server.url}/api/v1/stats`, { headers }).on('error', () => undefined);
     await eventually('both wait in the database', async () => (await waiting()) === 2);

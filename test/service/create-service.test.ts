@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { copyFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { readConfig } from '../../src/config/config.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
@@ -11,7 +12,7 @@ import { eventually } from '../support/eventually.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
-const PROJECT = new URL('../..', import.meta.url).pathname;
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
 describe('a service that cannot be opened', () => {
   let database: OpenTestDatabase;
