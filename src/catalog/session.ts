@@ -26,6 +26,8 @@ export async function withSession<T>(
   try {
     await connection.query('set statement_timeout = 0');
     return await work(connection);
+  } catch (error) {
+    throw connection.explain(error);
   } finally {
     signal?.removeEventListener('abort', cancel);
     await cancelling;

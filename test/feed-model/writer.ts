@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { importCatalogue } from '../../src/catalog/import/index.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
+import type { Connection } from '../../src/platform/postgres/connection.js';
+import { openConnection, openDatabase } from '../../src/platform/postgres/database.js';
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.js';
 import { eventually } from '../support/eventually.js';
 import type { Step, Transaction } from './plan.js';
@@ -38,7 +38,7 @@ class Cut extends Error {}
 
 /** Carries out a writer's plan on a connection of its own, which it opens anew when it is lost. */
 export async function runWriter({ name, databaseUrl, transactions, tally, before }: WriterOptions): Promise<void> {
-  let client: pg.Client | undefined;
+  let client: Connection | undefined;
   try {
     for (const [number, transaction] of transactions.entries()) {
       await before?.();
@@ -47,7 +47,7 @@ export async function runWriter({ name, databaseUrl, transactions, tally, before
       try {
         tally[await session.run(transaction)] += 1;
       } catch (error) {
-        if (error instanceof Cut || isDatabaseUnavailable(error) || isLostConnection(error)) {
+        if (error instanceof Cut || isDatabaseUnavailable(client.explain(error))) {
           tally.lost += 1;
           client.end().catch(() => undefined);
           client = undefined;
@@ -64,27 +64,15 @@ export async function runWriter({ name, databaseUrl, transactions, tally, before
   }
 }
 
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000, application_name: 'writer' });
-  // A lost connection shows in the next query.
-  client.on('error', () => undefined);
-  await client.connect();
-  return client;
-}
-
-/** The driver has no types of its own for this: only texts. */
-function isLostConnection(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    /^(?:Connection terminated|Client has encountered a connection error|(?:read|write) E[A-Z]+$)/.test(error.message)
-  );
+function connect(url: string): Promise<Connection> {
+  return openConnection({ address: url, applicationName: 'writer', acquireTimeoutMs: 2_000, statementTimeoutMs: 0 });
 }
 
 class Session {
   #changes = 0;
 
   constructor(
-    private readonly client: pg.Client,
+    private readonly client: Connection,
     private readonly databaseUrl: string,
     private readonly name: string,
   ) {}

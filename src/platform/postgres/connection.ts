@@ -123,6 +123,11 @@ export class Connection extends pg.Client {
     }, onAnswer);
   }
 
+  /** @returns an error of this connection: a DatabaseUnavailable once it is lost. For COPY, whose errors query() does not see. */
+  explain(error: unknown): unknown {
+    return this.#isLost ? toConnectionError(error) : error;
+  }
+
   /** Closes the connection without waiting for the server, which may be frozen. */
   destroy(): void {
     this.#isLost = true;
@@ -138,7 +143,7 @@ export class Connection extends pg.Client {
     } catch (error) {
       // Later queries would wait behind the missing answer: for a quarter of an hour if the network forgot the connection.
       if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();
-      throw this.#isLost ? toConnectionError(error) : error;
+      throw this.explain(error);
     }
   }
 }
