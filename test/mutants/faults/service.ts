@@ -179,4 +179,22 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     ],
     suites: ['test/cli/shared.test.ts'],
   },
+  {
+    name: 'misuse-as-failure',
+    promise: 'The program ends with the exit code of its command: 2 for wrong arguments.',
+    edits: [
+      {
+        file: 'src/cli.ts',
+        from: 'process.exitCode = exitCode;',
+        to: 'process.exitCode = EXIT_FAILED;',
+      },
+    ],
+    suites: ['test/cli/process.test.ts'],
+  },
+  {
+    name: 'no-standard-input',
+    promise: 'A command reads the standard input of its process.',
+    edits: [{ file: 'src/cli.ts', from: 'stdin: process.stdin,', to: 'stdin: process.stdin.destroy(),' }],
+    suites: ['test/cli/process.test.ts'],
+  },
 ];
