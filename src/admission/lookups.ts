@@ -1,7 +1,7 @@
-import DataLoader from 'dataloader';
 import type { Knex } from 'knex';
 import type { KeyHash } from '../keys/api-key.js';
 import { DatabaseTimeout } from '../platform/postgres/errors.js';
+import { gather } from '../platform/process/gather.js';
 import { Semaphore } from '../platform/process/semaphore.js';
 import { findCallers, type Caller } from './callers.js';
 
@@ -22,12 +22,6 @@ interface Lookup {
   readonly since: number;
 }
 
-/**
- * The most keys that one query looks up. All requests that waited for its answer go on at once, and take 30 µs each:
- * nothing else runs meanwhile.
- */
-const MAX_BATCH_SIZE = 64;
-
 /** The request has given up a lookup that has waited this long, in milliseconds. */
 const MAX_WAIT_MS = 1_000;
 
@@ -37,7 +31,7 @@ const MAX_WAIT_MS = 1_000;
  * and the others serve the requests whose caller has been found.
  */
 export class DatabaseLookups implements Lookups {
-  readonly #loader: DataLoader<Lookup, Caller | undefined>;
+  readonly #load: (lookup: Lookup) => Promise<Caller | undefined>;
   readonly #queries: Semaphore;
 
   /** @param queriesAtOnce - how many connections lookups may take at the same time */
@@ -46,17 +40,11 @@ export class DatabaseLookups implements Lookups {
     queriesAtOnce: number,
   ) {
     this.#queries = new Semaphore(queriesAtOnce);
-    this.#loader = new DataLoader((lookups) => this.#findAll(lookups), {
-      // A key that is revoked fails from the next request on.
-      cache: false,
-      maxBatchSize: MAX_BATCH_SIZE,
-      // By then everything that has arrived has asked. A batch that waits for its turn still grows.
-      batchScheduleFn: (send) => setImmediate(() => void this.#queries.acquire().then(send)),
-    });
+    this.#load = gather((lookups) => this.#findAll(lookups), { waitForTurn: () => this.#queries.acquire() });
   }
 
   find(hash: KeyHash): Promise<Caller | undefined> {
-    return this.#loader.load({ hash, since: performance.now() });
+    return this.#load({ hash, since: performance.now() });
   }
 
   async #findAll(lookups: readonly Lookup[]): Promise<(Caller | undefined | Error)[]> {

@@ -1,16 +1,10 @@
-import DataLoader from 'dataloader';
 import type { Plan } from '../../limits/plans.js';
 import { limitOf, QUOTA_NAMES, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
+import { gather } from '../../platform/process/gather.js';
 import { redisKey, type RedisLink } from '../../platform/redis/link.js';
 import { EPOCH_KEY } from '../epoch.js';
 import type { Precondition, QuotaRequest } from './limiter.js';
 import { CHARGE } from './script.js';
-
-/**
- * The most requests that one command charges: 1 for a command for each request. A command costs more CPU time than all
- * else about a short request, so requests that arrive together share one.
- */
-const MAX_BATCH_SIZE = 64;
 
 /** What the script did with a request. The epoch is the one that it found; empty for none. */
 export type Charge =
@@ -32,22 +26,20 @@ interface Scripted {
 
 const WINDOWS_MS = QUOTA_NAMES.map((name) => WINDOW_SECONDS[name] * 1000);
 
-/** Charges requests in Redis, so that a limit holds over all server processes together. */
+/**
+ * Charges requests in Redis, so that a limit holds over all server processes together. A command costs more CPU time than
+ * all else about a short request, so requests that arrive together share one.
+ */
 export class RedisCharges {
-  readonly #loader: DataLoader<ConditionalRequest, Charge>;
+  readonly #load: (request: ConditionalRequest) => Promise<Charge>;
 
+  /** @param maxBatchSize - the most requests that one command charges; 1 for a command for each request */
   constructor(
     private readonly redis: RedisLink,
-    maxBatchSize = MAX_BATCH_SIZE,
+    maxBatchSize?: number,
   ) {
     redis.client.defineCommand('catalogCharge', { lua: CHARGE });
-    this.#loader = new DataLoader((requests) => this.#chargeAll(requests), {
-      // Each request counts.
-      cache: false,
-      maxBatchSize,
-      // By then everything that has arrived has asked.
-      batchScheduleFn: (send) => setImmediate(send),
-    });
+    this.#load = gather((requests) => this.#chargeAll(requests), { maxBatchSize });
   }
 
   /**
@@ -56,7 +48,7 @@ export class RedisCharges {
    * @throws RedisUnavailable
    */
   charge(request: QuotaRequest, precondition?: Precondition): Promise<Charge> {
-    return this.#loader.load({ request, precondition });
+    return this.#load({ request, precondition });
   }
 
   async #chargeAll(requests: readonly ConditionalRequest[]): Promise<readonly Charge[]> {

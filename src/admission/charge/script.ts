@@ -8,8 +8,8 @@
  * - KEYS: the epoch; then two counters for each request.
  * - ARGV: the windows of the two counters, in milliseconds; then three values for each request: the epoch that is its
  *   precondition, or nothing, and the limits of its two counters.
- * - Answer: the epoch, or nothing; then a list for each request. It is -1 alone when the precondition fails. Otherwise it begins with 1 for a charged
- *   and 0 for a refused request; the count and the milliseconds left of each counter follow.
+ * - Answer: the epoch, or nothing; then a list for each request. It is -1 alone when the precondition fails. Otherwise it
+ *   begins with 1 for a charged and 0 for a refused request; the count and the milliseconds left of each counter follow.
  */
 export const CHARGE = `
 local epoch = redis.call('get', KEYS[1]) or ''

@@ -1,9 +1,6 @@
-import DataLoader from 'dataloader';
 import type { Knex } from 'knex';
+import { gather } from '../process/gather.js';
 import { isDatabaseUnavailable } from './errors.js';
-
-/** The most requests that share one read. All of them go on when it ends, and nothing else runs meanwhile. */
-const MAX_BATCH_SIZE = 64;
 
 /** Reads one value for a request. */
 export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
@@ -22,7 +19,7 @@ export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
 export function batched<Key, Value>(
   readAll: (db: Knex, keys: readonly Key[]) => Promise<readonly (Value | Error)[]>,
 ): KeyedRead<Key, Value> {
-  const loaders = new WeakMap<Knex, DataLoader<Key, Value>>();
+  const loads = new WeakMap<Knex, (key: Key) => Promise<Value>>();
 
   async function readAlone(db: Knex, keys: readonly Key[], failure: unknown): Promise<readonly (Value | Error)[]> {
     if (keys.length === 1 || isDatabaseUnavailable(failure)) throw failure;
@@ -31,18 +28,12 @@ export function batched<Key, Value>(
   }
 
   return (db, key) => {
-    let loader = loaders.get(db);
-    if (loader === undefined) {
-      loader = new DataLoader((keys) => readAll(db, keys).catch((error: unknown) => readAlone(db, keys, error)), {
-        // A later request must not get an earlier answer.
-        cache: false,
-        maxBatchSize: MAX_BATCH_SIZE,
-        // All requests that the same turn of the event loop has brought have asked by then.
-        batchScheduleFn: (send) => setImmediate(send),
-      });
-      loaders.set(db, loader);
+    let load = loads.get(db);
+    if (load === undefined) {
+      load = gather((keys) => readAll(db, keys).catch((error: unknown) => readAlone(db, keys, error)));
+      loads.set(db, load);
     }
-    return loader.load(key);
+    return load(key);
   };
 }
 

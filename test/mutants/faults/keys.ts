@@ -142,9 +142,9 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A key that is revoked fails from the next request on: lookups remember nothing.',
     edits: [
       {
-        file: 'src/admission/lookups.ts',
+        file: 'src/platform/process/gather.ts',
         from: 'cache: false,',
-        to: 'cache: true, cacheKeyFn: (lookup) => lookup.hash as never,',
+        to: 'cache: true, cacheKeyFn: (key) => ((key as { hash?: unknown }).hash ?? key) as Key,',
       },
     ],
     suites: ['test/admission/lookups.test.ts', 'test/api/authentication.test.ts', 'test/keys/keys.test.ts'],

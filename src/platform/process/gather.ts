@@ -1,0 +1,34 @@
+import DataLoader from 'dataloader';
+
+/** The most calls that share one load. All of them go on when it ends, and nothing else runs meanwhile. */
+const MAX_BATCH_SIZE = 64;
+
+/** Loads a value, or gives the error in its place, for each key in order. */
+export type LoadAll<Key, Value> = (keys: readonly Key[]) => Promise<readonly (Value | Error)[]>;
+
+/** How calls are gathered. */
+export interface GatherOptions {
+  /** The most calls that share one load; 1 for a load for each call. */
+  readonly maxBatchSize?: number | undefined;
+  /** Resolves when a load may begin. Its batch still grows until then. */
+  readonly waitForTurn?: (() => Promise<void>) | undefined;
+}
+
+/**
+ * Makes calls of the same turn of the event loop share one load. It begins after each of them was made, and nothing is
+ * kept. So a call sees all that happened before it, and a later call never gets an earlier answer.
+ *
+ * @returns a function that loads the value of one key
+ */
+export function gather<Key, Value>(
+  loadAll: LoadAll<Key, Value>,
+  { maxBatchSize = MAX_BATCH_SIZE, waitForTurn }: GatherOptions = {},
+): (key: Key) => Promise<Value> {
+  const loader = new DataLoader<Key, Value>(loadAll, {
+    cache: false,
+    maxBatchSize,
+    // Everything that this turn has brought has asked by then.
+    batchScheduleFn: (send) => setImmediate(waitForTurn === undefined ? send : () => void waitForTurn().then(send)),
+  });
+  return (key) => loader.load(key);
+}
