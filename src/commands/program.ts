@@ -5,18 +5,18 @@ import type { CommandContext, RegisterCommand } from './context.js';
 
 /** Each command. Only the one that the arguments name is loaded: all of them take a third of a second. */
 const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
-  serve: async () => (await import('./serve.js')).registerServe,
+  serve: async () => (await import('./serve/serve.js')).registerServe,
   migrate: async () => (await import('./migrate.js')).registerMigrate,
-  import: async () => (await import('./import.js')).registerImport,
-  export: async () => (await import('./export.js')).registerExport,
+  import: async () => (await import('./import/import.js')).registerImport,
+  export: async () => (await import('./export/export.js')).registerExport,
   follow: async () => (await import('./follow.js')).registerFollow,
   feed: async () => (await import('./feed.js')).registerFeed,
-  demo: async () => (await import('./demo-command.js')).registerDemo,
-  plans: async () => (await import('./plans.js')).registerPlans,
-  developers: async () => (await import('./developers.js')).registerDevelopers,
-  keys: async () => (await import('./keys.js')).registerKeys,
+  demo: async () => (await import('./demo/demo.js')).registerDemo,
+  plans: async () => (await import('./developers/plans.js')).registerPlans,
+  developers: async () => (await import('./developers/developers.js')).registerDevelopers,
+  keys: async () => (await import('./developers/keys.js')).registerKeys,
   stats: async () => (await import('./stats.js')).registerStats,
-  usage: async () => (await import('./usage.js')).registerUsage,
+  usage: async () => (await import('./developers/usage.js')).registerUsage,
 };
 
 /** The command could not do its work. */

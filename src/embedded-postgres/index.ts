@@ -10,9 +10,9 @@
  * is let in) and, for moments, `lock`. It cannot be shared by several machines or containers.
  */
 import { findNativePackage, prepareBinaries, type Binaries } from './binaries.js';
-import { Cluster } from './cluster.js';
+import { Cluster } from './cluster/cluster.js';
 import { runningAsRoot } from './command.js';
-import { chooseDataDirectory, SYSTEM_DIRECTORY } from './data-directory.js';
+import { chooseDataDirectory, SYSTEM_DIRECTORY } from './cluster/data-directory.js';
 import type { EventListener } from './events.js';
 import { DATABASE } from './lease-client.js';
 import { takeLease, type Lease } from './lease.js';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { OperatorError } from '../errors.js';
-import type { Cluster } from './cluster.js';
+import type { Cluster } from './cluster/cluster.js';
 import type { EventListener } from './events.js';
 
 /** The service's database in the cluster. */

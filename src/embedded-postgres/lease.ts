@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Cluster } from './cluster.js';
+import type { Cluster } from './cluster/cluster.js';
 import type { EventListener } from './events.js';
 import { close, countOthers, createDatabase, openClient } from './lease-client.js';
 import { withMutex } from './mutex.js';

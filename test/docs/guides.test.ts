@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
-import { prepareDemo } from '../../src/commands/demo.js';
+import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { SETTINGS } from '../../src/config/settings.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';

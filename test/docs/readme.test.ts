@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { prepareDemo } from '../../src/commands/demo.js';
+import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { GUIDES, readReadme, ROOT } from '../support/guides.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';

@@ -4,7 +4,7 @@ import { access, chmod, cp, lstat, mkdir, readdir, rm, stat, writeFile } from 'n
 import { basename, join } from 'node:path';
 import { findNativePackage, prepareBinaries } from '../../src/embedded-postgres/binaries.js';
 import { postgresAccount, runningAsRoot } from '../../src/embedded-postgres/command.js';
-import { chooseDataDirectory } from '../../src/embedded-postgres/data-directory.js';
+import { chooseDataDirectory } from '../../src/embedded-postgres/cluster/data-directory.js';
 import { acquireEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
 import { OperatorError } from '../../src/errors.js';
 import { temporaryFolder } from '../support/temporary-folder.js';

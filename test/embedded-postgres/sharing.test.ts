@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { access, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readServerState } from '../../src/embedded-postgres/server-state.js';
+import { readServerState } from '../../src/embedded-postgres/cluster/server-state.js';
 import { eventually } from '../support/eventually.js';
 import { serverProcesses, signalServers } from '../support/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';

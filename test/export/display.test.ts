@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { registerExport } from '../../src/commands/export.js';
+import { registerExport } from '../../src/commands/export/export.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';

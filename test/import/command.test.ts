@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { Command, CommanderError } from 'commander';
-import { registerImport } from '../../src/commands/import.js';
+import { registerImport } from '../../src/commands/import/import.js';
 import { OperatorError } from '../../src/errors.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { openCatalogue, type TestCatalogue } from './importing.js';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { findNativePackage, prepareBinaries } from '../../src/embedded-postgres/binaries.js';
-import { Cluster, type ServerAccess, type StopMode } from '../../src/embedded-postgres/cluster.js';
+import { Cluster, type ServerAccess, type StopMode } from '../../src/embedded-postgres/cluster/cluster.js';
 import { runningAsRoot } from '../../src/embedded-postgres/command.js';
-import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/data-directory.js';
+import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/cluster/data-directory.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/database/migrations.js';
 import { eventually } from './eventually.js';

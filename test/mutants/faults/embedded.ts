@@ -7,7 +7,7 @@ export const EMBEDDED_FAULTS: readonly Fault[] = [
     promise: 'As root the service follows no link in its data directory.',
     edits: [
       {
-        file: 'src/embedded-postgres/own-files.ts',
+        file: 'src/embedded-postgres/cluster/own-files.ts',
         from: 'constants.O_NOFOLLOW | constants.O_NONBLOCK',
         to: 'constants.O_NONBLOCK',
       },
@@ -19,7 +19,7 @@ export const EMBEDDED_FAULTS: readonly Fault[] = [
     promise: 'As root the service uses no data directory of another account.',
     edits: [
       {
-        file: 'src/embedded-postgres/data-directory.ts',
+        file: 'src/embedded-postgres/cluster/data-directory.ts',
         from: 'if (account) await requireTrusted(real, account);',
         to: '',
       },
@@ -31,7 +31,7 @@ export const EMBEDDED_FAULTS: readonly Fault[] = [
     promise: 'What answers in place of PostgreSQL gets no password.',
     edits: [
       {
-        file: 'src/embedded-postgres/cluster.ts',
+        file: 'src/embedded-postgres/cluster/cluster.ts',
         from: 'password: refusePassword }',
         to: 'password: (() => process.env.PGPASSWORD) as unknown as () => never }',
       },
@@ -43,7 +43,7 @@ export const EMBEDDED_FAULTS: readonly Fault[] = [
     promise: 'Other accounts cannot reach the embedded PostgreSQL.',
     edits: [
       {
-        file: 'src/embedded-postgres/cluster.ts',
+        file: 'src/embedded-postgres/cluster/cluster.ts',
         from: "settings: { listen_addresses: '' }",
         to: "settings: { listen_addresses: '127.0.0.1' }",
       },

@@ -170,7 +170,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'A suspension holds from the next request on, whatever the command prints.',
     edits: [
       {
-        file: 'src/commands/developers.ts',
+        file: 'src/commands/developers/developers.ts',
         from: `        const changed = await suspendDeveloper(db, id);
         await endCachedRecords(context, db);`,
         to: `        const changed = await suspendDeveloper(db, id);

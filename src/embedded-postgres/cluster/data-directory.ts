@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { access, constants, lstat, open as openPath, realpath } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { OperatorError } from '../errors.js';
-import { makeTraversableDirectory } from './binaries.js';
-import { type Account, firstUnreachable, postgresAccount } from './command.js';
+import { OperatorError } from '../../errors.js';
+import { makeTraversableDirectory } from '../binaries.js';
+import { type Account, firstUnreachable, postgresAccount } from '../command.js';
 
 /** Where data and PostgreSQL's programs go when root's checkout cannot be reached by the user PostgreSQL runs as. */
 export const SYSTEM_DIRECTORY = '/var/lib/catalog-lookup-service';

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OperatorError } from '../errors.js';
-import type { Binaries } from './binaries.js';
-import { type Account, runCommand } from './command.js';
+import { OperatorError } from '../../errors.js';
+import type { Binaries } from '../binaries.js';
+import { type Account, runCommand } from '../command.js';
 import { CLUSTER_FOLDER, type DataDirectory } from './data-directory.js';
 import { giveTo, readOwnFile } from './own-files.js';
 

@@ -1,8 +1,8 @@
 import { writeSync } from 'node:fs';
-import { OperatorError } from '../errors.js';
-import { LogOutput } from '../platform/telemetry/log-output.js';
-import { createLog, lossLine, type Logs } from '../platform/telemetry/log.js';
-import type { CommandContext } from './context.js';
+import { OperatorError } from '../../errors.js';
+import { LogOutput } from '../../platform/telemetry/log-output.js';
+import { createLog, lossLine, type Logs } from '../../platform/telemetry/log.js';
+import type { CommandContext } from '../context.js';
 
 /** How long the end waits for a reader to take the last lines, in milliseconds. */
 const LAST_LINES_MS = 1_000;

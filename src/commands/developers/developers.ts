@@ -4,10 +4,10 @@ import {
   reinstateDeveloper,
   suspendDeveloper,
   type Developer,
-} from '../developers/developers.js';
-import { positiveInteger, text } from './arguments.js';
-import { endCachedRecords, type RegisterCommand } from './context.js';
-import { printJson, printLine, printTable, shortTime } from './output.js';
+} from '../../developers/developers.js';
+import { positiveInteger, text } from '../arguments.js';
+import { endCachedRecords, type RegisterCommand } from '../context.js';
+import { printJson, printLine, printTable, shortTime } from '../output.js';
 
 /** `catalog developers create|list|suspend|reinstate` */
 export const registerDevelopers: RegisterCommand = (program, context) => {

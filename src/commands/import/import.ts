@@ -1,13 +1,13 @@
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { Option } from 'commander';
-import { importCatalogue, type Format, type ImportResult, type Kind } from '../catalog/import/index.js';
-import { OperatorError } from '../errors.js';
+import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
+import { OperatorError } from '../../errors.js';
 import { formatOfName } from './file-format.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ImportDisplay } from './import-display.js';
-import type { CommandContext, RegisterCommand } from './context.js';
-import { printJson, printLine } from './output.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
+import { printJson, printLine } from '../output.js';
 
 interface ImportFlags {
   readonly kind: Kind;

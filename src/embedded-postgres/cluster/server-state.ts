@@ -1,7 +1,7 @@
 import { readFile, readlink } from 'node:fs/promises';
 import { platform } from 'node:os';
 import { join } from 'node:path';
-import { runCommand } from './command.js';
+import { runCommand } from '../command.js';
 import { readOwnFile } from './own-files.js';
 
 /** What a cluster's server is doing, as far as the file system tells. */

@@ -1,9 +1,9 @@
 import { InvalidArgumentError } from 'commander';
-import { createSyntheticTitles, MOST_TITLES } from '../catalog/synthetic.js';
-import { positiveInteger } from './arguments.js';
-import type { RegisterCommand } from './context.js';
-import { ImportDisplay } from './import-display.js';
-import { printJson, printLine } from './output.js';
+import { createSyntheticTitles, MOST_TITLES } from '../../catalog/synthetic.js';
+import { positiveInteger } from '../arguments.js';
+import type { RegisterCommand } from '../context.js';
+import { ImportDisplay } from '../import/import-display.js';
+import { printJson, printLine } from '../output.js';
 
 interface DemoFlags {
   readonly titles: number;

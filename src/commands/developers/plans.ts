@@ -1,7 +1,7 @@
-import { listPlans, setPlan, type Plan } from '../limits/plans.js';
-import { planId, positiveInteger, text } from './arguments.js';
-import { endCachedRecords, type RegisterCommand } from './context.js';
-import { printJson, printLine, printTable, type Columns } from './output.js';
+import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
+import { planId, positiveInteger, text } from '../arguments.js';
+import { endCachedRecords, type RegisterCommand } from '../context.js';
+import { printJson, printLine, printTable, type Columns } from '../output.js';
 
 interface SetOptions {
   name?: string;

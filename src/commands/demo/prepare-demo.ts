@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
 import type { Knex } from 'knex';
-import { readCounts } from '../catalog/counts.js';
-import { importCatalogue } from '../catalog/import/index.js';
-import { createDeveloper, listDevelopers } from '../developers/developers.js';
-import { createKey, type KeyRecord } from '../keys/keys.js';
+import { readCounts } from '../../catalog/counts.js';
+import { importCatalogue } from '../../catalog/import/index.js';
+import { createDeveloper, listDevelopers } from '../../developers/developers.js';
+import { createKey, type KeyRecord } from '../../keys/keys.js';
 
 const DEMO_PROJECT = 'Demo project';
 const DEMO_PLAN = 'free';

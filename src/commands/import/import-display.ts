@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import { SingleBar } from 'cli-progress';
-import type { ImportProgress } from '../catalog/import/index.js';
+import type { ImportProgress } from '../../catalog/import/index.js';
 
 export interface ImportDisplayOptions {
   /** What is imported. */

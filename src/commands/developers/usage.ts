@@ -1,11 +1,11 @@
-import { readCounts } from '../admission/charge/redis-charges.js';
-import { listKeys } from '../keys/keys.js';
-import { OperatorError } from '../errors.js';
-import { listPlans, type Plan } from '../limits/plans.js';
-import { QUOTA_NAMES, toQuota, type Quota } from '../limits/quotas.js';
-import { positiveInteger } from './arguments.js';
-import type { RegisterCommand } from './context.js';
-import { printJson, printTable } from './output.js';
+import { readCounts } from '../../admission/charge/redis-charges.js';
+import { listKeys } from '../../keys/keys.js';
+import { OperatorError } from '../../errors.js';
+import { listPlans, type Plan } from '../../limits/plans.js';
+import { QUOTA_NAMES, toQuota, type Quota } from '../../limits/quotas.js';
+import { positiveInteger } from '../arguments.js';
+import type { RegisterCommand } from '../context.js';
+import { printJson, printTable } from '../output.js';
 
 /** A quota, and what was counted: more than its limit, when the plan was lowered since. */
 interface UsedQuota extends Quota {

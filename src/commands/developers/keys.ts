@@ -1,9 +1,9 @@
 import { Option, type Command } from 'commander';
 import type { Knex } from 'knex';
-import { createKey, listKeys, revokeKey, setKeyPlan, type KeyRecord } from '../keys/keys.js';
-import { planId, positiveInteger, text } from './arguments.js';
-import { endCachedRecords, type CommandContext, type RegisterCommand } from './context.js';
-import { printJson, printLine, printTable, shortTime } from './output.js';
+import { createKey, listKeys, revokeKey, setKeyPlan, type KeyRecord } from '../../keys/keys.js';
+import { planId, positiveInteger, text } from '../arguments.js';
+import { endCachedRecords, type CommandContext, type RegisterCommand } from '../context.js';
+import { printJson, printLine, printTable, shortTime } from '../output.js';
 
 interface CreateOptions {
   developer?: number;
@@ -40,7 +40,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
       const { key, ...record } = await withDatabase(async (db) =>
         developer === undefined || plan === undefined
-          ? (await import('./demo.js')).createDemoKey(db)
+          ? (await import('../demo/prepare-demo.js')).createDemoKey(db)
           : createKey(db, { developerId: developer, planId: plan, label }),
       );
       if (json) printJson(stdout, { key, ...toJson(record) });

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { OperatorError } from '../errors.js';
-import { syncFolder } from '../follower/state.js';
+import { OperatorError } from '../../errors.js';
+import { syncFolder } from '../../follower/state.js';
 
 /** A file in the making, which has its name only once it is whole. Either `commit` or `discard` ends it. */
 export interface WholeFile {

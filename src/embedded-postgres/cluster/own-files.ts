@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, rename, rm, type FileHandle } from 'node:fs/promises';
-import { OperatorError } from '../errors.js';
-import type { Account } from './command.js';
+import { OperatorError } from '../../errors.js';
+import type { Account } from '../command.js';
 
 // As root we work in folders that PostgreSQL's account may control. A link that it plants there must not lead us to a
 // file that it may not touch itself, so no function here follows one.

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
-import { OperatorError } from '../errors.js';
-import { syncFile } from '../follower/lines.js';
+import { OperatorError } from '../../errors.js';
+import { syncFile } from '../../follower/lines.js';
 import { createWholeFile } from './whole-file.js';
 
 type Stdout = Writable & { readonly fd?: number };

@@ -1,4 +1,4 @@
-import type { Format } from '../catalog/import/index.js';
+import type { Format } from '../../catalog/import/index.js';
 
 const ENDINGS: readonly (readonly [ending: RegExp, format: Format])[] = [
   [/\.csv(\.gz)?$/i, 'csv'],

@@ -1,6 +1,6 @@
-import { SETTINGS } from '../config/settings.js';
-import type { RunningService, ServiceOptions } from '../service/create-service.js';
-import type { RegisterCommand } from './context.js';
+import { SETTINGS } from '../../config/settings.js';
+import type { RunningService, ServiceOptions } from '../../service/create-service.js';
+import type { RegisterCommand } from '../context.js';
 import { openServerLog } from './server-log.js';
 
 interface ServeFlags {
@@ -24,8 +24,8 @@ export const registerServe: RegisterCommand = (program, context) => {
       const openFiles = context.openFiles();
       // Loaded here alone: what only a server needs took every other command a third of its time.
       const [{ createService }, { serveWithWorkers }] = await Promise.all([
-        import('../service/create-service.js'),
-        import('../service/workers.js'),
+        import('../../service/create-service.js'),
+        import('../../service/workers.js'),
       ]);
       const config = context.config();
       const serverLog = openServerLog(context);
@@ -59,7 +59,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         migrate,
         prepare: async ({ db }) => {
           if (!demo) return;
-          const { prepareDemo } = await import('./demo.js');
+          const { prepareDemo } = await import('../demo/prepare-demo.js');
           demoKey = await prepareDemo(db, packageRoot);
         },
       };
