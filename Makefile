@@ -39,10 +39,10 @@ test: $(BUILT) check programs ## Every check, then every test
 	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) 'test/**/*.test.ts'
 
 redis: $(INSTALLED) ## Find the Redis server that the tests start, or install one with the system's package manager
-	@exec node --import tsx test/support/provide-programs.ts redis
+	@exec node --import tsx test/support/programs/provide-programs.ts redis
 
 programs: $(INSTALLED) ## The same for every program that the tests start: Redis, and HAProxy, without which one test is skipped
-	@exec node --import tsx test/support/provide-programs.ts redis haproxy
+	@exec node --import tsx test/support/programs/provide-programs.ts redis haproxy
 
 check: $(INSTALLED) ## All checks of the sources, two at a time, also those after a failed one
 	@$(MAKE) --keep-going --jobs=2 $(CHECKS)

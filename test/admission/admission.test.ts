@@ -7,8 +7,8 @@ import { revokeKey } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { eventually } from '../support/eventually.js';
-import { pastTriggers } from '../support/past-triggers.js';
-import { forgeKey } from '../support/forged-key.js';
+import { pastTriggers } from '../support/postgres/past-triggers.js';
+import { forgeKey } from '../support/keys/forged-key.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { startService, type TestService, type TestServiceOptions } from '../support/service.js';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { TcpProxy } from '../outages/tcp-proxy.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';

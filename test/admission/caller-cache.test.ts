@@ -13,7 +13,7 @@ import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { hashOf } from '../support/key-hash.js';
+import { hashOf } from '../support/keys/key-hash.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 
 const CALLER: Caller = {

@@ -5,7 +5,7 @@ import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { DatabaseLookups } from '../../src/admission/lookups.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { hashOf } from '../support/key-hash.js';
+import { hashOf } from '../support/keys/key-hash.js';
 
 /** The most keys of one query. */
 const BATCH = 64;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { assertReadiness } from '../outages/server-state.js';
+import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';

@@ -5,9 +5,9 @@ import { CODERS, costOf, type Coder, type Cost } from './coders.js';
 import { count, median, print, printResults } from './measure.js';
 import { runCatalog } from './program.js';
 import { bearer, type Case, type Ingredients } from './speed/cases.js';
-import { reserveServerCore } from './speed/cores.js';
-import { generate, saturate } from './speed/load.js';
-import { cpuSeconds } from './speed/process-figures.js';
+import { reserveServerCore } from './speed/load/cores.js';
+import { generate, saturate } from './speed/load/load.js';
+import { cpuSeconds } from './speed/load/process-figures.js';
 import { startSubject, type Stores, type Subject } from './speed/servers.js';
 import { prepareSurroundings } from './speed/surroundings.js';
 

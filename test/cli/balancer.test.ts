@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { newKey, newPlan } from '../shared/deployment.js';
+import { newKey, newPlan } from '../support/deployments/deployment.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
-import { skipWithout } from '../support/skip.js';
+import { skipWithout } from '../support/programs/skip.js';
 import { eventually } from '../support/eventually.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/programs/free-port.js';
 import { readGuide } from '../support/guides.js';
-import { startBalancer, type Balancer, type ServerStatistics } from '../support/haproxy.js';
-import { KeptConnections, requestFor } from '../support/kept-connections.js';
+import { startBalancer, type Balancer, type ServerStatistics } from '../support/proxies/haproxy.js';
+import { KeptConnections, requestFor } from '../support/http/kept-connections.js';
 import { startServer, type ServerProcess } from '../support/program.js';
-import { findProgram, HAPROXY } from '../support/system-program.js';
-import { linesOf } from '../workers/workers.js';
+import { findProgram, HAPROXY } from '../support/programs/system-program.js';
+import { linesOf } from '../support/deployments/workers.js';
 
 /** Kept by clients, all the time. */
 const CONNECTIONS = 500;

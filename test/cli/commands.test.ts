@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { toRfc3339 } from '../../src/catalog/timestamps.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { runCommand } from '../support/command.js';
+import { runCommand } from '../support/programs/command.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { runProgram, type Outcome } from '../support/program.js';
 

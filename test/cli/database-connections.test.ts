@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { newKey, newPlan } from '../shared/deployment.js';
+import { newKey, newPlan } from '../support/deployments/deployment.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startServer, timesLogged, type ServerProcess } from '../support/program.js';

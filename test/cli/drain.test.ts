@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
-import { newKey } from '../shared/deployment.js';
-import { converse } from '../support/conversation.js';
+import { newKey } from '../support/deployments/deployment.js';
+import { converse } from '../support/http/conversation.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { assertProblem } from '../support/problem.js';
 import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send, type Reply } from '../support/request.js';
-import { isAlive } from '../support/server-processes.js';
-import { workersOf } from '../workers/workers.js';
+import { isAlive } from '../support/programs/server-processes.js';
+import { workersOf } from '../support/deployments/workers.js';
 
 /** Long enough for all that a test does meanwhile. */
 const DRAIN_SECONDS = 4;

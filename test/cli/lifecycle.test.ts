@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { assertProblem } from '../support/problem.js';
 import { runProgram, startServer, type Outcome } from '../support/program.js';
 import { send } from '../support/request.js';
-import { serverProcesses } from '../support/server-processes.js';
+import { serverProcesses } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 /** Within this, in milliseconds, every request is answered. */

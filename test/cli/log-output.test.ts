@@ -3,14 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { scrape } from '../metrics/exposition.js';
+import { scrape } from '../support/http/exposition.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, type RunningProgram } from '../support/program.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/programs/free-port.js';
 import { send } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { areGone, startSurroundings, type Surroundings } from '../workers/workers.js';
-import { skipWithout } from '../support/skip.js';
+import { areGone, startSurroundings, type Surroundings } from '../support/deployments/workers.js';
+import { skipWithout } from '../support/programs/skip.js';
 
 const DROPPED = 'catalog_log_lines_dropped_total';
 

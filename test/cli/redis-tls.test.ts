@@ -5,12 +5,12 @@ import { Redis } from 'ioredis';
 import { eventually } from '../support/eventually.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram, type Outcome } from '../support/program.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/programs/free-port.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
-import { skipWithout } from '../support/skip.js';
-import { findProgram, REDIS } from '../support/system-program.js';
+import { skipWithout } from '../support/programs/skip.js';
+import { findProgram, REDIS } from '../support/programs/system-program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { newKey } from '../shared/deployment.js';
+import { newKey } from '../support/deployments/deployment.js';
 
 const PASSWORD = 'p@ss/w:rd?#%';
 const SENTINEL_PASSWORD = 's&t=1';

@@ -4,9 +4,9 @@ import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { startService, type TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { runContract, type ContractRun } from './contract-run.js';
-import { child, codesOf, document, operationResponses } from './document.js';
-import { planExchanges } from './exchanges.js';
+import { runContract, type ContractRun } from './dredd/contract-run.js';
+import { child, codesOf, document, operationResponses } from './document/document.js';
+import { planExchanges } from './document/exchanges.js';
 import { runScript } from './run-script.js';
 import { startWorld, type World } from './world.js';
 

@@ -3,8 +3,8 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { startService, type TestService } from '../support/service.js';
 import type { Reply } from '../support/request.js';
-import { deviationsFrom } from './conformance.js';
-import { resolve } from './document.js';
+import { deviationsFrom } from './document/conformance.js';
+import { resolve } from './document/document.js';
 
 /** A bound that the contract documents, such as `maxLength`. */
 function bound(schema: string, property: string | undefined, keyword: string): number {

@@ -4,7 +4,15 @@ import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
 import { ERROR_CODES } from '../../src/errors.js';
-import { child, codesOf, document, exampleSites, operationResponses, resolve, schemasWithin } from './document.js';
+import {
+  child,
+  codesOf,
+  document,
+  exampleSites,
+  operationResponses,
+  resolve,
+  schemasWithin,
+} from './document/document.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PROBLEM = 'application/problem+json';

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { runContract, type Result } from './contract-run.js';
-import { child, document } from './document.js';
-import { perform } from './dredd.js';
-import { planExchanges, type Endpoint } from './exchanges.js';
-import { patience } from './patience.js';
+import { runContract, type Result } from './dredd/contract-run.js';
+import { child, document } from './document/document.js';
+import { perform } from './dredd/dredd.js';
+import { planExchanges, type Endpoint } from './document/exchanges.js';
+import { patience } from './dredd/patience.js';
 
 // Holds any deployment against the contract, with what somebody who merely has a key can provoke. Settings come from the
 // environment, where other users of the machine cannot read them: BASE_URL, API_KEY and, where the catalogue has been

@@ -5,8 +5,8 @@ import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { startService, type TestService } from '../support/service.js';
-import type { Endpoint, OwnedConditions, Target } from './exchanges.js';
-import { SPOILED, startSpoiler, type Spoiler, type SpoiledCode } from './spoiled-requests.js';
+import type { Endpoint, OwnedConditions, Target } from './document/exchanges.js';
+import { SPOILED, startSpoiler, type Spoiler, type SpoiledCode } from './drift/spoiled-requests.js';
 
 /** A service that works, and others that do not. */
 export interface World extends Target {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readBounds } from '../../src/catalog/feed.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/database/migrations.js';
-import { createDatabaseBefore } from '../support/earlier-schema.js';
+import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
 
 const MIGRATION = '006_feed_beginning.sql';
 

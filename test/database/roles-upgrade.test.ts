@@ -5,7 +5,7 @@ import { readCounts, verifyCounts } from '../../src/catalog/counts.js';
 import { connectDatabase } from '../../src/platform/database/connect.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate, pendingMigrations } from '../../src/platform/database/migrations.js';
-import { createDatabaseBefore } from '../support/earlier-schema.js';
+import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
 import { eventually } from '../support/eventually.js';
 import type { TestDatabase } from '../support/postgres.js';
 

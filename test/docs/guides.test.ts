@@ -10,7 +10,7 @@ import { CallerCache } from '../../src/admission/caller-cache.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { combineWorkers, createMetrics } from '../../src/service/metrics.js';
 import { Health } from '../../src/platform/telemetry/health.js';
-import { runCommand } from '../support/command.js';
+import { runCommand } from '../support/programs/command.js';
 import { GUIDES, readGuide, readReadme, ROOT, tableOf } from '../support/guides.js';
 import { startService, type TestService } from '../support/service.js';
 

@@ -8,7 +8,7 @@ import { chooseDataDirectory } from '../../src/embedded-postgres/cluster/data-di
 import { acquireEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
 import { OperatorError } from '../../src/errors.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { skipWithout } from '../support/skip.js';
+import { skipWithout } from '../support/programs/skip.js';
 
 const isRoot = runningAsRoot();
 

@@ -8,7 +8,7 @@ import { OperatorError } from '../../src/errors.js';
 import { postgresAccount, runCommand, runningAsRoot } from '../../src/embedded-postgres/command.js';
 import { acquireEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { skipWithout } from '../support/skip.js';
+import { skipWithout } from '../support/programs/skip.js';
 
 /** An account that is neither root nor the one that PostgreSQL runs as. */
 const STRANGER = { uid: 12_345, gid: 12_345 };

@@ -3,7 +3,7 @@ import { access, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import { readServerState } from '../../src/embedded-postgres/cluster/server-state.js';
 import { eventually } from '../support/eventually.js';
-import { serverProcesses, signalServers } from '../support/server-processes.js';
+import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { killUsers, User } from './users.js';
 

@@ -4,7 +4,7 @@ import { readBounds, readQuietClock } from '../../src/catalog/feed.js';
 import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/catalog/timestamps.js';
 import { createClient, type ChangesPage } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
-import { runCommand } from '../support/command.js';
+import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
 import { addTitleAt, addTitles, titleIds } from '../support/titles.js';

@@ -5,14 +5,14 @@ import { basename, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { readBounds } from '../../src/catalog/feed.js';
 import { toSeconds } from '../../src/catalog/timestamps.js';
-import { runCommand } from '../support/command.js';
+import { runCommand } from '../support/programs/command.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { recordFiles } from '../support/file-events.js';
+import { recordFiles } from '../support/programs/file-events.js';
 import { runProgram, startProgram, type Outcome } from '../support/program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
-import { skipWithout } from '../support/skip.js';
+import { skipWithout } from '../support/programs/skip.js';
 
 const BASE_URL = 'https://catalog.example.com';
 

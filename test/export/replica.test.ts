@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { MICROS_PER_SECOND, systemClock, toSeconds } from '../../src/catalog/timestamps.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { runCommand } from '../support/command.js';
+import { runCommand } from '../support/programs/command.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
-import { startReplica, type TestReplica } from '../support/replica.js';
+import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { addTitleAt } from '../support/titles.js';
 
 const DAY = 86_400n * MICROS_PER_SECOND;

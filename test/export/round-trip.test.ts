@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.js';
 import { eventually } from '../support/eventually.js';
-import { counts, openCatalogue, type TestCatalogue } from '../import/importing.js';
-import { anyTitles } from '../import/titles.js';
+import { counts, openCatalogue, type TestCatalogue } from '../support/catalog/importing.js';
+import { anyTitles } from '../support/catalog/any-titles.js';
 import { exportText } from './exporting.js';
 
 describe('export of any titles', () => {

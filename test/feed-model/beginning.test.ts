@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createClient } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
 import { startService, type TestService } from '../support/service.js';
-import { Mirror, toMicros } from './mirror.js';
+import { Mirror, toMicros } from './model/mirror.js';
 
 /** What the documentation says: how long before a full copy a mirror begins to follow, in seconds. */
 const MARGIN = 3_600;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { startService, type TestService } from '../support/service.js';
-import { installClock } from './alterations.js';
-import { Random, SEED, withSeed } from './random.js';
-import { runModel } from './run.js';
+import { installClock } from '../support/postgres/model-clock.js';
+import { Random, SEED, withSeed } from './model/random.js';
+import { runModel } from './model/run.js';
 
 const HOUR = 3_600_000_000;
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
-import { planWriters, type PlanSize } from './plan.js';
-import { SEED, withSeed } from './random.js';
-import { runModel } from './run.js';
-import { createWorld, type World } from './world.js';
+import { planWriters, type PlanSize } from './model/plan.js';
+import { SEED, withSeed } from './model/random.js';
+import { runModel } from './model/run.js';
+import { createWorld, type World } from './model/world.js';
 
 const SIZE: PlanSize = { writers: 8, transactions: 24, longestHoldMs: 300, bulkRows: 2_500, cuts: false };
 

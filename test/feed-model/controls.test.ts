@@ -3,13 +3,14 @@ import type { Knex } from 'knex';
 import { eventually } from '../support/eventually.js';
 import { startService } from '../support/service.js';
 import { addTitles } from '../support/titles.js';
-import { dropLock, installClock, stampWithClockAlone, stampWithTransactionStart } from './alterations.js';
+import { installClock } from '../support/postgres/model-clock.js';
+import { dropLock, stampWithClockAlone, stampWithTransactionStart } from './model/alterations.js';
 import { createClient } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
-import { Mirror, toMicros, type Violation } from './mirror.js';
-import type { PlanSize } from './plan.js';
-import { SEED, withSeed } from './random.js';
-import { runModel } from './run.js';
+import { Mirror, toMicros, type Violation } from './model/mirror.js';
+import type { PlanSize } from './model/plan.js';
+import { SEED, withSeed } from './model/random.js';
+import { runModel } from './model/run.js';
 
 const SIZE: PlanSize = { writers: 8, transactions: 10, longestHoldMs: 100, bulkRows: 1_000, cuts: false };
 

@@ -5,8 +5,9 @@ import { createClient } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
 import { startService, type TestService } from '../support/service.js';
 import { changesOf } from '../support/titles.js';
-import { holdQuietClock, installClock, type ModelClock } from './alterations.js';
-import { Mirror, toMicros, type Violation } from './mirror.js';
+import { installClock, type ModelClock } from '../support/postgres/model-clock.js';
+import { holdQuietClock } from './model/alterations.js';
+import { Mirror, toMicros, type Violation } from './model/mirror.js';
 
 const HOUR = 3_600_000_000n;
 const DAYS = 60;

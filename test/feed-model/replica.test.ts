@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
-import { startReplica, type TestReplica } from '../support/replica.js';
-import { SEED, withSeed } from './random.js';
-import { runModel } from './run.js';
-import { createWorld, type World } from './world.js';
+import { startReplica, type TestReplica } from '../support/postgres/replica.js';
+import { SEED, withSeed } from './model/random.js';
+import { runModel } from './model/run.js';
+import { createWorld, type World } from './model/world.js';
 
 describe('mirrors that follow the feed through a replica', () => {
   let postgres: TestPostgres;

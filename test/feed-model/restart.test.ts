@@ -4,13 +4,13 @@ import { restartFeed } from '../../src/catalog/restart.js';
 import { OperatorError } from '../../src/errors.js';
 import { createClient } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
-import { pastTriggers } from '../support/past-triggers.js';
+import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
-import { Mirror, toMicros, type Violation } from './mirror.js';
-import { planWriters, type PlanSize } from './plan.js';
-import { SEED, withSeed } from './random.js';
-import { runWriter, type Tally } from './writer.js';
+import { Mirror, toMicros, type Violation } from './model/mirror.js';
+import { planWriters, type PlanSize } from './model/plan.js';
+import { SEED, withSeed } from './model/random.js';
+import { runWriter, type Tally } from './model/writer.js';
 
 type Copy = NonNullable<ConstructorParameters<typeof Mirror>[2]>;
 

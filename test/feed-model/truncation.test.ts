@@ -4,11 +4,11 @@ import { fromRfc3339 } from '../../src/catalog/timestamps.js';
 import { createClient, type ChangesPage } from '../../src/follower/client.js';
 import { startService, type TestService } from '../support/service.js';
 import { addTitles, titleIds } from '../support/titles.js';
-import { installClock } from './alterations.js';
-import { Mirror, toMicros } from './mirror.js';
-import { planWriters } from './plan.js';
-import { SEED, withSeed } from './random.js';
-import { runWriter, type Tally } from './writer.js';
+import { installClock } from '../support/postgres/model-clock.js';
+import { Mirror, toMicros } from './model/mirror.js';
+import { planWriters } from './model/plan.js';
+import { SEED, withSeed } from './model/random.js';
+import { runWriter, type Tally } from './model/writer.js';
 
 const SECOND = 1_000_000n;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { basename, join } from 'node:path';
-import { recordFiles } from '../support/file-events.js';
+import { recordFiles } from '../support/programs/file-events.js';
 import { startService, type TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';

@@ -6,11 +6,11 @@ import { link as hardLink, lstat, readdir, readFile, symlink } from 'node:fs/pro
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Answer } from '../../src/contract.js';
-import { runCommand } from '../support/command.js';
+import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, type Outcome, type RunningProgram } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
-import { skipWithout } from '../support/skip.js';
+import { skipWithout } from '../support/programs/skip.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles, titleIds } from '../support/titles.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { runCommand } from '../support/command.js';
+import { runCommand } from '../support/programs/command.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { startScripted, type ScriptedServer } from './scripted-server.js';
 

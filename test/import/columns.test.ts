@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { COLUMNS, type Columns } from '../../src/catalog/columns.js';
 import type { Format } from '../../src/catalog/import/index.js';
-import { counts, openCatalogue, type Outcome, type TestCatalogue } from './importing.js';
+import { counts, openCatalogue, type Outcome, type TestCatalogue } from '../support/catalog/importing.js';
 
 /** Columns that a later version might add, of each type that an optional one may have. */
 const KNOWN: Columns = {

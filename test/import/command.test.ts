@@ -7,7 +7,7 @@ import { Command, CommanderError } from 'commander';
 import { registerImport } from '../../src/commands/import/import.js';
 import { OperatorError } from '../../src/errors.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { openCatalogue, type TestCatalogue } from './importing.js';
+import { openCatalogue, type TestCatalogue } from '../support/catalog/importing.js';
 
 /** What a command wrote, and how it ended. */
 interface Run {

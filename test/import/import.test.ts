@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { ImportOptions } from '../../src/catalog/import/index.js';
 import { OperatorError } from '../../src/errors.js';
-import { counts, openCatalogue, type TestCatalogue } from './importing.js';
+import { counts, openCatalogue, type TestCatalogue } from '../support/catalog/importing.js';
 
 const TITLES = `svc_id,media_type,title,has_bundles,available_in_library
 t-2,movie,"Two, or ""More""",true,no

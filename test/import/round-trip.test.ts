@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Format } from '../../src/catalog/import/index.js';
 import { withSession } from '../../src/catalog/session.js';
-import { counts, openCatalogue, type StoredTitle, type TestCatalogue } from './importing.js';
-import { anyTitles } from './titles.js';
+import { counts, openCatalogue, type StoredTitle, type TestCatalogue } from '../support/catalog/importing.js';
+import { anyTitles } from '../support/catalog/any-titles.js';
 
 const COLUMNS = ['svc_id', 'media_type', 'title', 'has_bundles', 'available_in_library'] as const;
 

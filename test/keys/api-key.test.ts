@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { generateApiKey, hashApiKey, mayHoldSecret, redactApiKeys, redactRepeated } from '../../src/keys/api-key.js';
-import { forgeKey } from '../support/forged-key.js';
+import { forgeKey } from '../support/keys/forged-key.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const DIGITS = Array.from(BASE62);

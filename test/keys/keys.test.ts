@@ -9,7 +9,7 @@ import {
 } from '../../src/developers/developers.js';
 import { OperatorError } from '../../src/errors.js';
 import { createKey, listKeys, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
-import { hashOf } from '../support/key-hash.js';
+import { hashOf } from '../support/keys/key-hash.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;

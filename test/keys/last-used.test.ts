@@ -6,7 +6,7 @@ import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { hashOf } from '../support/key-hash.js';
+import { hashOf } from '../support/keys/key-hash.js';
 import { startService, type TestService } from '../support/service.js';
 
 const EARLY = Date.parse('2026-11-20T10:00:00.123Z');

@@ -7,8 +7,8 @@ import { eventually } from '../support/eventually.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { runProgram, startServer } from '../support/program.js';
 import { send } from '../support/request.js';
-import { skipWithout } from '../support/skip.js';
-import { metricsUrlOf, scrape } from './exposition.js';
+import { skipWithout } from '../support/programs/skip.js';
+import { metricsUrlOf, scrape } from '../support/http/exposition.js';
 
 describe('the address of metrics', () => {
   let database: TestDatabase;

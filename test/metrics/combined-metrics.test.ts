@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CombinedMetrics, type MetricsMember } from '../../src/platform/telemetry/combined-metrics.js';
 import { Metrics, type MetricsSnapshot } from '../../src/platform/telemetry/metrics.js';
 import { eventually } from '../support/eventually.js';
-import { parse } from './exposition.js';
+import { parse } from '../support/http/exposition.js';
 
 /** A process in small: it counts, measures, and can be told to fall silent or to end. */
 class Member implements MetricsMember {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { newKey, newPlan } from '../shared/deployment.js';
+import { newKey, newPlan } from '../support/deployments/deployment.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
-import { nonZero, startMeasuredServer, type MeasuredServer, type Scrape } from './exposition.js';
+import { nonZero, startMeasuredServer, type MeasuredServer, type Scrape } from '../support/http/exposition.js';
 
 describe('metrics with Redis and a replica', () => {
   let database: OpenTestDatabase;

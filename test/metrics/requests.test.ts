@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { send, type RequestOptions } from '../support/request.js';
 import { addTitles } from '../support/titles.js';
-import { nonZero, startMeasuredServer, type MeasuredServer, type Scrape } from './exposition.js';
+import { nonZero, startMeasuredServer, type MeasuredServer, type Scrape } from '../support/http/exposition.js';
 
 const PROJECT = 'Zanzibar film club';
 const PLAN = 'plan-of-zanzibar';

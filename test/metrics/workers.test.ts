@@ -4,8 +4,8 @@ import { createServer, type AddressInfo } from 'node:net';
 import { eventually } from '../support/eventually.js';
 import { runProgram } from '../support/program.js';
 import { send } from '../support/request.js';
-import { areGone, linesOf, startSurroundings, workersOf, type Surroundings } from '../workers/workers.js';
-import { startMeasuredServer, type MeasuredServer, type Scrape } from './exposition.js';
+import { areGone, linesOf, startSurroundings, workersOf, type Surroundings } from '../support/deployments/workers.js';
+import { startMeasuredServer, type MeasuredServer, type Scrape } from '../support/http/exposition.js';
 
 /** Bound on a scrape while a worker hangs, in milliseconds; ten seconds is what Prometheus waits. */
 const SCRAPE_BOUND_MS = 5_000;

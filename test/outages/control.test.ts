@@ -5,7 +5,7 @@ import { admitFromCache } from '../../src/admission/cached-admission.js';
 import type { SharedAdmission, SharedAdmissionParts } from '../../src/admission/shared-admission.js';
 import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
-import { startProxy, type Passing } from '../contract/proxy.js';
+import { startProxy, type Passing } from '../support/proxies/altering-proxy.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { startService, type TestService } from '../support/service.js';

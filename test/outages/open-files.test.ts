@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { connectionsWithin } from '../../src/platform/process/file-descriptors.js';
 import { eventually } from '../support/eventually.js';
-import { KeptConnections, requestFor, type Tally } from '../support/kept-connections.js';
+import { KeptConnections, requestFor, type Tally } from '../support/http/kept-connections.js';
 import { startProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
-import { logOf, startSurroundings, type Surroundings } from '../workers/workers.js';
+import { logOf, startSurroundings, type Surroundings } from '../support/deployments/workers.js';
 
 /** What each server process may have open: little, to be used up soon. */
 const OPEN_FILES = 160;

@@ -9,8 +9,8 @@ import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
 import { Load } from './load.js';
 import { prepareCatalogue, prepareQuestions, type Question } from './questions.js';
-import { assertReadiness, stateChanges } from './server-state.js';
-import { TcpProxy } from './tcp-proxy.js';
+import { assertReadiness, stateChanges } from '../support/http/readiness.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 
 /** What is done to PostgreSQL. */
 interface Outage {

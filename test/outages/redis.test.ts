@@ -10,8 +10,8 @@ import { startServer, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { Load } from './load.js';
 import { prepareCatalogue, prepareQuestions } from './questions.js';
-import { assertReadiness, stateChanges } from './server-state.js';
-import { TcpProxy } from './tcp-proxy.js';
+import { assertReadiness, stateChanges } from '../support/http/readiness.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 
 /** What is done to Redis. */
 interface Outage {

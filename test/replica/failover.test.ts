@@ -4,13 +4,13 @@ import pg from 'pg';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { assertReadiness } from '../outages/server-state.js';
-import { TcpProxy } from '../outages/tcp-proxy.js';
+import { assertReadiness } from '../support/http/readiness.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { eventually } from '../support/eventually.js';
 import { createTestDatabase, startPostgres, type TestPostgres } from '../support/postgres.js';
 import { runProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
-import { startReplica, type TestReplica } from '../support/replica.js';
+import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send } from '../support/request.js';
 
 /** Requests at once: more than a pool has connections, so that it has to make new ones. */

@@ -3,11 +3,11 @@ import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, revokeKey, type KeyRecord } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { assertReadiness } from '../outages/server-state.js';
+import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
-import { startReplica, type TestReplica } from '../support/replica.js';
+import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send, type Reply } from '../support/request.js';
 
 describe('reading from a replica', () => {

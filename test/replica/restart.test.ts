@@ -9,7 +9,7 @@ import { openTestDatabase } from '../support/database.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { assertProblem } from '../support/problem.js';
 import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
-import { startReplica, type TestReplica } from '../support/replica.js';
+import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send, type Reply } from '../support/request.js';
 import { addTitles, changesOf } from '../support/titles.js';
 

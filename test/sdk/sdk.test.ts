@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { startService, type TestService } from '../support/service.js';
 import { CLIENTS } from './clients.js';
 import { consumer, createConsumerProject, type ConsumerProject, type Ended } from './project.js';
-import { startRecordingProxy } from './recording-proxy.js';
+import { startRecordingProxy } from '../support/proxies/recording-proxy.js';
 
 /** Two full pages, and a third. */
 const TITLES = 460;

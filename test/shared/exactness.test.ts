@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { createKey } from '../../src/keys/keys.js';
 import { eventually } from '../support/eventually.js';
 import { startServer } from '../support/program.js';
-import { Retries } from '../support/retries.js';
+import { Retries } from '../support/deployments/retries.js';
 import {
   ask,
   newKey,
@@ -14,7 +14,7 @@ import {
   whileRedisIsThere,
   type Answer,
   type Deployment,
-} from './deployment.js';
+} from '../support/deployments/deployment.js';
 
 describe('limits over three server processes', () => {
   const retries = new Retries('a server lost Redis meanwhile');

@@ -3,9 +3,9 @@ import { generateApiKey } from '../../src/keys/api-key.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
-import { startRedisCluster, type TestRedisCluster } from '../support/redis-cluster.js';
-import { Retries } from '../support/retries.js';
-import { ask, newKey, newPlan, tally, whileRedisIsThere, type Answer } from './deployment.js';
+import { startRedisCluster, type TestRedisCluster } from '../support/redis/redis-cluster.js';
+import { Retries } from '../support/deployments/retries.js';
+import { ask, newKey, newPlan, tally, whileRedisIsThere, type Answer } from '../support/deployments/deployment.js';
 
 /** Of revoking a key by command. */
 const TRIALS = 3;

@@ -5,10 +5,10 @@ import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { pastTriggers } from '../support/past-triggers.js';
+import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { runProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
-import { startRedisSentinel, type TestRedisSentinel } from '../support/redis-sentinel.js';
-import { ask, newKey, newPlan, tally, type Answer } from './deployment.js';
+import { startRedisSentinel, type TestRedisSentinel } from '../support/redis/redis-sentinel.js';
+import { ask, newKey, newPlan, tally, type Answer } from '../support/deployments/deployment.js';
 
 /** Requests that are under way at any moment, and the pause of each sender, in milliseconds. */
 const SENDERS = 8;

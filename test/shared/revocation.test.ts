@@ -13,10 +13,10 @@ import type { Precondition, QuotaRequest } from '../../src/admission/charge/limi
 import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
-import { pastTriggers } from '../support/past-triggers.js';
+import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { runProgram, startProgram, timesLogged } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
-import { ask, newKey, startDeployment, type Answer, type Deployment } from './deployment.js';
+import { ask, newKey, startDeployment, type Answer, type Deployment } from '../support/deployments/deployment.js';
 
 /** Of revoking, suspending and reinstating, each with a key of its own. */
 const TRIALS = 1_000;

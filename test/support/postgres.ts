@@ -7,8 +7,8 @@ import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgr
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/database/migrations.js';
 import { eventually } from './eventually.js';
-import { freePort } from './free-port.js';
-import { serverProcesses, signalServers } from './server-processes.js';
+import { freePort } from './programs/free-port.js';
+import { serverProcesses, signalServers } from './programs/server-processes.js';
 import { temporaryFolder } from './temporary-folder.js';
 
 /** A database of its own for one test or suite. */

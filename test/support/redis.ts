@@ -5,8 +5,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { parseRedisAddress, type RedisAddress } from '../../src/config/redis-address.js';
 import { eventually } from './eventually.js';
-import { freePort } from './free-port.js';
-import { provideProgram, REDIS } from './system-program.js';
+import { freePort } from './programs/free-port.js';
+import { provideProgram, REDIS } from './programs/system-program.js';
 import { temporaryFolder } from './temporary-folder.js';
 
 /** A Redis server of its own for one suite. It is stopped and removed with the test run at the latest. */

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { mkdtemp, readdir, realpath } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isAlive, signalServers } from './server-processes.js';
+import { isAlive, signalServers } from './programs/server-processes.js';
 
 /** Followed by the number of the process that runs the tests, by which remains are recognised. */
 const PREFIX = 'catalog-test-';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { toRfc3339, type Micros } from '../../src/catalog/timestamps.js';
 import type { Answer } from '../../src/contract.js';
-import { pastTriggers } from './past-triggers.js';
+import { pastTriggers } from './postgres/past-triggers.js';
 import type { Reply } from './request.js';
 
 /** Adds titles in one statement, named by their place: `<prefix>-0001`, and so on. */

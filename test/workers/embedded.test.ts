@@ -3,9 +3,9 @@ import { eventually } from '../support/eventually.js';
 import { startServer } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
-import { serverProcesses } from '../support/server-processes.js';
+import { serverProcesses } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { areGone } from './workers.js';
+import { areGone } from '../support/deployments/workers.js';
 
 describe('workers on the embedded PostgreSQL', () => {
   let redis: TestRedis;

@@ -5,8 +5,16 @@ import { eventually } from '../support/eventually.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
-import { Retries } from '../support/retries.js';
-import { areGone, linesOf, logOf, startLoad, startSurroundings, workersOf, type Surroundings } from './workers.js';
+import { Retries } from '../support/deployments/retries.js';
+import {
+  areGone,
+  linesOf,
+  logOf,
+  startLoad,
+  startSurroundings,
+  workersOf,
+  type Surroundings,
+} from '../support/deployments/workers.js';
 
 const WORKERS = 2;
 

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, startServer } from '../support/program.js';
 import { send } from '../support/request.js';
-import { linesOf, startSurroundings, workersOf, type Surroundings } from './workers.js';
+import { linesOf, startSurroundings, workersOf, type Surroundings } from '../support/deployments/workers.js';
 
 describe('a server with workers', () => {
   let surroundings: Surroundings;

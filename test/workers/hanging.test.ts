@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../support/eventually.js';
 import { startServer } from '../support/program.js';
-import { areGone, linesOf, startSurroundings, workersOf, type Surroundings } from './workers.js';
+import { areGone, linesOf, startSurroundings, workersOf, type Surroundings } from '../support/deployments/workers.js';
 
 /** Ten seconds until it is noticed, and a start on a busy machine, in milliseconds. */
 const REPLACEMENT_TIMEOUT_MS = 40_000;

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startServer, type ServerProcess } from '../support/program.js';
-import { isAlive } from '../support/server-processes.js';
-import { ask, newKey, newPlan, tally } from '../shared/deployment.js';
-import { linesOf, logOf, startLoad, startSurroundings, workersOf, type Surroundings } from './workers.js';
+import { isAlive } from '../support/programs/server-processes.js';
+import { ask, newKey, newPlan, tally } from '../support/deployments/deployment.js';
+import {
+  linesOf,
+  logOf,
+  startLoad,
+  startSurroundings,
+  workersOf,
+  type Surroundings,
+} from '../support/deployments/workers.js';
 
 const WORKERS = 3;
 

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
-import { AnswerReader } from '../bench/speed/programs/answer-reader.js';
+import { AnswerReader } from '../support/http/answer-reader.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';

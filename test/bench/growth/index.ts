@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { machine, print } from '../measure.js';
 import { measureReads, printReads } from '../reads.js';
 import { casesNamed } from '../speed/cases.js';
-import { CONNECTIONS, LOADED_BY } from '../speed/load.js';
+import { CONNECTIONS, LOADED_BY } from '../speed/load/load.js';
 import { CHARTS } from './charts.js';
 import { readResults, writeResults, type GrowthResults } from './results.js';
 import { measureThroughput, printThroughput } from './throughput.js';

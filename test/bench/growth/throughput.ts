@@ -1,6 +1,6 @@
 import { count, median, print, printResults } from '../measure.js';
 import { CASES, createCases, type CaseName } from '../speed/cases.js';
-import { saturate } from '../speed/load.js';
+import { saturate } from '../speed/load/load.js';
 import { WARM_UP_SECONDS } from '../speed/rounds.js';
 import { startSubject } from '../speed/servers.js';
 import { prepareSurroundings, type Surroundings } from '../speed/surroundings.js';

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { Tally } from '../../support/kept-connections.js';
+import type { Tally } from '../../support/http/kept-connections.js';
 import type { Order, Report } from './holder.js';
 
 const HOLDER = fileURLToPath(new URL('holder.ts', import.meta.url));

@@ -1,4 +1,4 @@
-import { KeptConnections, type Tally } from '../../support/kept-connections.js';
+import { KeptConnections, type Tally } from '../../support/http/kept-connections.js';
 
 // A process of its own that holds connections: the server's clients, who take none of its time while they are idle.
 

@@ -1,4 +1,4 @@
-import type { Tally } from '../../support/kept-connections.js';
+import type { Tally } from '../../support/http/kept-connections.js';
 import { count, median, printResults } from '../measure.js';
 import type { End, Memory, Phase, Round } from './rounds.js';
 

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Tally } from '../../support/kept-connections.js';
+import type { Tally } from '../../support/http/kept-connections.js';
 import type { Case } from '../speed/cases.js';
-import { generate, saturate } from '../speed/load.js';
-import { cpuSeconds } from '../speed/process-figures.js';
-import { collectGarbage } from '../speed/profile.js';
+import { generate, saturate } from '../speed/load/load.js';
+import { cpuSeconds } from '../speed/load/process-figures.js';
+import { collectGarbage } from '../speed/load/profile.js';
 import type { Latencies } from '../speed/programs/protocol.js';
 import type { Subject } from '../speed/servers.js';
 import { settledMemory } from '../speed/start-and-memory.js';

@@ -4,7 +4,7 @@ import { createDeveloper } from '../../../src/developers/developers.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { createKey } from '../../../src/keys/keys.js';
 import { setPlan } from '../../../src/limits/plans.js';
-import { send } from './send.js';
+import { send } from './load/send.js';
 
 /** One of the requests of a case. */
 export interface BenchRequest {

@@ -1,9 +1,12 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
-const HERE = fileURLToPath(new URL('.', import.meta.url));
+const TEST = fileURLToPath(new URL('../../', import.meta.url));
+
+/** What programs import from outside their folder. Paths are relative to `test/`, here and in what is compiled. */
+const SHARED = ['support/http/answer-reader.ts'];
 
 /** In the checkout, so that packages are found. */
 const COMPILED = fileURLToPath(new URL('../../../.cache/bench', import.meta.url));
@@ -18,19 +21,19 @@ const compiled = new Map<string, Promise<string>>();
  * @returns where the compiled files are
  */
 export function compile(folder: string): Promise<string> {
-  const underway = compiled.get(folder) ?? compileAnew(folder);
-  compiled.set(folder, underway);
-  return underway;
+  const compiling = compiled.get(folder) ?? compileAnew(folder);
+  compiled.set(folder, compiling);
+  return compiling;
 }
 
 async function compileAnew(folder: string): Promise<string> {
-  const target = join(COMPILED, folder);
-  await mkdir(target, { recursive: true });
-  for (const file of await readdir(join(HERE, folder))) {
-    const { outputText } = ts.transpileModule(await readFile(join(HERE, folder, file), 'utf8'), {
+  const path = join('bench/speed', folder);
+  for (const file of [...SHARED, ...(await readdir(join(TEST, path))).map((name) => join(path, name))]) {
+    const { outputText } = ts.transpileModule(await readFile(join(TEST, file), 'utf8'), {
       compilerOptions: { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext },
     });
-    await writeFile(join(target, `${basename(file, '.ts')}.js`), outputText);
+    await mkdir(dirname(join(COMPILED, file)), { recursive: true });
+    await writeFile(join(COMPILED, file.replace(/\.ts$/, '.js')), outputText);
   }
-  return target;
+  return join(COMPILED, path);
 }

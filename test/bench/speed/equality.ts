@@ -1,5 +1,5 @@
 import type { Case } from './cases.js';
-import { send, type Received } from './send.js';
+import { send, type Received } from './load/send.js';
 
 /** Requests of each case that are compared. */
 const SAMPLES = 5;

@@ -1,8 +1,8 @@
 import { median } from '../measure.js';
 import type { Case } from './cases.js';
-import { generate, saturate } from './load.js';
-import { cpuSeconds } from './process-figures.js';
-import { takeProfile, type Shares } from './profile.js';
+import { generate, saturate } from './load/load.js';
+import { cpuSeconds } from './load/process-figures.js';
+import { takeProfile, type Shares } from './load/profile.js';
 import { SERVERS, type ServerName, type Subject } from './servers.js';
 
 /** How long and how often to measure. */

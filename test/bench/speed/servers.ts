@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { eventually } from '../../support/eventually.js';
 import { compile } from './compile.js';
-import { ANY_CORE, type ServerCore } from './cores.js';
+import { ANY_CORE, type ServerCore } from './load/cores.js';
 import type { FloorSettings } from './floor/settings.js';
 
 const CLI = fileURLToPath(new URL('../../../.build/cli.js', import.meta.url));

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { median } from '../measure.js';
 import type { Case } from './cases.js';
-import type { ServerCore } from './cores.js';
-import { saturate } from './load.js';
-import { residentMiB } from './process-figures.js';
-import { send } from './send.js';
+import type { ServerCore } from './load/cores.js';
+import { saturate } from './load/load.js';
+import { residentMiB } from './load/process-figures.js';
+import { send } from './load/send.js';
 import { startSubject, type ServerName, type Stores } from './servers.js';
 
 /** Starts that the median is taken of. */

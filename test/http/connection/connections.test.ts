@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { generateApiKey } from '../../../src/keys/api-key.js';
-import { converse as converseWith, openConnectionTo, type Conversation } from '../../support/conversation.js';
+import { converse as converseWith, openConnectionTo, type Conversation } from '../../support/http/conversation.js';
 import { eventually } from '../../support/eventually.js';
 import { startService, type TestService } from '../../support/service.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { KeptConnections, requestFor } from '../../support/kept-connections.js';
+import { KeptConnections, requestFor } from '../../support/http/kept-connections.js';
 import { startServer } from '../../support/program.js';
-import { newKey } from '../../shared/deployment.js';
+import { newKey } from '../../support/deployments/deployment.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
 import { send } from '../../support/request.js';
 

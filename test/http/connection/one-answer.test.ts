@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../../support/eventually.js';
-import { converse, openConnectionTo } from '../../support/conversation.js';
+import { converse, openConnectionTo } from '../../support/http/conversation.js';
 import { startService, type TestService } from '../../support/service.js';
 
 /** Longer than any bound of the service below, and much shorter than those of production, in milliseconds. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
-import { openConnectionTo } from '../../support/conversation.js';
+import { openConnectionTo } from '../../support/http/conversation.js';
 import { eventually } from '../../support/eventually.js';
 import { startService, type TestService } from '../../support/service.js';
 

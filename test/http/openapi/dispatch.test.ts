@@ -9,7 +9,7 @@ import { Problem } from '../../../src/errors.js';
 import { dispatch } from '../../../src/http/openapi/dispatch.js';
 import type { Middleware, RequestContext } from '../../../src/http/request/context.js';
 import { parseTarget } from '../../../src/http/request/target.js';
-import { contextOf } from '../../support/context.js';
+import { contextOf } from '../../support/http/context.js';
 
 const COUNTS = { titles: 1, movies: 1, series: 0, available_in_library: 1, people: 2, collections: 3 };
 

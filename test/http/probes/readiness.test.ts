@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { CONSEQUENCES } from '../../../src/platform/telemetry/health.js';
 import { startService } from '../../support/service.js';
-import { assertReadiness } from '../../outages/server-state.js';
+import { assertReadiness } from '../../support/http/readiness.js';
 import { readGuide } from '../../support/guides.js';
 
 // What is said while something is lost is held against the real thing in test/outages and test/replica.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Problem } from '../../../src/errors.js';
 import { deadline } from '../../../src/http/request/deadline.js';
-import { contextOf } from '../../support/context.js';
+import { contextOf } from '../../support/http/context.js';
 
 describe('the deadline of a request', () => {
   it('does not touch a request whose later stages are in time', async () => {

@@ -7,7 +7,7 @@ import { createClient } from '../../../src/follower/client.js';
 import { encode } from '../../../src/http/response/content-coding.js';
 import { createKey } from '../../../src/keys/keys.js';
 import { setPlan } from '../../../src/limits/plans.js';
-import { startRecordingProxy } from '../../sdk/recording-proxy.js';
+import { startRecordingProxy } from '../../support/proxies/recording-proxy.js';
 import { assertHeaders, assertProblem } from '../../support/problem.js';
 import type { Reply, RequestOptions } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';

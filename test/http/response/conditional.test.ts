@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { clientHas, conditionalAnswers, entityTag } from '../../../src/http/response/conditional.js';
 import { operations } from '../../../src/api/index.js';
 import type { RequestState } from '../../../src/http/request/context.js';
-import { contextOf } from '../../support/context.js';
+import { contextOf } from '../../support/http/context.js';
 
 /** What dispatch hands on. */
 type Answer = Required<Pick<RequestState, 'operation' | 'answer'>>;

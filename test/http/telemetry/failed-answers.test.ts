@@ -3,7 +3,7 @@ import pino from 'pino';
 import { parseTarget } from '../../../src/http/request/target.js';
 import { logFailedAnswers } from '../../../src/http/telemetry/loggable-error.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
-import { contextOf } from '../../support/context.js';
+import { contextOf } from '../../support/http/context.js';
 
 describe('an answer that fails', () => {
   const lines: string[] = [];

@@ -1,11 +1,11 @@
 import type { Fault } from '../fault.js';
-import { COUNTS_FAULTS } from './counts.js';
+import { COUNTS_FAULTS } from './catalog/counts.js';
 import { EMBEDDED_FAULTS } from './embedded.js';
-import { EXPORT_FAULTS } from './export.js';
-import { FEED_FAULTS } from './feed.js';
+import { EXPORT_FAULTS } from './catalog/export.js';
+import { FEED_FAULTS } from './catalog/feed.js';
 import { FOLLOW_FAULTS } from './follow.js';
 import { HTTP_FAULTS } from './http.js';
-import { IMPORT_FAULTS } from './import.js';
+import { IMPORT_FAULTS } from './catalog/import.js';
 import { KEYS_FAULTS } from './keys.js';
 import { LIMITS_FAULTS } from './limits.js';
 import { LOG_FAULTS } from './log.js';

@@ -5,9 +5,9 @@ import { Redis } from 'ioredis';
 import { parseRedisAddress } from '../../../src/config/redis-address.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
 import { eventually } from '../../support/eventually.js';
-import { startRedisCluster, type TestRedisCluster } from '../../support/redis-cluster.js';
-import { startRedisSentinel, type TestRedisSentinel } from '../../support/redis-sentinel.js';
-import { freePort } from '../../support/free-port.js';
+import { startRedisCluster, type TestRedisCluster } from '../../support/redis/redis-cluster.js';
+import { startRedisSentinel, type TestRedisSentinel } from '../../support/redis/redis-sentinel.js';
+import { freePort } from '../../support/programs/free-port.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 
 /** A link, and what it told of itself. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { AnswerReader } from './answer-reader.js';
+import { AnswerReader } from '../../../support/http/answer-reader.js';
 import type { GeneratorOptions, Latencies } from './protocol.js';
 
 // Sends requests over a fixed number of connections and prints what came of it as JSON: at a constant rate, or as many as

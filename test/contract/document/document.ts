@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import { load } from 'js-yaml';
+
+/** An object of the document, of whatever kind. */
+export type Node = Readonly<Record<string, unknown>>;
+
+/** A schema together with the examples that stand beside it (or, for `example` in a schema, within it). */
+export interface ExampleSite {
+  /** Where it stands, as a JSON pointer. */
+  readonly pointer: string;
+  readonly schema: Node;
+  readonly examples: readonly (readonly [name: string, value: unknown])[];
+}
+
+/** A response of an operation, its `$ref` resolved. */
+export interface OperationResponse {
+  readonly operationId: string;
+  /** In capitals. */
+  readonly method: string;
+  /** The template, such as `/api/v1/titles/{title_id}`. */
+  readonly path: string;
+  readonly status: string;
+  readonly response: Node;
+}
+
+/** The contract, parsed and otherwise as it is written: references are not resolved. */
+export const document = load(readFileSync(new URL('../../../openapi.yaml', import.meta.url), 'utf8')) as Node;
+
+/** Members whose content is data rather than a part of the document. */
+const DATA_MEMBERS = new Set(['example', 'examples', 'enum', 'default']);
+
+const nodesOf = (node: Node): [string, Node][] =>
+  Object.entries(node).filter((entry): entry is [string, Node] => isNode(entry[1]));
+
+const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The member `name` of a node as a node; empty when there is none. */
+export function child(node: Node, name: string): Node {
+  const value = node[name];
+  return isNode(value) ? value : {};
+}
+
+/** The node itself or, if it is a reference, what it refers to. Throws on a reference that leads nowhere. */
+export function resolve(node: Node): Node {
+  if (typeof node.$ref !== 'string') return node;
+  let target: unknown = document;
+  for (const part of node.$ref.replace(/^#\//, '').split('/')) {
+    target = isNode(target) ? target[part.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
+  }
+  if (!isNode(target)) throw new Error(`${node.$ref} leads nowhere`);
+  return resolve(target);
+}
+
+/** Every parameter, header and media type of the document, and every schema that has an example of its own. */
+export function* exampleSites(node: unknown = document, pointer = '#'): Generator<ExampleSite> {
+  if (isNode(node)) {
+    if (isNode(node.schema)) yield { pointer, schema: node.schema, examples: examplesOf(node) };
+    else if ('example' in node && !('value' in node)) yield { pointer, schema: node, examples: examplesOf(node) };
+  }
+  if (typeof node !== 'object' || node === null) return;
+  for (const [name, value] of Object.entries(node)) {
+    if (!DATA_MEMBERS.has(name)) yield* exampleSites(value, `${pointer}/${name.replaceAll('/', '~1')}`);
+  }
+}
+
+function examplesOf(node: Node): [string, unknown][] {
+  const named = Object.entries(child(node, 'examples')).map(([name, example]): [string, unknown] => [
+    name,
+    isNode(example) ? resolve(example).value : undefined,
+  ]);
+  return 'example' in node ? [['example', node.example], ...named] : named;
+}
+
+/** Every response of every operation, in the document's order. */
+export function operationResponses(): OperationResponse[] {
+  const paths = nodesOf(child(document, 'paths'));
+  return paths.flatMap(([path, item]) =>
+    nodesOf(item).flatMap(([method, operation]) =>
+      nodesOf(child(operation, 'responses')).map(([status, response]) => ({
+        operationId: String(operation.operationId),
+        method: method.toUpperCase(),
+        path,
+        status,
+        response: resolve(response),
+      })),
+    ),
+  );
+}
+
+/** The values of `code` that a response's problem documents may have; none when it is no error. */
+export function codesOf(response: Node): string[] {
+  const bodies = nodesOf(child(response, 'content')).map(([, media]) => child(media, 'schema'));
+  return bodies
+    .flatMap((schema) => [...schemasWithin(schema, '')])
+    .filter(({ place }) => place === '.code')
+    .flatMap(({ schema }) => schema.enum as string[]);
+}
+
+/** The schema and all that it is made of (properties, items, alternatives), references resolved, each with its place. */
+export function* schemasWithin(schema: Node, place: string): Generator<{ place: string; schema: Node }> {
+  const resolved = resolve(schema);
+  yield { place, schema: resolved };
+  for (const [name, property] of Object.entries(child(resolved, 'properties'))) {
+    if (isNode(property)) yield* schemasWithin(property, `${place}.${name}`);
+  }
+  if (isNode(resolved.items)) yield* schemasWithin(resolved.items, `${place}[]`);
+  for (const keyword of ['allOf', 'oneOf', 'anyOf']) {
+    const parts = resolved[keyword];
+    if (!Array.isArray(parts)) continue;
+    for (const part of parts.filter(isNode)) yield* schemasWithin(part, place);
+  }
+}

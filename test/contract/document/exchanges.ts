@@ -1,0 +1,199 @@
+import { generateApiKey } from '../../../src/keys/api-key.js';
+import { child, codesOf, document, operationResponses, type OperationResponse } from './document.js';
+
+/** A place to send requests to, and a key for it. */
+export interface Endpoint {
+  /** `http:` or `https:`, without a slash at the end. A path is put before the contract's paths. */
+  readonly url: string;
+  readonly key: string;
+}
+
+/** A deployment to hold against the contract. */
+export interface Target extends Endpoint {
+  /** A title that its catalogue has; undefined where none is known. */
+  readonly titleId: string | undefined;
+  /** What only its owner can arrange; undefined for somebody else's deployment. */
+  readonly owned: OwnedConditions | undefined;
+}
+
+/** Places where an error happens for real. */
+export interface OwnedConditions {
+  /** A key whose limits are used up. */
+  readonly exhausted: Endpoint;
+  /** A key that does not work, at a deployment where too many from here have failed. */
+  readonly guessing: Endpoint;
+  /** A deployment whose database lacks what the operation reads. */
+  readonly damaged: (operationId: string) => Endpoint;
+  /** A deployment whose database cannot be reached. */
+  readonly down: Endpoint;
+  /** A way to a deployment on which every request is spoiled so that the answer has this code. */
+  readonly spoiled: (code: string) => Endpoint;
+}
+
+/** One request that provokes one documented response. */
+export interface Exchange {
+  /** `getChanges 400 missing_since`; no two are the same. */
+  readonly name: string;
+  readonly operationId: string;
+  readonly status: number;
+  /** The error's code; undefined when the response is no error. */
+  readonly code: string | undefined;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Asks once without condition first, and sends the `ETag` of that answer as `If-None-Match`. */
+  readonly revalidates: boolean;
+  /** Why it is not performed; undefined when it is. */
+  readonly skip: string | undefined;
+}
+
+/** How an exchange differs from a plain request to the operation that is answered with 200. */
+interface Variant {
+  /** Tells it from the others of the same status. */
+  readonly label?: string;
+  readonly code?: string;
+  readonly endpoint?: Endpoint;
+  readonly method?: string;
+  /** The address, in place of the usual one. */
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly revalidates?: boolean;
+  readonly skip?: string | undefined;
+}
+
+/** In seconds. */
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+
+/** A moment so many days ago, as `since` takes it. */
+const seconds = (daysAgo: number): string => (Date.now() / 1000 - daysAgo * DAY).toFixed(3);
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+/** A place in the address that is not percent-encoded UTF-8. */
+const MALFORMED = '%zz';
+
+/**
+ * Plans a request for every response that the contract documents and, where a status can carry several codes, for every
+ * code; a 200 is asked for with each way to send the key.
+ */
+export function planExchanges(target: Target): Exchange[] {
+  return operationResponses().flatMap((response) => {
+    const variants = variantsOf(response, target);
+    return variants.map((variant) => exchangeOf(response, variant, target));
+  });
+}
+
+function exchangeOf(
+  { operationId, method, status, path }: OperationResponse,
+  variant: Variant,
+  target: Target,
+): Exchange {
+  const endpoint = variant.endpoint ?? target;
+  const label = variant.label ?? variant.code;
+  return {
+    name: [operationId, status, label].filter((part) => part !== undefined).join(' '),
+    operationId,
+    status: Number(status),
+    code: variant.code,
+    method: variant.method ?? method,
+    url: `${endpoint.url}${variant.path ?? usualPath(operationId, path, target)}`,
+    headers: variant.headers ?? bearer(endpoint.key),
+    revalidates: variant.revalidates ?? false,
+    skip: variant.skip,
+  };
+}
+
+/** The address that is answered with 200. */
+function usualPath(operationId: string, template: string, { titleId = 'unknown' }: Target, daysAgo = 29): string {
+  const path = template.replace('{title_id}', encodeURIComponent(titleId));
+  return operationId === 'getChanges' ? `${path}?since=${seconds(daysAgo)}` : path;
+}
+
+function variantsOf(response: OperationResponse, target: Target): Variant[] {
+  const { operationId, path: template, status } = response;
+  const { owned } = target;
+  const path = usualPath(operationId, template, target);
+  const needsTitle =
+    operationId === 'getTitle' && target.titleId === undefined
+      ? 'no title has changed in the last 29 days: give the id of one as TITLE_ID'
+      : undefined;
+  const [code] = codesOf(response.response);
+  const single = (variant: Variant): Variant[] => [{ ...variant, ...(code !== undefined && { code }) }];
+  switch (status) {
+    case '200':
+      return successes(operationId, path, target.key).map((variant) => ({ ...variant, skip: needsTitle }));
+    case '304':
+      // An empty page from weeks ago is never the same twice: its next_since moves on with the clock.
+      return [{ path: usualPath(operationId, template, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
+    case '400':
+      return [...badRequests(operationId, template, path), spoiled('malformed_request', owned)];
+    case '401':
+      return [
+        { code: 'missing_api_key', headers: {} },
+        { code: 'invalid_api_key', headers: bearer(generateApiKey().key) },
+      ];
+    case '404':
+      return single({ path: template.replace('{title_id}', 'no-title-has-this-id') });
+    case '405':
+      return single({ method: 'POST' });
+    case '408':
+    case '413':
+    case '431':
+      return [spoiled(String(code), owned)];
+    case '429':
+      return owned
+        ? [...single({ endpoint: owned.exhausted }), ...single({ endpoint: owned.guessing, label: 'failures' })]
+        : single({ skip: 'it would use up the limits of the key' });
+    case '500':
+      return single(owned ? { endpoint: owned.damaged(operationId) } : { skip: 'only a broken deployment has it' });
+    case '503':
+      return single(owned ? { endpoint: owned.down } : { skip: 'only a deployment without its database has it' });
+    default:
+      return single({ skip: 'nobody has said yet how to provoke it' });
+  }
+}
+
+/** A request that is answered before anyone asks for its operation. */
+function spoiled(code: string, owned: OwnedConditions | undefined): Variant {
+  return {
+    code,
+    ...(owned ? { endpoint: owned.spoiled(code) } : { skip: 'a proxy between may answer it in its way' }),
+  };
+}
+
+function successes(operationId: string, path: string, key: string): Variant[] {
+  const ways: Record<string, Variant> = {
+    bearerAuth: { headers: bearer(key) },
+    apiKeyHeader: { headers: { 'x-api-key': key } },
+    apiKeyQuery: { headers: {}, path: `${path}${path.includes('?') ? '&' : '?'}api_key=${encodeURIComponent(key)}` },
+  };
+  const schemes = Object.keys(child(child(document, 'components'), 'securitySchemes'));
+  const asked = schemes.map((scheme) => {
+    const way = ways[scheme];
+    if (way === undefined) throw new Error(`Say how a key is sent by ${scheme}`);
+    return { label: scheme, ...way };
+  });
+  const emptyPage = { label: 'empty page', path: `${path.split('?')[0] ?? ''}?since=${seconds(0)}` };
+  return operationId === 'getChanges' ? [...asked, emptyPage] : asked;
+}
+
+function badRequests(operationId: string, template: string, path: string): Variant[] {
+  const code = 'invalid_parameter';
+  switch (operationId) {
+    case 'getChanges':
+      return [
+        { code: 'missing_since', path: template },
+        { code: 'invalid_since', path: `${template}?since=yesterday` },
+        { code: 'since_out_of_window', path: `${template}?since=${seconds(31)}` },
+        { code, path: `${path}&x=${MALFORMED}` },
+      ];
+    case 'getTitle':
+      return [
+        { code, path: template.replace('{title_id}', 'no.id.has.dots') },
+        { code, label: 'malformed path', path: template.replace('{title_id}', MALFORMED) },
+      ];
+    default:
+      return [{ code, path: `${path}?x=${MALFORMED}` }];
+  }
+}

@@ -1,0 +1,193 @@
+import { change, header, MISSING, status, text, value, type Alteration } from './alterations.js';
+import type { Exchange } from '../document/exchanges.js';
+
+// What could go wrong with the service's answers, written from what clients rely on rather than made from the contract:
+// a constraint that the contract loses must leave a drift here that is not found any more.
+
+const REQUEST_ID = header('X-Request-Id', undefined, 'not an id', 'i'.repeat(65));
+const VARY = header('Vary', undefined, 'Accept-Encoding');
+/** What may be compressed tells caches so, and is compressed in a way that clients know. */
+const COMPRESSED = [...header('Vary', 'Authorization, X-API-Key'), ...header('Content-Encoding', 'deflate', '')];
+const LIMITS = [
+  ...header(
+    'RateLimit-Policy',
+    undefined,
+    '60;w=60',
+    '"minute";q=60;w=60',
+    `"minute";q=${'9'.repeat(99)};w=60, "day";q=1;w=86400`,
+  ),
+  ...header('RateLimit', undefined, 'limit=60, remaining=59', '"minute";r=-1;t=60, "day";r=9999;t=86399'),
+];
+const LIMITS_WHERE_THEY_ARE = LIMITS.filter(({ what }) => !what.endsWith('missing'));
+const NEVER_STORED = header('Cache-Control', undefined, 'private, no-cache');
+const REVALIDATED = [
+  ...header('Cache-Control', undefined, 'no-cache', 'public, max-age=60'),
+  ...header('ETag', undefined, 'unquoted', '"two" "words"', `"${'x'.repeat(63)}"`),
+];
+const RETRY_AFTER = header('Retry-After', undefined, '0', '86401', '1.5', 'soon', 'Fri, 20 Nov 2026 23:40:05 GMT');
+
+const MOMENT = [
+  '2026-11-20T23:40:05Z',
+  '2026-11-20T23:40:05.123Z',
+  '2026-11-20T23:40:05.123456+00:00',
+  '2026-11-20 23:40:05.123456Z',
+  '2026-13-20T23:40:05.123456Z',
+  '2026-11-20T25:40:05.123456Z',
+  '',
+  1795218005.123456,
+];
+const NO_TEXT = [MISSING, null, '', 7];
+const NO_BOOLEAN = [MISSING, null, 'true', 0];
+const NO_COUNT = [MISSING, null, '5', -1, 1.5, 2 ** 53];
+const NO_LIMIT = [MISSING, null, '60', 0, 1.5, 2 ** 31];
+const NO_SECONDS = [MISSING, null, '1795218005.123456', -1];
+
+const entry = (at: string): Alteration[] => [
+  ...value(`${at}/svc_id`, ...NO_TEXT, 'two words', 'x'.repeat(65)),
+  ...value(`${at}/media_type`, ...NO_TEXT, 'film', 'Movie'),
+  ...value(`${at}/title`, ...NO_TEXT, 'x'.repeat(1001)),
+  ...value(`${at}/updated_at`, MISSING, null, ...MOMENT),
+  ...value(`${at}/has_bundles`, ...NO_BOOLEAN),
+];
+
+/** The answers that are no errors. */
+const BODIES: Readonly<Record<string, readonly Alteration[]>> = {
+  getStats: ['titles', 'movies', 'series', 'available_in_library', 'people', 'svc_collections'].flatMap((name) =>
+    value(`/data/${name}`, ...NO_COUNT),
+  ),
+  getChanges: [
+    ...entry('/data/0'),
+    ...value('/data/199/updated_at', MISSING, '2026-11-20T23:40:05Z'),
+    change('/data', 'a page of 201', (entries) => [...(entries as unknown[]), (entries as unknown[])[0]]),
+    ...value('/data', {}, [[]], ['title-1']),
+    ...value('/meta', MISSING, null, []),
+    ...value('/meta/has_more', ...NO_BOOLEAN),
+    ...value('/meta/next_since', ...NO_SECONDS),
+  ],
+  getMe: [
+    ...value('/data/project_name', ...NO_TEXT, 'x'.repeat(201)),
+    ...value('/data/key_prefix', ...NO_TEXT, 'svc_short', `svc_${'x'.repeat(46)}`),
+    ...value('/data/plan', MISSING, null, 'free'),
+    ...value('/data/plan/id', ...NO_TEXT, 'Free plan'),
+    ...value('/data/plan/name', ...NO_TEXT, 'x'.repeat(101)),
+    ...value('/data/plan/requests_per_minute', ...NO_LIMIT),
+    ...value('/data/plan/requests_per_day', ...NO_LIMIT),
+    ...value('/data/plan/commercial_use', ...NO_BOOLEAN),
+    ...value('/data/attribution_required', ...NO_BOOLEAN),
+  ],
+  getTitle: [
+    ...entry('/data'),
+    ...value('/data/available_in_library', ...NO_BOOLEAN),
+    ...value('/data/created_at', MISSING, null, ...MOMENT),
+  ],
+};
+
+const SUCCESS = [
+  status(202),
+  status(299),
+  ...header('Content-Type', undefined, 'text/html', 'application/json; charset=utf-8', 'application/problem+json'),
+  ...text('', '{"data":', '[]', 'null', '<html></html>'),
+  ...value('/data', MISSING, null, 'x'),
+  ...REQUEST_ID,
+  ...VARY,
+  ...LIMITS,
+];
+
+const NOT_MODIFIED = [
+  status(200),
+  status(412),
+  ...header('Content-Type', 'application/json'),
+  ...REQUEST_ID,
+  ...VARY,
+  ...LIMITS,
+  ...REVALIDATED,
+];
+
+const PROBLEM = [
+  status(200),
+  status(418),
+  ...header('Content-Type', undefined, 'application/json', 'text/plain', 'application/problem+json; charset=utf-8'),
+  ...text('', 'Internal Server Error', '[]', '{"code":'),
+  ...value('/type', MISSING, null, 'https://example.com/unheard-of', 5),
+  ...value('/title', MISSING, null, 'Oops', 5),
+  ...value('/status', MISSING, null, 418, '400', 400.5),
+  ...value('/detail', MISSING, null, '', 'x'.repeat(1001), 5),
+  ...value('/code', MISSING, null, 'unheard_of', 'not_found', 5),
+  ...value('/request_id', MISSING, null, '', 'not an id', 'of-another-request', 5),
+  ...REQUEST_ID,
+  ...NEVER_STORED,
+];
+
+/** What an answer that came before the key was looked at cannot have, where others of its status have it. */
+const NO_KEY_YET = [
+  ...header('Vary', 'Authorization, X-API-Key'),
+  ...header('RateLimit-Policy', '"minute";q=60;w=60, "day";q=10000;w=86400'),
+  ...header('RateLimit', '"minute";r=59;t=60, "day";r=9999;t=86399'),
+];
+
+/** What an error has beside the common members and headers. */
+const PROBLEMS: Readonly<Record<string, readonly Alteration[]>> = {
+  400: LIMITS,
+  401: header(
+    'WWW-Authenticate',
+    undefined,
+    'Basic realm="catalog"',
+    'Bearer',
+    'Bearer realm="catalog", error="invalid_key"',
+  ),
+  404: LIMITS,
+  405: [...header('Allow', undefined, 'GET', 'GET, HEAD, POST'), ...LIMITS],
+  429: [
+    ...RETRY_AFTER,
+    ...LIMITS,
+    ...value('/type', 'about:blank'),
+    ...value('/violated-policies', MISSING, null, [], 'minute', ['hour'], ['day', 'day'], ['minute', 'day', 'minute']),
+  ],
+  500: [],
+  503: RETRY_AFTER,
+};
+
+/** The deliberate drifts of the response that an exchange gets. */
+export function driftsOf({ operationId, status: documented, code }: Exchange): readonly Alteration[] {
+  switch (documented) {
+    case 200:
+      return [
+        ...SUCCESS,
+        ...(BODIES[operationId] ?? []),
+        ...(operationId === 'getChanges' ? COMPRESSED : []),
+        ...(operationId === 'getMe' ? NEVER_STORED : REVALIDATED),
+      ];
+    case 304:
+      return NOT_MODIFIED;
+    case 408:
+    case 413:
+    case 431:
+      return PROBLEM;
+    case 500:
+      // The plan is known where the catalogue's tables are lost, and not where the plans are.
+      return [...PROBLEM, ...VARY, ...(operationId === 'getMe' ? [] : LIMITS_WHERE_THEY_ARE)];
+    default:
+      if (code === 'malformed_request') return [...PROBLEM, ...NO_KEY_YET];
+      return [
+        ...PROBLEM,
+        ...VARY,
+        ...(PROBLEMS[documented] ?? []),
+        ...(code === 'since_out_of_window' ? value('/oldest_since', ...NO_SECONDS) : []),
+      ];
+  }
+}
+
+/** Additions, which the contract allows: none of them is a drift. */
+export function harmlessOf({ operationId, status: documented }: Exchange): readonly Alteration[] {
+  const objects: Readonly<Record<string, readonly string[]>> = {
+    getStats: ['/data'],
+    getChanges: ['/data/0', '/data/199', '/meta'],
+    getMe: ['/data', '/data/plan'],
+    getTitle: ['/data'],
+  };
+  const bodies = documented === 304 ? [] : ['', ...(documented === 200 ? (objects[operationId] ?? []) : [])];
+  return [
+    ...header('X-Added', 'something'),
+    ...bodies.flatMap((object) => [...value(`${object}/added`, 'something'), ...value(`${object}/nothing`, null)]),
+  ];
+}

@@ -1,0 +1,133 @@
+import type { Knex } from 'knex';
+import { verifyCounts } from '../../../src/catalog/counts.js';
+import { eventually } from '../../support/eventually.js';
+import {
+  startFollower,
+  startProgramFollower,
+  type FeedAddress,
+  type ModelFollower,
+  type ProgramFollower,
+} from './follower.js';
+import { Mirror, toMicros, type Violation } from './mirror.js';
+import { planWriters, SHARED_IDS, type PlanSize } from './plan.js';
+import { runWriter, type Tally } from './writer.js';
+
+/** The catalogue that a run writes to. */
+export interface ModelCatalogue extends FeedAddress {
+  readonly databaseUrl: string;
+  readonly db: Knex;
+}
+
+/** Something that goes wrong once a part of all transactions is over, from 0 to 1. */
+export interface Disturbance {
+  readonly at: number;
+  readonly happens: (followers: { readonly program: ProgramFollower }) => Promise<unknown>;
+}
+
+export interface ModelOptions {
+  readonly seed: number;
+  readonly size: PlanSize;
+  readonly disturbances?: readonly Disturbance[];
+  /** Called before each transaction. */
+  readonly before?: () => Promise<void>;
+  /** Called after the last one, before followers are held to have everything. */
+  readonly settle?: () => Promise<void>;
+}
+
+/** What a run came to. */
+export interface ModelRun {
+  /** Empty when all is well. */
+  readonly violations: readonly Violation[];
+  readonly tally: Tally;
+  /** Entries that each follower was given. */
+  readonly delivered: Readonly<Record<string, number>>;
+}
+
+/** Nearly the whole window of the feed, in seconds. */
+const LONG_AGO = 30 * 86_400 - 600;
+
+/** How far a follower goes back behind its full copy, in seconds: longer than a transaction of the model holds the lock. */
+const COPY_MARGIN = 4;
+
+/** Bound on a run, in milliseconds. */
+const LONGEST_RUN_MS = 50_000;
+
+/** Lets writers and followers loose on a catalogue, and tells what the followers' copies lack in the end. */
+export async function runModel(catalogue: ModelCatalogue, options: ModelOptions): Promise<ModelRun> {
+  const { db, databaseUrl } = catalogue;
+  const begin = Math.floor(Date.now() / 1000) - 10;
+  const deadline = Date.now() + LONGEST_RUN_MS;
+  await db('titles').insert(SHARED_IDS.map((id) => ({ svc_id: id, media_type: 'movie', title: 'At first' })));
+
+  const follower = (name: string, since: number, pace: Parameters<typeof startFollower>[3]): ModelFollower =>
+    startFollower(catalogue, new Mirror(name, toMicros(since)), since, pace);
+  const program = await startProgramFollower(catalogue, new Mirror('program', toMicros(begin)), begin);
+  const followers: ModelFollower[] = [
+    program,
+    follower('eager', begin, { intervalMs: 5 }),
+    follower('patient, from long ago', begin - LONG_AGO, { intervalMs: 700 }),
+    follower('slow', begin, { intervalMs: 50, deliverMs: 30 }),
+  ];
+
+  const tally: Tally = { committed: 0, rolledBack: 0, conflicted: 0, lost: 0 };
+  const done = (): number =>
+    [tally.committed, tally.rolledBack, tally.conflicted, tally.lost].reduce((sum, count) => sum + count, 0);
+  const plans = planWriters(options.seed, options.size);
+  const total = plans.reduce((sum, { length }) => sum + length, 0);
+  const part = (fraction: number): Promise<unknown> =>
+    eventually(`${fraction} of all transactions are over`, () => done() >= fraction * total, deadline - Date.now());
+
+  // One after the other: a server that is started while PostgreSQL restarts gives up, as it should.
+  const disturb = async (): Promise<void> => {
+    for (const { at, happens } of options.disturbances ?? []) {
+      await part(at);
+      await happens({ program });
+    }
+  };
+
+  const outcomes = await Promise.allSettled([
+    ...plans.map((transactions, index) =>
+      runWriter({
+        name: `w${index}`,
+        databaseUrl,
+        transactions,
+        tally,
+        ...(options.before && { before: options.before }),
+      }),
+    ),
+    disturb(),
+    part(0.3).then(async () => followers.push(await startLate(catalogue, 'from the newest entry, then a copy', 0))),
+    part(0.6).then(async () => followers.push(await startLate(catalogue, 'from before its copy', COPY_MARGIN))),
+  ]);
+
+  await options.settle?.();
+  await Promise.all(followers.map((one) => one.finish()));
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  for (const { mirror } of followers) await mirror.compare(db);
+  const { mismatches } = await verifyCounts(db);
+  return {
+    violations: [
+      ...followers.flatMap(({ mirror }) => mirror.violations),
+      ...mismatches.map((mismatch) => ({ what: 'counts' as const, where: JSON.stringify(mismatch) })),
+    ],
+    tally,
+    delivered: Object.fromEntries(followers.map(({ mirror }) => [mirror.name, mirror.entries])),
+  };
+}
+
+/**
+ * A follower that begins with a full copy while others write. Two ways to know where to begin: the newest entry, read
+ * before the copy; or the clock before the copy, less a margin for what is being written and not yet committed.
+ */
+async function startLate(catalogue: ModelCatalogue, name: string, margin: number): Promise<ModelFollower> {
+  const { db } = catalogue;
+  const { since, copy } = await eventually('a full copy is made', async () => {
+    const { rows } = await db.raw<{ rows: [{ newest: string }] }>(
+      'select extract(epoch from max(updated_at))::text as newest from titles',
+    );
+    const start = margin === 0 ? Number(rows[0].newest) : Math.floor(Date.now() / 1000) - margin;
+    const all = await db('titles').select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles');
+    return { since: start, copy: all as ConstructorParameters<typeof Mirror>[2] };
+  });
+  return startFollower(catalogue, new Mirror(name, toMicros(since), copy), since, { intervalMs: 100 });
+}

@@ -1,0 +1,82 @@
+import { Readable } from 'node:stream';
+import type { Knex } from 'knex';
+import { readCounts, verifyCounts, type Counts } from '../../../src/catalog/counts.js';
+import { importCatalogue, type ImportOptions, type ImportResult } from '../../../src/catalog/import/index.js';
+import { openDatabase } from '../../../src/platform/postgres/database.js';
+import { createTestDatabase } from '../postgres.js';
+
+/** A row of titles, with all that an import could change. */
+export interface StoredTitle {
+  readonly svc_id: string;
+  readonly media_type: string;
+  readonly title: string;
+  readonly has_bundles: boolean;
+  readonly available_in_library: boolean;
+}
+
+/** What an import came to: its counts, and what it said of rejected rows. */
+export interface Outcome {
+  readonly result: ImportResult;
+  readonly rejected: readonly string[];
+}
+
+/** A catalogue to import into. */
+export interface TestCatalogue {
+  readonly db: Knex;
+  import(content: string | Buffer | Readable, options?: Partial<ImportOptions>): Promise<Outcome>;
+  /** The rows of a query. */
+  query(sql: string): Promise<unknown[]>;
+  /** All titles in the order of the feed. */
+  titles(): Promise<StoredTitle[]>;
+  /** All titles with their stamps: unchanged where nothing was written. */
+  feed(): Promise<unknown>;
+  /** The kept counts, which also have to be what a recount says. */
+  counts(): Promise<Counts>;
+  close(): Promise<void>;
+}
+
+/** An empty catalogue in a database of its own. */
+export async function openCatalogue(): Promise<TestCatalogue> {
+  const database = await createTestDatabase();
+  const db = openDatabase({
+    address: database.url,
+    applicationName: 'import test',
+    poolSize: 4,
+    acquireTimeoutMs: 10_000,
+    statementTimeoutMs: 0,
+  });
+  return {
+    db,
+    async import(content, options = {}) {
+      const rejected: string[] = [];
+      const source = content instanceof Readable ? content : Readable.from([Buffer.from(content)]);
+      const result = await importCatalogue(db, source, {
+        kind: 'titles',
+        format: 'csv',
+        onRejected: (line, reason) => rejected.push(`line ${line}: ${reason}`),
+        ...options,
+      });
+      return { result, rejected };
+    },
+    query: async (sql) => (await db.raw<{ rows: unknown[] }>(sql)).rows,
+    titles: () =>
+      db('titles')
+        .select<StoredTitle[]>('svc_id', 'media_type', 'title', 'has_bundles', 'available_in_library')
+        .orderBy('updated_at'),
+    feed: () => db('titles').select().orderBy('svc_id'),
+    async counts() {
+      const { mismatches } = await verifyCounts(db);
+      if (mismatches.length > 0) throw new Error(`wrong counts: ${JSON.stringify(mismatches)}`);
+      return readCounts(db);
+    },
+    async close() {
+      await db.destroy();
+      await database.drop();
+    },
+  };
+}
+
+/** Counts of which those not named are 0. */
+export function counts(some: Partial<ImportResult>): ImportResult {
+  return { rows: 0, created: 0, updated: 0, unchanged: 0, skipped: 0, rejected: 0, ...some };
+}

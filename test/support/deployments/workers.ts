@@ -1,0 +1,137 @@
+import { Agent, get } from 'node:http';
+import { newKey, newPlan } from './deployment.js';
+import { openTestDatabase, type OpenTestDatabase } from '../database.js';
+import { eventually } from '../eventually.js';
+import type { RunningProgram } from '../program.js';
+import { startRedis, type TestRedis } from '../redis.js';
+import { isAlive } from '../programs/server-processes.js';
+
+/** A database and a Redis for servers with several workers. */
+export interface Surroundings {
+  readonly database: OpenTestDatabase;
+  readonly redis: TestRedis;
+  /** A key that no limit ends. */
+  readonly key: string;
+  /** What a server needs to be told. */
+  readonly environment: Readonly<Record<string, string>>;
+  stop(): Promise<void>;
+}
+
+/** More requests than any test sends. */
+const MANY = 2_000_000_000;
+
+/** Starts them. */
+export async function startSurroundings(): Promise<Surroundings> {
+  const [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
+  return {
+    database,
+    redis,
+    key: (await newKey(database.db, await newPlan(database.db, 'unlimited', MANY, MANY))).key,
+    environment: { DATABASE_URL: database.url, REDIS_URL: redis.url, TRUST_PROXY: '1' },
+    async stop() {
+      await redis.stop();
+      await database.close();
+    },
+  };
+}
+
+/** One line of a server's log; what tests look at. */
+export interface Line {
+  readonly msg: string;
+  readonly worker?: number;
+  readonly pid?: number;
+  readonly request_id?: string;
+  readonly aborted?: boolean;
+  readonly code?: number | null;
+  readonly signal?: string | null;
+  readonly reason?: string;
+  readonly restart_in_ms?: number;
+}
+
+/** A server's log so far. @throws when the lines of several processes are mixed up */
+export function logOf({ output }: RunningProgram): Line[] {
+  return output.stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line);
+}
+
+/** The lines with this message. */
+export function linesOf(server: RunningProgram, message: string): Line[] {
+  return logOf(server).filter(({ msg }) => msg === message);
+}
+
+/** The process numbers of the workers that listen now, as the log tells. */
+export function workersOf(server: RunningProgram): number[] {
+  const gone = linesOf(server, 'worker ended').map(({ pid }) => pid);
+  return linesOf(server, 'worker listening').flatMap(({ pid }) => (pid === undefined || gone.includes(pid) ? [] : pid));
+}
+
+/** Waits until processes are gone. */
+export function areGone(pids: readonly number[]): Promise<unknown> {
+  return eventually('all processes are gone', () => !pids.some(isAlive));
+}
+
+/** A request, and what became of it. */
+export interface Exchange {
+  readonly id: string;
+  /** Number of the connection, which is opened again only when it broke. */
+  readonly connection: number;
+  /** Undefined when there was no whole answer. */
+  readonly status: number | undefined;
+  /** What went wrong then. */
+  readonly error?: string;
+}
+
+/** Requests that never cease, on many connections at once, one after the other on each. */
+export interface Load {
+  readonly exchanges: Exchange[];
+  stop(): Promise<void>;
+}
+
+/** So long may an answer take, in milliseconds, before it counts as never given. */
+const PATIENCE_MS = 15_000;
+
+let loads = 0;
+
+/** Begins to send requests for `/me`. @param isKept - one connection for all requests, or a new one for each */
+export function startLoad(url: string, key: string, connections: number, isKept = true): Load {
+  const name = `load${++loads}`;
+  const exchanges: Exchange[] = [];
+  let isOver = false;
+  const loops = Array.from({ length: connections }, async (_, connection) => {
+    const agent = new Agent({ keepAlive: isKept, maxSockets: 1 });
+    for (let i = 0; !isOver; i += 1) {
+      const id = `${name}-${connection}-${i}`;
+      const outcome = await exchange(url, { authorization: `Bearer ${key}`, 'x-request-id': id }, agent);
+      exchanges.push({ id, connection, ...outcome });
+      // Nobody listens any more.
+      if (outcome.error === 'ECONNREFUSED') break;
+    }
+    agent.destroy();
+  });
+  return {
+    exchanges,
+    async stop() {
+      isOver = true;
+      await Promise.all(loops);
+    },
+  };
+}
+
+function exchange(
+  url: string,
+  headers: Record<string, string>,
+  agent: Agent,
+): Promise<Pick<Exchange, 'status' | 'error'>> {
+  return new Promise((resolve) => {
+    const fail = (error: NodeJS.ErrnoException): void =>
+      resolve({ status: undefined, error: error.code ?? error.message });
+    const request = get(`${url}/api/v1/me`, { agent, headers, timeout: PATIENCE_MS }, (response) => {
+      response.resume().once('error', fail);
+      response.once('end', () => resolve({ status: response.statusCode }));
+    });
+    request.once('timeout', () => request.destroy(new Error('no answer')));
+    request.once('error', fail);
+  });
+}

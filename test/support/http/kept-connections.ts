@@ -1,0 +1,135 @@
+import { connect, type Socket } from 'node:net';
+import { AnswerReader } from './answer-reader.js';
+import { eventually } from '../eventually.js';
+
+/** How many times each outcome occurred: a status, or why there was none. */
+export type Tally = Readonly<Record<string, number>>;
+
+/** Connections that are made, or asked on, at a time: fewer than a server lets wait to be accepted. */
+const AT_A_TIME = 200;
+
+/** Bound on one answer, in milliseconds. */
+const TIMEOUT_MS = 20_000;
+
+/** One address has some 28,000 ports to call from (Linux), so after so many connections the next address calls. */
+const CONNECTIONS_OF_ADDRESS = 20_000;
+
+/** Connections on which a client asks now and then, and which it keeps open. */
+export class KeptConnections {
+  readonly #connections: readonly KeptConnection[];
+
+  /** Only begins to make them. @param url - of a server on this machine */
+  constructor(
+    url: string,
+    count: number,
+    /** A whole request, as its bytes. */
+    private readonly request: string,
+  ) {
+    const port = Number(new URL(url).port);
+    this.#connections = Array.from({ length: count }, (_, i) => new KeptConnection(port, sourceOf(i)));
+  }
+
+  /**
+   * Sends the request on each of them, and makes those that are not there yet; none is ever made anew.
+   *
+   * @returns how many were answered with each status, or were not because of what
+   */
+  async ask(atATime = AT_A_TIME): Promise<Tally> {
+    const outcomes: string[] = [];
+    const waiting = this.#connections.values();
+    const askInTurn = async (): Promise<void> => {
+      for (const connection of waiting) outcomes.push(await connection.ask(this.request));
+    };
+    await Promise.all(Array.from({ length: atATime }, askInTurn));
+    return tallyOf(outcomes);
+  }
+
+  /** What is the matter with each of them: `open`, `ended` in order by the server, `closed`, or the code of an error. */
+  get states(): Tally {
+    return tallyOf(this.#connections.map(({ state }) => state));
+  }
+
+  /** Waits until none is open any more. @returns what has become of them */
+  async over(): Promise<Tally> {
+    await eventually('all connections are closed', () => this.states.open === undefined);
+    return this.states;
+  }
+
+  /** Closes those that are still open, or so many of them. */
+  close(count = Infinity): void {
+    const open = this.#connections.filter(({ state }) => state === 'open');
+    for (const connection of open.slice(0, count)) connection.close();
+  }
+}
+
+/** A request as its bytes. */
+export function requestFor(path: string, key: string): string {
+  return `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+}
+
+class KeptConnection {
+  state = 'not made';
+  readonly #port: number;
+  readonly #source: string | undefined;
+  readonly #reader = new AnswerReader();
+  #socket: Socket | undefined;
+  #answer: (outcome: string) => void = () => undefined;
+
+  constructor(port: number, source: string | undefined) {
+    this.#port = port;
+    this.#source = source;
+  }
+
+  /** @returns the status, or why there is none */
+  ask(request: string): Promise<string> {
+    this.#socket ??= this.#connect();
+    const socket = this.#socket;
+    if (this.state !== 'open') return Promise.resolve(this.state);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve('no answer'), TIMEOUT_MS);
+      this.#answer = (outcome) => {
+        clearTimeout(timer);
+        resolve(outcome);
+      };
+      socket.write(request);
+    });
+  }
+
+  close(): void {
+    this.#end('closed');
+    this.#socket?.destroy();
+  }
+
+  #connect(): Socket {
+    this.state = 'open';
+    const socket = connect({
+      host: '127.0.0.1',
+      port: this.#port,
+      ...(this.#source !== undefined && { localAddress: this.#source }),
+    });
+    socket.on('data', (bytes) => {
+      const status = this.#reader.read(bytes);
+      if (status !== undefined) this.#answer(String(status));
+    });
+    socket.on('end', () => this.#end('ended'));
+    socket.on('error', (error: NodeJS.ErrnoException) => this.#end(error.code ?? error.message));
+    return socket;
+  }
+
+  /** Only the first reason counts. */
+  #end(state: string): void {
+    if (this.state === 'open') this.state = state;
+    this.#answer(this.state);
+  }
+}
+
+function sourceOf(index: number): string | undefined {
+  const place = Math.floor(index / CONNECTIONS_OF_ADDRESS);
+  return place === 0 ? undefined : `127.0.0.${place + 1}`;
+}
+
+function tallyOf(outcomes: readonly string[]): Tally {
+  const tally: Record<string, number> = {};
+  for (const outcome of outcomes) tally[outcome] = (tally[outcome] ?? 0) + 1;
+  return tally;
+}

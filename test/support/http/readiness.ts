@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { CONSEQUENCES, type Component } from '../../../src/platform/telemetry/health.js';
+import type { ServerProcess } from '../program.js';
+import { assertProblem } from '../problem.js';
+import { send } from '../request.js';
+
+/** What a server has logged to be lost and back, in order. */
+export function stateChanges({ output }: ServerProcess): string[] {
+  return [...output.stdout.matchAll(/"msg":"(\w+ (?:lost|back))/g)].map(([, change = '']) => change);
+}
+
+/** Holds the whole answer of `/readyz` against what it should be where these components, of those there are, are lost. */
+export async function assertReadiness(
+  url: string,
+  components: readonly Component[],
+  lost: readonly Component[],
+): Promise<void> {
+  const reply = await send(url, '/readyz');
+  const reasons = lost.map((component) => ({ code: `${component}_lost`, detail: CONSEQUENCES[component] }));
+  const checks = Object.fromEntries(
+    components.map((component) => [component, lost.includes(component) ? 'lost' : 'up']),
+  );
+  if (lost.includes('database')) {
+    assertProblem(reply, 'service_unavailable', {
+      detail: lost.map((component) => CONSEQUENCES[component]).join(' '),
+      members: { reasons, checks },
+      headers: { 'retry-after': '2' },
+    });
+    return;
+  }
+  assert.deepEqual(
+    { status: reply.status, type: reply.headers['content-type'], json: reply.json },
+    {
+      status: 200,
+      type: 'application/json',
+      json: lost.length === 0 ? { status: 'ready', checks } : { status: 'degraded', reasons, checks },
+    },
+  );
+}

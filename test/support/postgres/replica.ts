@@ -1,0 +1,127 @@
+import { appendFile, chmod, chown, cp, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { eventually } from '../eventually.js';
+import { startClusterIn, type TestPostgres } from '../postgres.js';
+import { serverProcesses, signalServers } from '../programs/server-processes.js';
+import { temporaryFolder } from '../temporary-folder.js';
+
+/** A streaming replica of a test's PostgreSQL. It is stopped and removed with the test run at the latest. */
+export interface TestReplica {
+  readonly url: string;
+  /** Resolves when it has replayed all that the primary has committed so far. */
+  caughtUp(): Promise<void>;
+  /** Stops replaying: it still answers, with what it has. */
+  pauseReplay(): Promise<void>;
+  resumeReplay(): Promise<void>;
+  /** Makes it a primary, with all that it has received. Resolves when it takes writes. */
+  promote(): Promise<void>;
+  /** Kills all its processes. */
+  kill(): Promise<void>;
+  /** Starts it again after that. */
+  restart(): Promise<void>;
+  /** Freezes all its processes: connections stay, but nothing answers. */
+  freeze(): void;
+  thaw(): void;
+}
+
+/** What a base backup leaves out (PostgreSQL documentation, "Making a Base Backup Using the Low Level API"). */
+const NOT_COPIED =
+  /\/(?:\.s\.PGSQL\..+|postmaster\.(?:pid|opts)|pg_wal\/.+|pg_replslot\/.+|pg_stat_tmp\/.+|pgsql_tmp.*)$/;
+
+/**
+ * Makes a physical replica of a running server and starts it. pg_basebackup does not come with the embedded PostgreSQL;
+ * this is what it does, by the low-level functions.
+ */
+export async function startReplica(primary: TestPostgres): Promise<TestReplica> {
+  const folder = await temporaryFolder();
+  const data = join(folder, 'postgresql');
+  await withClient(primary.url, async (client) => {
+    await client.query("select pg_backup_start('replica', true)");
+    const original = join(primary.folder, 'postgresql');
+    await cp(original, data, { recursive: true, filter: (path) => !NOT_COPIED.test(path) });
+    const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
+    await writeFile(join(data, 'backup_label'), rows[0]?.labelfile ?? '');
+    const { hostname, port, username, password } = new URL(primary.url);
+    await appendFile(
+      join(data, 'postgresql.auto.conf'),
+      `primary_conninfo = 'host=${hostname} port=${port} user=${username} password=${password}'\n`,
+    );
+    await writeFile(join(data, 'standby.signal'), '');
+    await mkdir(join(data, 'pg_wal'), { recursive: true });
+    await ownLike(original, data);
+  });
+  const { cluster, urlOf } = await startClusterIn(folder);
+  const url = urlOf('catalog');
+
+  async function caughtUp(): Promise<void> {
+    const position = await withClient(primary.url, async (client) => {
+      const { rows } = await client.query<{ lsn: string }>('select pg_current_wal_lsn()::text as lsn');
+      return rows[0]?.lsn;
+    });
+    await eventually('the replica has caught up', () =>
+      withClient(url, async (client) => {
+        const { rows } = await client.query<{ done: boolean }>(
+          'select pg_last_wal_replay_lsn() >= $1::pg_lsn as done',
+          [position],
+        );
+        return rows[0]?.done;
+      }),
+    );
+  }
+
+  await caughtUp();
+  return {
+    url,
+    caughtUp,
+    pauseReplay: () =>
+      withClient(url, async (client) => {
+        await client.query('select pg_wal_replay_pause()');
+        await eventually('replay is paused', async () => {
+          const { rows } = await client.query<{ state: string }>('select pg_get_wal_replay_pause_state() as state');
+          return rows[0]?.state === 'paused';
+        });
+      }),
+    resumeReplay: () =>
+      withClient(url, async (client) => {
+        await client.query('select pg_wal_replay_resume()');
+      }),
+    promote: () =>
+      withClient(url, async (client) => {
+        await client.query('select pg_promote()');
+      }),
+    async kill() {
+      signalServers(cluster.directory, 'SIGKILL');
+      await eventually('all processes are gone', () => serverProcesses(cluster.directory).length === 0);
+    },
+    async restart() {
+      await cluster.ensureRunning();
+    },
+    freeze: () => {
+      signalServers(cluster.directory, 'SIGSTOP');
+    },
+    thaw: () => {
+      signalServers(cluster.directory, 'SIGCONT');
+    },
+  };
+}
+
+async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, query_timeout: 30_000 });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** PostgreSQL insists that its files belong to it, and to nobody else. */
+async function ownLike(original: string, copy: string): Promise<void> {
+  const { uid, gid } = await stat(original);
+  const names = await readdir(copy, { recursive: true });
+  for (const path of [copy, ...names.map((name) => join(copy, name))]) {
+    if ((await stat(path)).uid !== uid) await chown(path, uid, gid);
+  }
+  await chmod(copy, 0o700);
+}
