@@ -121,7 +121,7 @@ async function serve(
     gzip: pagesIn('gzip', ingredients),
     br: pagesIn('br', ingredients),
   };
-  const me: Case = { name: 'me', status: 200, requests: [{ path: '/me', headers: bearer(ingredients.key) }] };
+  const me: Case = { name: 'me', status: 200, requests: [{ path: '/me', headers: bearer(ingredients.keys[0] ?? '') }] };
   const saturated = new Map<Asked, { pagesPerSecond: number; cpuMicros: number }[]>(ASKED.map((asked) => [asked, []]));
   for (const asked of ASKED) await saturate(subject, loads[asked], WARM_UP_SECONDS, folder);
   for (let round = 0; round < rounds; round++) {
@@ -178,7 +178,7 @@ function pagesIn(asked: Asked, ingredients: Ingredients): Case {
 }
 
 function headersOf(ingredients: Ingredients, asked: Asked): Record<string, string> {
-  return { ...bearer(ingredients.key), ...(asked !== 'identity' && { 'accept-encoding': asked }) };
+  return { ...bearer(ingredients.keys[0] ?? ''), ...(asked !== 'identity' && { 'accept-encoding': asked }) };
 }
 
 /** @returns the page as it is, and how many bytes of content came @throws Error when it is not in the coding asked for */
@@ -188,7 +188,7 @@ async function fetchPage(
   since: number | undefined,
   asked: Asked,
 ): Promise<{ content: Buffer; bytes: number }> {
-  const headers = { ...bearer(ingredients.key), 'accept-encoding': asked };
+  const headers = { ...bearer(ingredients.keys[0] ?? ''), 'accept-encoding': asked };
   const response = await fetch(`${url}/api/v1/changes?since=${since ?? ''}`, { headers });
   const coding = response.headers.get('content-encoding') ?? 'identity';
   if (coding !== asked) throw new Error(`The page came as ${coding}, not as ${asked}`);

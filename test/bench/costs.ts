@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
 import { machine, median, print, printResults } from './measure.js';
-import { bearer, CASES, createCases, keyFor, type BenchRequest, type Case } from './speed/cases.js';
+import { bearer, CASES, createCases, keysFor, type BenchRequest, type Case } from './speed/cases.js';
 import { LOADED_BY, saturate } from './speed/load/load.js';
 import { cpuSeconds } from './speed/load/process-figures.js';
 import { WARM_UP_SECONDS } from './speed/rounds.js';
@@ -84,7 +84,6 @@ async function processesOf(db: Knex): Promise<number[]> {
 
 /** Requests for `/me`, each by another developer than the one before, on the plan that nothing uses up. */
 async function requestsOfMany(db: Knex): Promise<BenchRequest[]> {
-  const requests: BenchRequest[] = [];
-  for (let i = 0; i < DEVELOPERS; i++) requests.push({ path: '/me', headers: bearer(await keyFor(db)) });
-  return requests;
+  const keys = await keysFor(db, { developers: DEVELOPERS, keysOfEach: 1 });
+  return keys.map((key) => ({ path: '/me', headers: bearer(key) }));
 }

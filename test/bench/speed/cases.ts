@@ -46,6 +46,10 @@ export function casesNamed(names: readonly string[]): readonly CaseName[] {
 /** Titles, and positions in the feed, that requests are spread over. */
 const PLACES = 500;
 
+/** Callers that requests are from, in turn. */
+const DEVELOPERS = 20;
+const KEYS_OF_EACH = 3;
+
 /**
  * Addresses that keys fail from, each with a key of its own. An address may fail 30 times a minute, so these allow for
  * 40,000 a second.
@@ -59,9 +63,10 @@ const UNLIMITED = 2_000_000_000;
 
 /** What requests are made from. */
 export interface Ingredients {
-  /** Of a plan that nothing uses up, and of one that allows a single request a day. */
-  readonly key: string;
-  readonly spentKey: string;
+  /** Of several developers, on a plan that nothing uses up. */
+  readonly keys: readonly string[];
+  /** The same, on a plan that allows a single request a day. */
+  readonly spentKeys: readonly string[];
   readonly titleIds: readonly string[];
   /** Positions in the feed that a full page follows. */
   readonly positions: readonly number[];
@@ -70,32 +75,51 @@ export interface Ingredients {
 
 /** Makes keys, and chooses places all over a catalogue of more than a page. */
 export async function prepareIngredients(db: Knex): Promise<Ingredients> {
-  return { key: await keyFor(db), spentKey: await keyFor(db, 1), ...(await choosePlaces(db)) };
+  return { keys: await keysFor(db), spentKeys: await keysFor(db, { requestsPerDay: 1 }), ...(await choosePlaces(db)) };
 }
 
 /** @param url - of a server that is asked once for what requests depend on, such as entity tags */
 export async function createCases(url: string, ingredients: Ingredients): Promise<Record<CaseName, Case>> {
-  const { key, spentKey, titleIds, positions, newestPosition } = ingredients;
-  const get = (...paths: string[]): BenchRequest[] => paths.map((path) => ({ path, headers: bearer(key) }));
-  const titles = get(...titleIds.map((id) => `/titles/${id}`));
+  const { keys, spentKeys, titleIds, positions, newestPosition } = ingredients;
+  const get = (paths: readonly string[]): BenchRequest[] =>
+    paths.map((path, i) => ({ path, headers: bearer(keys[i % keys.length] ?? '') }));
+  const getOne = (path: string): BenchRequest[] => get(keys.map(() => path));
+  const titles = get(titleIds.map((id) => `/titles/${id}`));
   const unchanged: BenchRequest[] = [];
   for (const { path, headers } of titles) {
     const { headers: received } = await send(url, { path, headers });
     unchanged.push({ path, headers: { ...headers, 'if-none-match': received.etag ?? '' } });
   }
-  const spent = { path: '/me', headers: bearer(spentKey) };
-  // The one request of its day.
-  await send(url, spent);
+  const spent = spentKeys.map((key) => ({ path: '/me', headers: bearer(key) }));
+  await useUpQuotas(url, spent);
   return {
-    me: { name: 'me', status: 200, requests: get('/me') },
-    stats: { name: 'stats', status: 200, requests: get('/stats') },
-    changes: { name: 'changes', status: 200, requests: get(...positions.map((since) => `/changes?since=${since}`)) },
-    tail: { name: 'tail', status: 200, requests: get(`/changes?since=${newestPosition}`) },
+    me: { name: 'me', status: 200, requests: getOne('/me') },
+    stats: { name: 'stats', status: 200, requests: getOne('/stats') },
+    changes: { name: 'changes', status: 200, requests: get(positions.map((since) => `/changes?since=${since}`)) },
+    tail: { name: 'tail', status: 200, requests: getOne(`/changes?since=${newestPosition}`) },
     title: { name: 'title', status: 200, requests: titles },
     unchanged: { name: 'unchanged', status: 304, requests: unchanged },
     invalid: { name: 'invalid', status: 401, requests: Array.from({ length: FAILING_ADDRESSES }, failing) },
-    exhausted: { name: 'exhausted', status: 429, requests: [spent] },
+    exhausted: { name: 'exhausted', status: 429, requests: spent },
   };
+}
+
+/** Sends the requests once: the one request of each developer's day. @param url - of a server with counters of its own */
+export async function useUpQuotas(url: string, requests: readonly BenchRequest[]): Promise<void> {
+  for (const request of requests) await send(url, request);
+}
+
+/** Cases that the obvious code on Fastify answers as well. It has no entity tags, and does not count keys that fail. */
+const OF_PEER: readonly string[] = ['me', 'stats', 'changes', 'tail', 'title', 'exhausted'] satisfies CaseName[];
+
+/** @returns whether Fastify is measured with a case */
+export function isOfPeer({ name }: Case): boolean {
+  return OF_PEER.includes(name);
+}
+
+/** @returns the cases that Fastify is measured with */
+export function ofPeer(cases: Readonly<Record<CaseName, Case>>): readonly Case[] {
+  return Object.values(cases).filter(isOfPeer);
 }
 
 /** Requests of all cases by turns. */
@@ -116,12 +140,22 @@ function failing(_: unknown, i: number): BenchRequest {
   return { path: '/me', headers: { ...bearer(generateApiKey().key), 'x-forwarded-for': address } };
 }
 
-/** @returns the key of a new developer, by default on a plan that nothing uses up */
-export async function keyFor(db: Knex, requestsPerDay = UNLIMITED): Promise<string> {
+/** @returns keys of new developers, those of a developer apart, on a plan that by default nothing uses up */
+export async function keysFor(
+  db: Knex,
+  { requestsPerDay = UNLIMITED, developers: count = DEVELOPERS, keysOfEach = KEYS_OF_EACH } = {},
+): Promise<string[]> {
   const planId = `bench-${requestsPerDay}`;
   await setPlan(db, planId, { name: 'Bench', requestsPerMinute: UNLIMITED, requestsPerDay, commercialUse: false });
-  const { id } = await createDeveloper(db, { projectName: 'Bench', attributionRequired: false });
-  return (await createKey(db, { developerId: id, planId })).key;
+  const developers: number[] = [];
+  for (let i = 0; i < count; i++) {
+    developers.push((await createDeveloper(db, { projectName: 'Bench', attributionRequired: false })).id);
+  }
+  const keys: string[] = [];
+  for (let i = 0; i < keysOfEach; i++) {
+    for (const developerId of developers) keys.push((await createKey(db, { developerId, planId })).key);
+  }
+  return keys;
 }
 
 async function choosePlaces(db: Knex): Promise<Pick<Ingredients, 'titleIds' | 'positions' | 'newestPosition'>> {

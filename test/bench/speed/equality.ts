@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Case } from './cases.js';
 import { send, type Received } from './load/send.js';
 
@@ -25,6 +26,31 @@ export async function differences(
     }
   }
   return found;
+}
+
+/**
+ * Sends the same requests to two servers and compares status and data. Refusals are compared by their status alone.
+ *
+ * @returns what differs, in words; nothing when all is the same
+ */
+export async function dataDifferences(
+  [one, other]: readonly [url: string, url: string],
+  cases: readonly Case[],
+): Promise<string[]> {
+  const found: string[] = [];
+  for (const { name, requests } of cases) {
+    for (const request of requests.slice(0, SAMPLES)) {
+      const [left, right] = [dataOf(await send(one, request)), dataOf(await send(other, request))];
+      if (!isDeepStrictEqual(left, right)) {
+        found.push(`${name} (${request.path}): ${JSON.stringify(left)}\n--- and ---\n${JSON.stringify(right)}`);
+      }
+    }
+  }
+  return found;
+}
+
+function dataOf({ status, body }: Received): { readonly status: number; readonly data?: unknown } {
+  return status === 200 ? { status, data: JSON.parse(body) } : { status };
 }
 
 /** An answer without what changes: status, header fields in the order of their names, body. */

@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { count, machine, print } from '../measure.js';
-import { CASES, casesNamed, createCases, mixtureOf, type CaseName } from './cases.js';
+import { CASES, casesNamed, createCases, mixtureOf, ofPeer, useUpQuotas, type CaseName } from './cases.js';
 import { reserveServerCore } from './load/cores.js';
-import { differences } from './equality.js';
+import { dataDifferences, differences } from './equality.js';
 import { LOADED_BY } from './load/load.js';
 import { printSpeed, type SpeedResults } from './report.js';
 import { measureCase, type CaseResult, type Effort } from './rounds.js';
@@ -21,10 +21,11 @@ export interface SpeedOptions extends Effort {
 }
 
 /**
- * Measures the built service against the floor: a server that does by hand what these requests need, and nothing else.
+ * Measures the built service against the floor: a server that does by hand what these requests need, and nothing else. And
+ * against the obvious code on Fastify.
  *
  * @returns whether all goals were met
- * @throws Error when the two give different answers: a comparison would mean nothing then
+ * @throws Error when they give different answers: a comparison would mean nothing then
  */
 export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
   const names = casesNamed(options.cases);
@@ -36,19 +37,24 @@ export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
     const subjects = {
       service: await startSubject('service', stores, starting),
       floor: await startSubject('floor', stores, starting),
+      fastify: await startSubject('fastify', stores, starting),
     };
     const cases = await createCases(subjects.service.url, ingredients);
     const different = await differences([subjects.service.url, subjects.floor.url], Object.values(cases));
     if (different.length > 0) {
       throw new Error(`The service and the floor give different answers.\n\n${different.join('\n\n')}`);
     }
+    await useUpQuotas(subjects.fastify.url, cases.exhausted.requests);
+    const otherData = await dataDifferences([subjects.service.url, subjects.fastify.url], ofPeer(cases));
+    if (otherData.length > 0) {
+      throw new Error(`The service and Fastify give different data.\n\n${otherData.join('\n\n')}`);
+    }
     const measured: Partial<Record<CaseName, CaseResult>> = {};
     for (const name of names) {
       print(`Asking for ${CASES[name]} …\n`);
       measured[name] = await measureCase(subjects, cases[name], options, stores.folder);
     }
-    await subjects.service.stop();
-    await subjects.floor.stop();
+    for (const subject of Object.values(subjects)) await subject.stop();
 
     print(`Starting, and following memory over ${count(options.requests)} requests …\n`);
     const mixture = mixtureOf(Object.values(cases));
@@ -71,7 +77,7 @@ export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
     await writeFile(options.out, `${JSON.stringify(results, mapsAsObjects, 2)}\n`);
     print(
       `\n${count(options.titles)} titles; ${results.machine}; servers ${core.description}; throughput by ${LOADED_BY}.\n` +
-        `The service logs at level info to a file, the floor logs nothing. Figures are also in ${options.out}\n`,
+        `The service logs at level info to a file, the others log nothing. Figures are also in ${options.out}\n`,
     );
     return printSpeed(results);
   } finally {

@@ -7,14 +7,14 @@ import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { eventually } from '../../support/eventually.js';
 import { compile } from './compile.js';
 import { ANY_CORE, type ServerCore } from './load/cores.js';
-import type { FloorSettings } from './floor/settings.js';
+import type { PeerSettings } from './floor/settings.js';
 
 const CLI = fileURLToPath(new URL('../../../.build/cli.js', import.meta.url));
 
 /** Connections of each server to PostgreSQL: the service's default. */
 export const DATABASE_POOL_SIZE = 10;
 
-/** What both servers work on. */
+/** What all servers work on. */
 export interface Stores {
   readonly databaseUrl: string;
   readonly redisUrl: string;
@@ -22,7 +22,14 @@ export interface Stores {
   readonly folder: string;
 }
 
-export const SERVERS = ['service', 'floor'] as const;
+/**
+ * The service; the floor, which does by hand what the requests need and nothing else; and the obvious code on Fastify, which a
+ * user would write otherwise.
+ */
+export const SERVERS = ['service', 'floor', 'fastify'] as const;
+/** Those whose latency, start and memory are measured too. */
+export const TIMED = ['service', 'floor'] as const;
+export type TimedName = (typeof TIMED)[number];
 export type ServerName = (typeof SERVERS)[number];
 
 /** A server under measurement. */
@@ -45,15 +52,15 @@ export interface StartOptions {
   readonly workers?: number;
 }
 
-/** Starts the built service, set up as in production, or the floor. Both write their stdout to a file. */
+/** Starts the built service, set up as in production, or one of its peers. All write their stdout to a file. */
 export async function startSubject(
   name: ServerName,
   stores: Stores,
   { core = ANY_CORE, isProfiled = false, workers = 1 }: StartOptions = {},
 ): Promise<Subject> {
   const { databaseUrl, redisUrl, folder } = stores;
-  const program = name === 'service' ? [CLI, 'serve'] : [join(await compile('floor'), 'main.js')];
-  const settings: FloorSettings = {
+  const program = name === 'service' ? [CLI, 'serve'] : [join(await compile(name), 'main.js')];
+  const settings: PeerSettings = {
     databaseUrl,
     databasePoolSize: DATABASE_POOL_SIZE,
     redisUrl,
@@ -69,7 +76,8 @@ export async function startSubject(
       TRUST_PROXY: '1',
       LOG_LEVEL: 'info',
     },
-    floor: { FLOOR: JSON.stringify(settings) },
+    floor: { PEER: JSON.stringify(settings) },
+    fastify: { PEER: JSON.stringify(settings) },
   };
   const preloaded = isProfiled ? ['--import', join(await compile('programs'), 'profiler.js')] : [];
   const command = core.run([process.execPath, ...preloaded, ...program]);

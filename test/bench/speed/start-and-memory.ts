@@ -5,14 +5,14 @@ import type { ServerCore } from './load/cores.js';
 import { saturate } from './load/load.js';
 import { residentMiB } from './load/process-figures.js';
 import { send } from './load/send.js';
-import { startSubject, type ServerName, type Stores } from './servers.js';
+import { startSubject, type TimedName, type Stores } from './servers.js';
 
 /** Starts that the median is taken of. */
 const STARTS = 5;
 
 /** Seconds from the start of the process to the first answer of the operation. */
 export async function timeToFirstAnswer(
-  name: ServerName,
+  name: TimedName,
   stores: Stores,
   core: ServerCore,
   { requests: [request] }: Case,
@@ -45,7 +45,7 @@ const PIECE_SECONDS = 5;
 
 /** Follows the memory of a fresh server through so many requests. */
 export async function followMemory(
-  name: ServerName,
+  name: TimedName,
   stores: Stores,
   core: ServerCore,
   mixture: Case,

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { crc32 } from 'node:zlib';
 import { Redis } from 'ioredis';
 import type { Caller, Database } from './database.js';
-import type { FloorSettings } from './settings.js';
+import type { PeerSettings } from './settings.js';
 
 const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/;
 const CHECKSUM_LENGTH = 6;
@@ -77,7 +77,7 @@ export class Admissions {
   #callers = new Map<string, Caller>();
   #epoch = '';
 
-  constructor(database: Database, { redisUrl, epochKey }: FloorSettings) {
+  constructor(database: Database, { redisUrl, epochKey }: PeerSettings) {
     this.#database = database;
     this.#epochKey = epochKey;
     this.#redis = new Redis(redisUrl) as Redis & Scripted;

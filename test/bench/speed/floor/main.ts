@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { addressOf, Admissions, FAILURES_ALLOWED, isKey } from './admission.js';
 import { answerFresh, answerPrivate, answerProblem, VARY_BY_CODING } from './answers.js';
 import { Database } from './database.js';
-import type { FloorSettings } from './settings.js';
+import type { PeerSettings } from './settings.js';
 
 // The floor: what a server written by hand for the measured requests alone has to do, and nothing else. It checks and hashes
 // the key, makes one round trip to Redis and sends one named statement, and its answers are those of the service byte for
@@ -15,7 +15,7 @@ import type { FloorSettings } from './settings.js';
 // PostgreSQL (a full page took less time here, and so much more there that fewer were served). Pipelined statements on
 // few connections save up to a fifth of a short query, but one slow query then holds up all that come behind it.
 
-const settings = JSON.parse(process.env.FLOOR ?? '') as FloorSettings;
+const settings = JSON.parse(process.env.PEER ?? '') as PeerSettings;
 const database = new Database(settings.databaseUrl, settings.databasePoolSize);
 const admissions = new Admissions(database, settings);
 

@@ -1,5 +1,5 @@
-/** What the floor is given in the environment, as JSON in `FLOOR`. */
-export interface FloorSettings {
+/** What the floor is given in the environment, as JSON in `PEER`. */
+export interface PeerSettings {
   readonly databaseUrl: string;
   readonly databasePoolSize: number;
   readonly redisUrl: string;
