@@ -7,7 +7,7 @@ const levels = [
   { name: 'the ground', path: '^src/((errors|contract)[.]ts$|config/)' },
   { name: 'embedded-postgres', path: '^src/embedded-postgres/' },
   { name: 'platform', path: '^src/platform/' },
-  { name: 'domain', path: '^src/(keys|catalog|developers|limits)/' },
+  { name: 'domain', path: '^src/(keys|catalog|developers|limits|accounts)/' },
   { name: 'admission', path: '^src/admission/' },
   { name: 'api', path: '^src/api/' },
   { name: 'http', path: '^src/(http/|app[.]ts$)' },
@@ -15,7 +15,7 @@ const levels = [
   { name: 'programs', path: '^src/(commands/|service/|cli[.]ts$)' },
 ];
 
-const domains = ['keys', 'catalog', 'developers', 'limits'];
+const domains = ['keys', 'catalog', 'developers', 'limits', 'accounts'];
 
 const entryPoint = '^src/cli[.]ts$';
 const packageNamed = (names) => `(^|/node_modules/|^node_modules/)(@types/)?(${names})(/|$)`;
@@ -99,7 +99,7 @@ module.exports = {
       severity: 'error',
       comment: 'The domain takes and gives data: it serves the command line and tests as well as HTTP.',
       from: {
-        path: '^src/(errors|contract|config|embedded-postgres|platform|keys|catalog|developers|limits|admission)(/|[.]ts$)',
+        path: '^src/(errors|contract|config|embedded-postgres|platform|keys|catalog|developers|limits|accounts|admission)(/|[.]ts$)',
       },
       to: { path: [koa, httpModules, packageNamed('openapi-backend')] },
     },

@@ -68,6 +68,17 @@ create table developers (
   constraint developers_project_name_length CHECK (((char_length(project_name) >= 1) AND (char_length(project_name) <= 200)))
 );
 
+create table identities (
+  issuer text collate "C" not null,
+  subject text collate "C" not null,
+  developer_id integer not null,
+  created_at timestamp with time zone default now() not null,
+  constraint identities_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
+  constraint identities_issuer_length CHECK (((char_length(issuer) >= 1) AND (char_length(issuer) <= 500))),
+  constraint identities_pkey PRIMARY KEY (issuer, subject),
+  constraint identities_subject_length CHECK (((char_length(subject) >= 1) AND (char_length(subject) <= 255)))
+);
+
 create table people (
   svc_id text collate "C" not null,
   name text not null,
@@ -90,6 +101,38 @@ create table plans (
   constraint plans_requests_per_minute_positive CHECK ((requests_per_minute >= 1))
 );
 
+create table sessions (
+  id integer generated always as identity not null,
+  hash bytea not null,
+  developer_id integer not null,
+  user_agent text not null,
+  signed_in_at timestamp with time zone default now() not null,
+  last_seen_at timestamp with time zone default now() not null,
+  constraint sessions_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
+  constraint sessions_hash_length CHECK ((octet_length(hash) = 32)),
+  constraint sessions_hash_unique UNIQUE (hash),
+  constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_user_agent_length CHECK ((char_length(user_agent) <= 300))
+);
+
+create table sign_in_links (
+  hash bytea not null,
+  developer_id integer not null,
+  expires_at timestamp with time zone not null,
+  constraint sign_in_links_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
+  constraint sign_in_links_hash_length CHECK ((octet_length(hash) = 32)),
+  constraint sign_in_links_pkey PRIMARY KEY (hash)
+);
+
+create table sign_ups (
+  hash bytea not null,
+  issuer text collate "C" not null,
+  subject text collate "C" not null,
+  expires_at timestamp with time zone not null,
+  constraint sign_ups_hash_length CHECK ((octet_length(hash) = 32)),
+  constraint sign_ups_pkey PRIMARY KEY (hash)
+);
+
 create table titles (
   svc_id text collate "C" not null,
   media_type text collate "C" not null,
@@ -106,6 +149,18 @@ create table titles (
 );
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
+
+CREATE INDEX identities_developer_id ON public.identities USING btree (developer_id);
+
+CREATE INDEX sessions_developer_id ON public.sessions USING btree (developer_id);
+
+CREATE INDEX sessions_last_seen_at ON public.sessions USING btree (last_seen_at);
+
+CREATE INDEX sign_in_links_developer_id ON public.sign_in_links USING btree (developer_id);
+
+CREATE INDEX sign_in_links_expires_at ON public.sign_in_links USING btree (expires_at);
+
+CREATE INDEX sign_ups_expires_at ON public.sign_ups USING btree (expires_at);
 
 CREATE OR REPLACE FUNCTION public.announce_callers_changed()
  RETURNS trigger

@@ -35,8 +35,22 @@ export function readConfig(environment: Environment): Config {
       'WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan',
     );
   }
+  problems.push(...missingForOidc(environment));
   if (problems.length > 0) {
     throw new ConfigError(['These settings cannot be used:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
   }
   return Object.freeze(config);
+}
+
+/** A provider of identities needs all of its settings: with some of them nobody could sign in. */
+function missingForOidc(environment: Environment): string[] {
+  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl } = SETTINGS;
+  const needed = [oidcIssuer, oidcClientId, oidcClientSecret, publicUrl].map(({ name }) => name);
+  const isSet = (name: string): boolean => (environment[name]?.trim() ?? '') !== '';
+  const isWanted =
+    needed.some((name) => name !== publicUrl.name && isSet(name)) || environment[oidcSignUp.name] === 'on';
+  if (!isWanted) return [];
+  return needed
+    .filter((name) => !isSet(name))
+    .map((name) => `${name} must be set: signing in by OpenID Connect needs it`);
 }

@@ -61,3 +61,35 @@ export function parseLogLevel(text: string): LogLevel {
   if (level !== undefined) return level;
   throw new InvalidSetting(`must be one of ${LOG_LEVELS.join(', ')}, not ${JSON.stringify(text)}`);
 }
+
+/** @returns the origin of a public URL, without a slash at its end */
+export function parsePublicUrl(text: string): string {
+  const url = parseWebUrl(text);
+  if (url?.pathname === '/' && url.search === '' && !/[?#]/.test(text)) return url.origin;
+  throw new InvalidSetting('must be https://host or https://host:port without a path; http:// only for this machine');
+}
+
+/** @returns the text itself: providers compare it character by character */
+export function parseIssuer(text: string): string {
+  // OpenID Connect Discovery, section 2: neither a query nor a fragment.
+  if (parseWebUrl(text) !== undefined && !/[?#]/.test(text)) return text;
+  throw new InvalidSetting('must be the https:// URL of your provider, such as https://accounts.example.com');
+}
+
+/** @returns undefined unless it is a URL by https, or by http to this machine, that names nobody and no password */
+function parseWebUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.username !== '' || url.password !== '') return undefined;
+  return url.protocol === 'https:' || isLoopback(url.href) ? url : undefined;
+}
+
+/** Whether a URL leads to this machine by http: the one case in which nobody can listen to what is not encrypted. */
+function isLoopback(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
+}
+
+export function parseSwitch(text: string): boolean {
+  if (text === 'on' || text === 'off') return text === 'on';
+  throw new InvalidSetting(`must be on or off, not ${JSON.stringify(text)}`);
+}

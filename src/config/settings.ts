@@ -1,10 +1,13 @@
 import { parseRedisAddress, type RedisAddress } from './redis-address.js';
 import {
   parseHost,
+  parseIssuer,
   parseLogLevel,
   parseMetricsAddress,
   parsePostgresUrl,
   parseProxies,
+  parsePublicUrl,
+  parseSwitch,
   parseWholeNumber,
   type LogLevel,
   type MetricsAddress,
@@ -73,6 +76,43 @@ export const SETTINGS = {
     description:
       'Redis that all server processes share for limits and cached keys: one server, redis://:password@host:port/0, ' +
       'or redis+sentinel:// or redis+cluster:// with several hosts; rediss for TLS',
+  }),
+  /** An origin, without a slash at its end. */
+  publicUrl: setting<string | undefined>({
+    name: 'PUBLIC_URL',
+    default: 'http://HOST:PORT',
+    fallback: undefined,
+    parse: parsePublicUrl,
+    description: 'where people open the pages, https://host; http only for this machine',
+  }),
+  oidcIssuer: setting<string | undefined>({
+    name: 'OIDC_ISSUER',
+    default: 'none',
+    fallback: undefined,
+    parse: parseIssuer,
+    description: 'OpenID Connect provider by which developers sign in; needs the next two and PUBLIC_URL',
+  }),
+  oidcClientId: setting<string | undefined>({
+    name: 'OIDC_CLIENT_ID',
+    default: 'none',
+    fallback: undefined,
+    parse: String,
+    description: 'id of this service at that provider',
+  }),
+  /** Never printed. */
+  oidcClientSecret: setting<string | undefined>({
+    name: 'OIDC_CLIENT_SECRET',
+    default: 'none',
+    fallback: undefined,
+    parse: String,
+    description: 'its secret there',
+  }),
+  oidcSignUp: setting({
+    name: 'OIDC_SIGN_UP',
+    default: 'off',
+    fallback: false,
+    parse: parseSwitch,
+    description: 'on: whoever signs in there becomes a developer; off: only those whom you link',
   }),
   /** How many proxies stand in front of the service; 0 for none. */
   trustedProxies: setting({

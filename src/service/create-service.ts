@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
+import { removeExpired } from '../accounts/expired.js';
 import { admitFromDatabase } from '../admission/admission.js';
 import { ProcessLimiter } from '../admission/charge/process-limiter.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
@@ -32,6 +33,7 @@ import { Health } from '../platform/telemetry/health.js';
 import type { WriteLine } from '../platform/telemetry/log.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
 import { OpenParts } from '../platform/process/open-parts.js';
+import { recurring } from '../platform/process/recurring.js';
 import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
 
 /** How often the times at which keys were last used are written down, in milliseconds. */
@@ -51,6 +53,9 @@ const DATABASE_CHECK_INTERVAL_MS = 2_000;
 
 /** How often the connections are counted that the database has left, in milliseconds. */
 const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
+
+/** How often expired links and sessions are removed, in milliseconds. They are void without that. */
+const EXPIRY_INTERVAL_MS = 600_000;
 
 /** How long requests in flight may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
@@ -230,6 +235,10 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     setInterval(() => void budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
     clearInterval,
   );
+  opened.add(
+    recurring(() => removeExpiredRows(db, log), EXPIRY_INTERVAL_MS),
+    (it) => it.stop(),
+  );
 
   async function stop(drains: boolean): Promise<void> {
     const drainSeconds = drains ? config.drainSeconds : 0;
@@ -245,6 +254,15 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     applied: database.applied,
     stop: (drains = false) => (stopping ??= stop(drains)),
   };
+}
+
+async function removeExpiredRows(db: Knex, log: Logger): Promise<void> {
+  try {
+    await removeExpired(db);
+  } catch (error) {
+    if (!isDatabaseUnavailable(error))
+      log.warn({ err: error }, 'could not remove expired sessions; trying again later');
+  }
 }
 
 /** A process may have one connection more than its pool, on which it hears of changes. */

@@ -9,6 +9,11 @@ const DEFAULTS = {
   databaseReadUrl: undefined,
   databasePoolSize: 10,
   redis: undefined,
+  publicUrl: undefined,
+  oidcIssuer: undefined,
+  oidcClientId: undefined,
+  oidcClientSecret: undefined,
+  oidcSignUp: false,
   trustedProxies: 0,
   workers: 1,
   drainSeconds: 5,
@@ -47,6 +52,11 @@ describe('settings', () => {
       DATABASE_READ_URL: 'postgres://replica/catalog',
       DATABASE_POOL_SIZE: '1000',
       REDIS_URL: ' rediss://:p%40@redis.example:6380/1 ',
+      PUBLIC_URL: ' https://Catalog.example:8443/ ',
+      OIDC_ISSUER: 'https://id.example/realm/',
+      OIDC_CLIENT_ID: 'catalog',
+      OIDC_CLIENT_SECRET: 's e c',
+      OIDC_SIGN_UP: 'on',
       TRUST_PROXY: '2',
       WORKERS: '128',
       DRAIN_SECONDS: '600',
@@ -67,6 +77,11 @@ describe('settings', () => {
         tls: true,
         database: 1,
       },
+      publicUrl: 'https://catalog.example:8443',
+      oidcIssuer: 'https://id.example/realm/',
+      oidcClientId: 'catalog',
+      oidcClientSecret: 's e c',
+      oidcSignUp: true,
       trustedProxies: 2,
       workers: 128,
       drainSeconds: 600,
@@ -101,6 +116,50 @@ describe('settings', () => {
         `These settings cannot be used:\n  WORKERS must be a whole number from 1 to 128, not "${value}"`,
       );
     }
+  });
+
+  describe('for OpenID Connect', () => {
+    const OIDC = {
+      OIDC_ISSUER: 'https://id.example',
+      OIDC_CLIENT_ID: 'catalog',
+      OIDC_CLIENT_SECRET: 'hunter2',
+      PUBLIC_URL: 'https://catalog.example',
+    };
+
+    it('are taken all together or not at all', () => {
+      assert.equal(readConfig(OIDC).oidcIssuer, 'https://id.example');
+      assert.equal(readConfig({ PUBLIC_URL: OIDC.PUBLIC_URL }).publicUrl, 'https://catalog.example');
+      for (const name of Object.keys(OIDC)) {
+        assert.equal(
+          complaint({ ...OIDC, [name]: ' ' }),
+          `These settings cannot be used:\n  ${name} must be set: signing in by OpenID Connect needs it`,
+        );
+      }
+    });
+
+    it('are no use without a provider: who may sign up must not be asked for in vain', () => {
+      assert.equal(complaint({ OIDC_SIGN_UP: 'on' }).split('\n').length, 1 + Object.keys(OIDC).length);
+    });
+
+    it('are checked', () => {
+      for (const OIDC_ISSUER of ['https://id.example/a/b', 'http://localhost:3000', 'http://127.0.0.1:1/x']) {
+        assert.equal(readConfig({ ...OIDC, OIDC_ISSUER }).oidcIssuer, OIDC_ISSUER);
+      }
+      for (const OIDC_ISSUER of [
+        'id.example',
+        'http://id.example',
+        'https://u:hunter2@h',
+        'https://h?a',
+        'https://h#',
+      ]) {
+        const message = complaint({ ...OIDC, OIDC_ISSUER });
+        assert.match(message, /^[^\n]+\n {2}OIDC_ISSUER must be the https:[^\n]+$/);
+        assert.ok(!message.includes('hunter2'));
+      }
+      for (const OIDC_SIGN_UP of ['yes', 'ON', '1']) {
+        assert.match(complaint({ ...OIDC, OIDC_SIGN_UP }), /OIDC_SIGN_UP must be on or off, not "/);
+      }
+    });
   });
 
   it('are refused with an error of a kind of its own', () => {
@@ -139,6 +198,11 @@ describe('settings', () => {
       'REDIS_URL',
       ['redis://h', 'redis://h:1/2', 'rediss://u:p@h', 'redis://[::1]:1'],
       ['h', 'h:6379', 'http://h', 'redis:/h', 'redis://'],
+    ],
+    [
+      'PUBLIC_URL',
+      ['https://h', 'https://h/', 'https://h:8443', 'http://localhost:8080', 'http://127.0.0.1', 'http://[::1]:1'],
+      ['h', 'h:8080', 'http://h', 'http://10.0.0.1', 'https://h/path', 'https://h/?a', 'https://h#a', 'https://u:p@h'],
     ],
     ['TRUST_PROXY', ['off', '1', '9'], ['0', '10', 'on', 'true', '-1', '1.5', '10.0.0.1']],
     [

@@ -5,6 +5,7 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { readGuide } from '../support/guides.js';
 
 const ROLE = 'rights_role';
 
@@ -63,6 +64,31 @@ describe('the rights that the schema gives', () => {
 
   it('let it create nothing beside what is ours', async () => {
     await assert.rejects(role.query('create table public.own (i integer)'), { code: '42501' });
+  });
+
+  it('let a writer of the catalogue read nothing of keys, sessions and sign-ins', async () => {
+    const [, section = assert.fail()] = (await readGuide('writing-in-sql')).split('\n## A role for writers\n');
+    const grants = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
+    await db.raw(grants);
+    try {
+      const { rows } = await db.raw<{ rows: { table: string }[] }>(`
+        select distinct c.relname as table from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+         where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v', 'm')
+           and (has_table_privilege('catalog_writer', c.oid, 'select, insert, update, delete, truncate, references, trigger')
+                or has_column_privilege('catalog_writer', c.oid, a.attnum, 'select, insert, update, references'))
+         order by 1`);
+      assert.deepEqual(
+        rows.map(({ table }) => table),
+        ['collections', 'people', 'titles'],
+      );
+      await role.query('set role catalog_writer');
+      for (const table of ['sign_in_links', 'sessions', 'identities', 'sign_ups', 'api_keys', 'developers']) {
+        await assert.rejects(role.query(`select from ${table}`), { code: '42501' }, table);
+      }
+    } finally {
+      await role.query(`set role ${ROLE}`);
+      await db.raw('drop owned by catalog_writer; drop role catalog_writer');
+    }
   });
 
   it('let a role that may read or write everything call what servers and commands call', async () => {

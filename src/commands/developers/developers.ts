@@ -8,8 +8,9 @@ import {
 import { positiveInteger, text } from '../arguments.js';
 import { endCachedRecords, type RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime } from '../output.js';
+import { registerSignIn } from './sign-in.js';
 
-/** `catalog developers create|list|suspend|reinstate` */
+/** `catalog developers create|list|suspend|reinstate`, and what {@link registerSignIn} adds */
 export const registerDevelopers: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const developers = program.command('developers').description('those who registered for access');
@@ -80,6 +81,8 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       if (json) printJson(stdout, { developer: toJson(developer) });
       else printLine(stdout, `Reinstated developer ${String(id)}.`);
     });
+
+  registerSignIn(developers, context);
 };
 
 function toJson(developer: Developer): unknown {

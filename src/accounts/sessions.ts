@@ -1,0 +1,159 @@
+import type { Knex } from 'knex';
+import { Statement } from '../platform/postgres/statement.js';
+import { generateToken, hashToken } from './tokens.js';
+import { unknownDeveloper } from './unknown-developer.js';
+
+/** A session ends when nobody has used it for so long, in hours. */
+export const IDLE_HOURS = 8;
+
+/** A session ends so long after its sign-in, in days, however much it is used. */
+export const ABSOLUTE_DAYS = 30;
+
+/** For so long after a sign-in, in minutes, its session may change keys. */
+const RECENT_MINUTES = 15;
+
+/** What is kept of a browser's name, in characters. */
+const MAX_USER_AGENT = 300;
+
+/** Holds for a session that has not ended, by the database's clock. */
+const SESSION_IS_LIVE = `s.last_seen_at > now() - interval '${IDLE_HOURS} hours'
+      and s.signed_in_at > now() - interval '${ABSOLUTE_DAYS} days'`;
+
+/** The session of a request, and the developer whom it belongs to, as the database has them at this moment. */
+export interface Session {
+  readonly id: number;
+  readonly developerId: number;
+  readonly projectName: string;
+  /** When the developer was suspended: a suspended one may only read. */
+  readonly suspendedAt: string | null;
+  readonly signedInAt: string;
+  /** Whether the sign-in was within {@link RECENT_MINUTES}. */
+  readonly isRecent: boolean;
+}
+
+/** A session in the list of a developer's sessions. */
+export interface ListedSession {
+  readonly id: number;
+  readonly userAgent: string;
+  readonly signedInAt: string;
+  readonly lastSeenAt: string;
+}
+
+interface SessionRow {
+  readonly id: number;
+  readonly developer_id: number;
+  readonly project_name: string;
+  readonly suspended_at: string | null;
+  readonly signed_in_at: string;
+  readonly is_recent: boolean;
+}
+
+/** The use of a session is written down once a minute at most: a page costs a read. */
+const FIND_SESSION = new Statement<SessionRow, [hash: Buffer]>(
+  'find-session',
+  `with seen as (
+     update sessions s set last_seen_at = now()
+      where s.hash = $1 and ${SESSION_IS_LIVE} and s.last_seen_at < now() - interval '1 minute'
+   )
+   select s.id, s.developer_id, d.project_name, d.suspended_at, s.signed_in_at,
+          s.signed_in_at > now() - interval '${RECENT_MINUTES} minutes' as is_recent
+     from sessions s
+     join developers d on d.id = s.developer_id
+    where s.hash = $1 and ${SESSION_IS_LIVE}`,
+);
+
+/**
+ * Signs a developer in. The session gets a token of its own, whatever token the browser had before: somebody else may have
+ * put that one there.
+ *
+ * @param replaced - the token that the browser sent; its session ends
+ * @returns the token of the new session, for the browser's cookie: it is returned here and never again
+ */
+export async function startSession(
+  db: Knex,
+  details: { readonly developerId: number; readonly userAgent: string; readonly replaced: string | undefined },
+): Promise<string> {
+  const { token, hash } = generateToken();
+  await endSession(db, details.replaced);
+  await db('sessions').insert({
+    hash,
+    developer_id: details.developerId,
+    user_agent: printable(details.userAgent),
+  });
+  return token;
+}
+
+/** @returns the session of a token; undefined where there is none, or it has ended */
+export async function findSession(db: Knex, token: string | undefined): Promise<Session | undefined> {
+  const hash = hashToken(token);
+  const row = hash && (await FIND_SESSION.first(db, hash));
+  return (
+    row && {
+      id: row.id,
+      developerId: row.developer_id,
+      projectName: row.project_name,
+      suspendedAt: row.suspended_at,
+      signedInAt: row.signed_in_at,
+      isRecent: row.is_recent,
+    }
+  );
+}
+
+/** @returns a developer's sessions that have not ended, the latest sign-in first */
+export async function listSessions(db: Knex, developerId: number): Promise<readonly ListedSession[]> {
+  return db('sessions as s')
+    .select<ListedSession[]>({
+      id: 's.id',
+      userAgent: 's.user_agent',
+      signedInAt: 's.signed_in_at',
+      lastSeenAt: 's.last_seen_at',
+    })
+    .where({ developer_id: developerId })
+    .whereRaw(SESSION_IS_LIVE)
+    .orderBy('s.id', 'desc');
+}
+
+/** Ends the session of a token, where there is one. */
+export async function endSession(db: Knex, token: string | undefined): Promise<void> {
+  const hash = hashToken(token);
+  if (hash !== undefined) await db('sessions').where({ hash }).delete();
+}
+
+/**
+ * Ends one session of a developer, from the next request on. One of another developer stays.
+ *
+ * @returns whether there was one
+ */
+export async function endSessionOf(db: Knex, developerId: number, id: number): Promise<boolean> {
+  return (await db('sessions').where({ id, developer_id: developerId }).delete()) > 0;
+}
+
+/**
+ * Ends all sessions of a developer, from the next request on, and makes the sign-in links that are not spent worthless.
+ *
+ * @returns how many sessions there were
+ * @throws OperatorError when there is no such developer
+ */
+export async function endAllSessions(db: Knex, developerId: number): Promise<number> {
+  return db.transaction(async (transaction) => {
+    // Locked, so that no link of the developer is spent between the two.
+    const developer = await transaction('developers')
+      .select<{ id: number }[]>('id')
+      .where({ id: developerId })
+      .forUpdate()
+      .first();
+    if (developer === undefined) throw unknownDeveloper(developerId);
+    await transaction('sign_in_links').where({ developer_id: developerId }).delete();
+    const { rowCount } = await transaction.raw<{ rowCount: number }>('delete from sessions where developer_id = ?', [
+      developerId,
+    ]);
+    return rowCount;
+  });
+}
+
+/** PostgreSQL takes no NUL, and a list takes no steering of a terminal. Cut between characters, as PostgreSQL counts them. */
+function printable(text: string): string {
+  return Array.from(text.replace(/[\p{Cc}\p{Cs}]/gu, '\uFFFD'))
+    .slice(0, MAX_USER_AGENT)
+    .join('');
+}

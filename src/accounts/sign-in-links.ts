@@ -1,0 +1,47 @@
+import type { Knex } from 'knex';
+import { generateToken, hashToken } from './tokens.js';
+import { unknownDeveloper } from './unknown-developer.js';
+
+/** How long a sign-in link works, in minutes. */
+export const LINK_LIFETIME_MINUTES = 10;
+
+/**
+ * Makes a link that signs a developer in, once, within {@link LINK_LIFETIME_MINUTES}.
+ *
+ * @returns the token of the link: it is shown here and never again
+ * @throws OperatorError when there is no such developer
+ */
+export async function createSignInLink(db: Knex, developerId: number): Promise<string> {
+  const { token, hash } = generateToken();
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into sign_in_links (hash, developer_id, expires_at)
+     select ?, id, now() + make_interval(mins => ?) from developers where id = ?`,
+    [hash, LINK_LIFETIME_MINUTES, developerId],
+  );
+  if (rowCount === 0) {
+    throw unknownDeveloper(developerId);
+  }
+  return token;
+}
+
+/**
+ * Spends a link. Of several attempts at the same time, one gets the developer. A link that never was, that has expired or
+ * that is spent costs the same query.
+ *
+ * @param db - a transaction that also starts the session, so that a failure does not use the link up
+ * @returns the id of the developer whom the link signs in; undefined where it signs in nobody
+ */
+export async function spendSignInLink(db: Knex, token: string | undefined): Promise<number | undefined> {
+  const hash = hashToken(token);
+  if (hash === undefined) return undefined;
+  const { rows } = await db.raw<{ rows: { developer_id: number }[] }>(
+    'delete from sign_in_links where hash = ? and expires_at > now() returning developer_id',
+    [hash],
+  );
+  return rows[0]?.developer_id;
+}
+
+/** @returns the address of a link's page @param publicUrl - an origin, without a slash at its end */
+export function signInLinkUrl(publicUrl: string, token: string): string {
+  return `${publicUrl}/sign-in/link/${token}`;
+}

@@ -1,0 +1,37 @@
+/** How much an interval varies, as a part of it: processes that started together do not act together for ever. */
+const JITTER = 0.2;
+
+/** Work that is done again and again. */
+export interface Recurring {
+  /** Ends it. Work that has begun goes on to its end, which this waits for. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Does something again and again, each time after a pause of about an interval. The next pause begins when the work has
+ * ended, so slow work does not pile up.
+ *
+ * @param act - deals with its errors itself
+ * @param intervalMs - in milliseconds; each pause is up to a fifth longer or shorter
+ */
+export function recurring(act: () => Promise<void>, intervalMs: number): Recurring {
+  let timer: NodeJS.Timeout;
+  let isStopped = false;
+  let acting = Promise.resolve();
+  const pause = (): void => {
+    const variation = 1 + JITTER * (2 * Math.random() - 1);
+    timer = setTimeout(() => {
+      acting = act().then(() => {
+        if (!isStopped) pause();
+      });
+    }, intervalMs * variation);
+  };
+  pause();
+  return {
+    stop() {
+      isStopped = true;
+      clearTimeout(timer);
+      return acting;
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { findDeveloperOf } from '../../src/accounts/identities.js';
+import { findSession, startSession } from '../../src/accounts/sessions.js';
+import { spendSignInLink } from '../../src/accounts/sign-in-links.js';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { runCommand } from '../support/programs/command.js';
+
+describe('the commands about signing in', () => {
+  let database: OpenTestDatabase;
+  let id: number;
+
+  before(async () => {
+    database = await openTestDatabase();
+    ({ id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false }));
+  });
+
+  after(() => database.close());
+
+  function run(args: string, environment: Record<string, string> = {}): ReturnType<typeof runCommand> {
+    return runCommand(['developers', ...args.split(' ')], { DATABASE_URL: database.url, ...environment });
+  }
+
+  it('print a link under the public URL that signs the developer in', async () => {
+    const { code, stdout } = await run(`sign-in-link ${id}`, { PUBLIC_URL: 'https://catalog.example/' });
+    assert.equal(code, 0);
+    const token = /^ {2}https:\/\/catalog\.example\/sign-in\/link\/([0-9a-f]{64})$/m.exec(stdout)?.[1];
+    assert.equal(await spendSignInLink(database.db, token), id);
+  });
+
+  it('print it as JSON, and without a public URL for this machine', async () => {
+    const { stdout } = await run(`sign-in-link ${id} --json`, { HOST: '0.0.0.0', PORT: '9000' });
+    const { url, ...rest } = JSON.parse(stdout) as { url: string };
+    assert.match(url, /^http:\/\/127\.0\.0\.1:9000\/sign-in\/link\/[0-9a-f]{64}$/);
+    assert.deepEqual(rest, { developer_id: id, expires_in_seconds: 600 });
+  });
+
+  it('say what is missing for a link', async () => {
+    for (const [args, environment, message] of [
+      ['sign-in-link 999', {}, 'There is no developer 999. "catalog developers list" shows them all.'],
+      [`sign-in-link ${id}`, { PORT: '0' }, 'Set PUBLIC_URL: with PORT 0 only the server knows where it listens.'],
+    ] as const) {
+      const { code, stdout, stderr } = await run(args, environment);
+      assert.deepEqual([code, stdout, stderr], [1, '', `catalog: ${message}\n`]);
+    }
+  });
+
+  it('link an identity to a developer', async () => {
+    const { code, stdout } = await run(`link ${id} --issuer https://id.example --subject abc`);
+    assert.equal(code, 0);
+    assert.equal(stdout, `Linked developer ${id}: this identity signs in as that developer from now on.\n`);
+    assert.equal(await findDeveloperOf(database.db, { issuer: 'https://id.example', subject: 'abc' }), id);
+    const { stdout: json } = await run(`link ${id} --issuer https://id.example --subject abc --json`);
+    assert.deepEqual(JSON.parse(json), { developer_id: id, issuer: 'https://id.example', subject: 'abc' });
+    assert.equal((await run(`link ${id}`)).code, 2);
+  });
+
+  it('end all sessions of a developer', async () => {
+    const details = { developerId: id, userAgent: '', replaced: undefined };
+    const token = await startSession(database.db, details);
+    assert.equal((await run(`sign-out ${id}`)).stdout, `Ended 1 session of developer ${id}.\n`);
+    assert.equal(await findSession(database.db, token), undefined);
+    assert.deepEqual(JSON.parse((await run(`sign-out ${id} --json`)).stdout), { developer_id: id, sessions_ended: 0 });
+    assert.equal((await run('sign-out 999')).code, 1);
+  });
+});
