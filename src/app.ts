@@ -19,18 +19,18 @@ import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/request-log.js';
 import type { WriteLine } from './platform/telemetry/log.js';
 
-/** What the application is made of. */
+/** The parts of the application. */
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
   /** The text of `openapi.yaml`. */
   readonly contract: string;
   readonly log: Logger;
-  /** For the lines of requests. */
+  /** Logs the lines of requests. */
   readonly requestLog: WriteLine;
   readonly requestMetrics: RequestMetrics;
 }
 
 /**
- * Builds the application. The list below is a request's whole way, top to bottom.
+ * Builds the application. The list below is the whole way of a request, from top to bottom.
  *
  * @throws Error when the contract and the operations in `src/api` do not fit each other
  */

@@ -8,38 +8,39 @@ import { readConfig } from './config/config.js';
 import { openFilesIn } from './platform/process/file-descriptors.js';
 import { WorkerLink } from './platform/process/workers/worker-link.js';
 
-/** How long output may take to leave the process once it was asked to end, in milliseconds. */
+/** How long the last output may take to leave the process, in milliseconds. */
 const LAST_OUTPUT_MS = 1_000;
 
 const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 const stopping = new AbortController();
-/** Whether a server goes on serving for a while: only where the first that asks it to end wants that. */
+/** Whether a server first goes on serving. The first signal decides. */
 let drains = false;
 let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // Asked a second time, it ends at once. A worker that the primary has told to stop has not been asked yet: Ctrl-C
-    // asks all processes.
+    // A second signal ends the process at once. The primary's order to a worker does not count: Ctrl-C reaches all
+    // processes.
     if (++signals > 1) endAtOnce();
     stop(signal === 'SIGTERM');
   });
 }
 const link = cluster.worker ? new WorkerLink(cluster.worker, stop) : undefined;
 
-// A file that has reached its limit (ulimit -f) is an error of the write. Without a listener of our own, the signal that comes
-// with it would end the process: a package has set one that does.
+// A file that has reached its limit (ulimit -f) is an error of the write. A package has set a listener that ends the
+// process. A listener of our own prevents that.
 process.on('SIGXFSZ', () => undefined);
 
-// Whoever read the output has left (`| head`): there is nobody to go on for. The log of a server does not come this way.
+// The reader of the output has ended (`| head`), so nothing is left to do. The log of a server does not use this
+// stream.
 let outputFailure: string | undefined;
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   if (code !== 'EPIPE') outputFailure ??= message;
   stopping.abort();
 });
-// What cannot be told there cannot be told anywhere, and is no reason to end.
+// There is no other place to report this error, and no reason to end.
 process.stderr.on('error', () => undefined);
-// The last line may fail after everything else is done.
+// The last line may fail after everything else has succeeded.
 process.once('exit', () => {
   if (outputFailure === undefined || process.exitCode) return;
   process.stderr.write(`catalog: the output cannot be written: ${outputFailure}\n`);
@@ -53,7 +54,8 @@ const context: CommandContext = {
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
-  // Node.js has raised the limit as far as it may. For a report it looks up who is connected: nobody is, at the start.
+  // Node.js has raised the limit as far as possible. A report resolves the addresses of clients: at the start there are
+  // none.
   openFiles: () => openFilesIn(process.report.getReport()),
   link,
   fork: () => cluster.fork(),
@@ -72,7 +74,7 @@ const context: CommandContext = {
 const exitCode = await runCommand(process.argv.slice(2), context);
 if (exitCode !== 0) process.exitCode = exitCode;
 link?.leave();
-// What is then still unwritten waits for a reader of the pipe that does not read, and would keep the process for ever.
+// Output that is still unwritten waits for a reader of the pipe that does not read. It would keep the process for ever.
 if (stopping.signal.aborted) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();
 
 function stop(isToDrain: boolean): void {
@@ -85,7 +87,7 @@ function endAtOnce(): never {
   process.exit(EXIT_FAILED);
 }
 
-/** Ends a command that may be waiting. Its work is one transaction, which is done or is not. */
+/** Ends a command that may be waiting. Its work is one transaction, which commits or has no effect. */
 function exitSoon(): void {
   setTimeout(() => process.exit(EXIT_FAILED), LAST_OUTPUT_MS).unref();
 }

@@ -6,10 +6,10 @@ export type Path = keyof paths;
 /** An operation of the contract, by its operationId. */
 export type OperationId = keyof operations;
 
-/** The body of an operation's answer when all went well. */
+/** The body of a successful answer of an operation. */
 export type Answer<Id extends OperationId> = operations[Id]['responses'][200]['content']['application/json'];
 
-/** The body of an operation's answer when it is refused, of whatever status. */
+/** The body of an operation's error, of any status. */
 export type Refusal<Id extends OperationId> = ProblemBody<
   operations[Id]['responses'][keyof operations[Id]['responses']]
 >;

@@ -5,8 +5,8 @@ interface ErrorDefinition {
 }
 
 /**
- * Every error that a client can see. Codes are part of the contract: they are never renamed and never reused, and a
- * retired one stays listed here with a remark.
+ * Every error that a client can see. Codes are part of the contract: they are never renamed and never reused. A retired
+ * code stays listed here with a remark.
  */
 // prettier-ignore
 export const ERROR_CODES = {
@@ -31,21 +31,21 @@ export const ERROR_CODES = {
 /** A stable, documented error code. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** What a problem carries beside its code and its detail. */
+/** The optional parts of a problem. */
 interface ProblemExtras {
   /** Extra members of the problem document (RFC 9457, section 3.2), such as `oldest_since`. */
   readonly members?: Readonly<Record<string, unknown>>;
-  /** Response headers that belong to this problem, such as `Retry-After`; not those that every problem has. */
+  /** Response headers of this problem, such as `Retry-After`; not those that every problem has. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The problem type, a URI; `about:blank` where the code says it all. */
+  /** The problem type, a URI; `about:blank` when the code says it all. */
   readonly type?: string;
-  /** The error behind it, for the log only. */
+  /** The cause, only for the log. */
   readonly cause?: unknown;
 }
 
 /**
- * An error that a client may see. It carries its own status and what may be shown; anything else that is thrown becomes
- * a fixed `internal_error`. The detail is public: it never repeats what the client sent, which might hold a key.
+ * An error that a client may see, with its own status. Any other thrown value becomes a fixed `internal_error`. The
+ * detail is public: it never repeats the client's text, which might contain a key.
  */
 export class Problem extends Error {
   override readonly name = 'Problem';
@@ -60,7 +60,7 @@ export class Problem extends Error {
     readonly detail: string,
     extras: ProblemExtras = {},
   ) {
-    // It is an answer, and where it was thrown is of no interest; to find that out takes longer than all else about it.
+    // A problem is an answer, so nobody needs its stack trace, which takes longer than the rest.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(`${code}: ${detail}`, { cause: extras.cause });
@@ -74,8 +74,8 @@ export class Problem extends Error {
 }
 
 /**
- * A mistake of the person who operates the service: a bad setting, a wrong argument, a file that cannot be read. Its
- * message is printed as it is, without a stack.
+ * A mistake of the operator: a bad setting, a wrong argument, an unreadable file. The program prints its message
+ * without a stack.
  */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';

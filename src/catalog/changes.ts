@@ -7,37 +7,36 @@ import { fromRfc3339, MICROS_PER_SECOND, type Micros } from './timestamps.js';
 const DAY: Micros = 86_400n * MICROS_PER_SECOND;
 
 /**
- * A position older than this is moved up where nothing follows it, so that it does not age out of the window in a quiet
- * catalogue: a follower may leave as much time between two visits as the rest of the window.
+ * When nothing follows a position older than this, the answer moves the position up. Otherwise the position of a mirror
+ * of a quiet catalogue would leave the window. A mirror may stay away for the rest of the window.
  */
 const AGEING: Micros = WINDOW / 2n;
 
 /**
- * How far behind the clock a position is moved up to. Stamps come from the database's clock; a day's distance keeps the
- * position before all later stamps even when that clock is set back, or differs from ours, by hours.
+ * How far behind the clock a position is moved up to. Stamps come from the database's clock. With a day's distance the
+ * position stays before all later stamps, even when that clock is set back or differs from ours by hours.
  */
 const CLOCK_MARGIN: Micros = DAY;
 
-/** One page of changes, and where to go on. */
 export interface ChangesPage {
   readonly entries: FeedEntry[];
   readonly hasMore: boolean;
-  /** The position to ask for next. Never lies past what later commits can stamp. */
+  /** The position to ask for next. No later commit has a stamp at or before it. */
   readonly nextSince: Micros;
 }
 
 /**
- * Answers a follower: what changed after a position, oldest first, at most a page.
+ * Answers a mirror: what changed after a position, oldest first, at most one page.
  *
- * @param db - the primary: only it knows its clock, whether a writer is at work, and where the feed begins
- * @param read - for the usual page, which a replica gives as well: replay follows the order of commits, so a replica has
- *   all entries up to its newest one
+ * @param db - the primary. Only the primary knows its clock, the writers at work and the beginning of the feed.
+ * @param read - reads the usual page, where possible from a replica. Replay follows the order of commits, so a replica
+ *   has all entries up to its newest one.
  * @param now - this process's clock
  * @throws Problem since_out_of_window, invalid_since
  */
 export async function getChangesPage(db: Knex, read: Read, since: Micros, now: Micros): Promise<ChangesPage> {
   let beginning: Micros | undefined;
-  // The usual request is spared the query: the page itself does without a position before the beginning.
+  // The usual request needs no query for the bounds: the query of the page checks the beginning itself.
   if (since > now || since < now - WINDOW || read.mayLag) {
     const bounds = await readBounds(db);
     requireWithinWindow(since, now, bounds);
@@ -49,10 +48,11 @@ export async function getChangesPage(db: Knex, read: Read, since: Micros, now: M
 }
 
 /**
- * A page after a position that is an entry's, or has entries after it.
+ * Reads a page after a position at which an entry stands, or which entries follow.
  *
- * @param beginning - as the primary has it, where a replica may be asked
- * @returns undefined for a position past the newest entry, or for one that the feed's beginning makes void or unsure
+ * @param beginning - the beginning of the feed as the primary has it; given when a replica may answer
+ * @returns undefined when the position lies past the newest entry, or when the beginning of the feed makes it void or
+ *   unsure
  */
 async function usualPage(db: Knex, since: Micros, beginning?: Micros): Promise<ChangesPage | undefined> {
   const { followsEntry, ...page } = await freshPage(db, since, beginning);
@@ -63,24 +63,24 @@ async function usualPage(db: Knex, since: Micros, beginning?: Micros): Promise<C
 }
 
 /**
- * Answers a client whose position lies past the newest entry: it chose it itself, or a replica lags behind what it has
- * seen. A writer at work may have stamped rows before that position and not committed them yet, or do so by a clock that
- * is behind; the client then goes on from the newest entry, so that it sees them.
+ * Answers a client whose position lies past the newest entry. The client chose it, or a replica lags behind it. A
+ * writer may have stamped rows before that position without committing them yet, or may follow a clock that is behind.
+ * Then the client goes on from the newest entry, so that it sees these rows.
  */
 async function pageBeyond(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
-  // In this order: the clock, then that no writer is at work, and only then the page.
+  // The order matters: first the clock, then the check that no writer is at work, and only then the page.
   const { beginning, newest, quiet } = await readQuietClock(db);
   requireBegun(since, now, beginning);
   const page = await freshPage(db, since);
   if (page.entries.length > 0 || (quiet !== undefined && since <= quiet)) return page;
-  // As of before the page: what was committed after that is stamped later.
+  // `newest` is from before the page was read: every commit since then has a later stamp.
   const resume = acceptable(newest, now);
   return { ...page, nextSince: resume < since ? resume : since };
 }
 
 /**
- * Answers a client whose clock runs ahead of ours: an empty page. Going on from its `since` would skip what is written
- * until then, so it goes on from the newest entry instead, or from a quiet moment where that one has aged.
+ * Answers a client whose clock is ahead of ours: an empty page. The client's own `since` would skip what is written
+ * until then. So the client goes on from the newest entry, or from a quiet moment when that entry has aged.
  */
 async function pageAhead(db: Knex, { newest }: FeedBounds, now: Micros): Promise<ChangesPage> {
   const page = newest < now - AGEING ? await agedPage(db, newest, now) : undefined;
@@ -88,7 +88,7 @@ async function pageAhead(db: Knex, { newest }: FeedBounds, now: Micros): Promise
   return { entries: [], hasMore: false, nextSince: acceptable(resume, now) };
 }
 
-/** A position that the next request may send. Moving up to the window loses nothing: no writer is at work for weeks. */
+/** A position that the next request may send. Moving it up to the window loses nothing: no writer works for weeks. */
 function acceptable(position: Micros, now: Micros): Micros {
   const oldest = now - WINDOW + DAY;
   return position > oldest ? position : oldest;
@@ -99,18 +99,19 @@ async function freshPage(
   since: Micros,
   beginning?: Micros,
 ): Promise<ChangesPage & Pick<FeedPage, 'followsEntry'>> {
-  // Not spread: V8 as of Node.js 20 would make a hidden class each time, which only a full collection of garbage frees.
+  // No object spread: in Node.js 20, V8 would make a hidden class each time, which only a full garbage collection
+  // frees.
   const { entries, hasMore, followsEntry } = await readFeed(db, since, beginning);
   const last = entries.at(-1);
   return { entries, hasMore, followsEntry, nextSince: last ? fromRfc3339(last.updated_at) : since };
 }
 
 /**
- * Like a fresh page, but where it is the last one, its position moves up to a point that no later commit can precede. Not
- * only where it is empty: the newest entry may itself be almost as old as the window.
+ * Reads a page after an old position. The position of the last page moves up to a point that no later commit can
+ * precede. This also concerns pages with entries: the newest entry may itself be almost as old as the window.
  */
 async function agedPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
-  // In this order: the clock, then that no writer is at work, and only then the page.
+  // The order matters, as in pageBeyond().
   const { beginning, quiet } = await readQuietClock(db);
   requireBegun(since, now, beginning);
   const page = await freshPage(db, since);
@@ -125,13 +126,13 @@ function safeBefore(quiet: Micros, now: Micros): Micros {
 }
 
 /**
- * Where a mirror that begins with a copy follows on: every commit that the copy lacks is stamped later, and every entry
- * after the position either is missing in the copy or differs there.
+ * Gives the position from which a mirror follows the feed after it began with a copy. Every commit that the copy lacks
+ * has a later stamp. Every entry after the position is missing in the copy or differs there.
  *
- * @param newest - the newest stamp in the snapshot that the copy was made of; undefined for an empty one. Writers commit
- *   in the order of their stamps, so that snapshot has all entries up to it.
- * @param quiet - what {@link readQuietClock} gave before the snapshot was taken; undefined also where it cannot be asked.
- *   It lets a mirror begin from a catalogue whose newest entry has left the window.
+ * @param newest - the newest stamp in the snapshot of the copy; undefined for an empty one. Writers commit in the order
+ *   of their stamps, so that snapshot has all entries up to it.
+ * @param quiet - the result of {@link readQuietClock} before the snapshot; undefined also when it is unknown. With it a
+ *   mirror can begin from a catalogue whose newest entry has left the window.
  * @param now - this process's clock
  */
 export function positionAfterCopy(newest: Micros | undefined, quiet: Micros | undefined, now: Micros): Micros {

@@ -1,10 +1,10 @@
-/** What a file may hold rows of; also the table that they go into. */
+/** What the rows of a file are; also the name of the table that they go into. */
 export type Kind = 'titles' | 'people' | 'collections';
 
 /** How a cell is read: an id, free text, one of a fixed set of values, a number, or a day. */
 export type CellType = 'id' | 'text' | 'media_type' | 'boolean' | 'integer' | 'date';
 
-/** What PostgreSQL keeps a cell of each type as. */
+/** The type of PostgreSQL that stores each type of cell. */
 export const POSTGRES_TYPES: Readonly<Record<CellType, string>> = {
   id: 'text collate "C"',
   text: 'text collate "C"',
@@ -15,8 +15,8 @@ export const POSTGRES_TYPES: Readonly<Record<CellType, string>> = {
 };
 
 /**
- * A column of ours. An optional one that is absent, or whose cell is empty, leaves what the catalogue has. A new row gets
- * the column's default in the table.
+ * A column of ours. When an optional column is absent, or its cell is empty, a known row keeps its value. A new row
+ * gets the default of the table.
  */
 export interface Column {
   readonly name: string;
@@ -27,7 +27,6 @@ export interface Column {
 const id: Column = { name: 'svc_id', type: 'id', required: true };
 const name: Column = { name: 'name', type: 'text', required: true };
 
-/** The columns of each kind. */
 export type Columns = Readonly<Record<Kind, readonly Column[]>>;
 
 /** The columns that files are imported into and exported from. */
@@ -43,7 +42,7 @@ export const COLUMNS: Columns = {
   collections: [id, name],
 };
 
-/** What each type with a fixed set of values accepts, and the value it stands for as PostgreSQL writes it. */
+/** For each type with a fixed set of values: the accepted words, and the value of each as PostgreSQL writes it. */
 export const FIXED_VALUES: Readonly<Record<'media_type' | 'boolean', ReadonlyMap<string, string>>> = {
   media_type: new Map([
     ['movie', 'movie'],

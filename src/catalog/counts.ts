@@ -13,7 +13,7 @@ export interface Counts {
   readonly collections: number;
 }
 
-/** A counter that does not say what a recount says. */
+/** A counter that differs from a recount. */
 export interface CountMismatch {
   readonly counter: keyof Counts;
   readonly kept: number;
@@ -37,9 +37,9 @@ function known(counts: Counts | undefined): Counts {
 }
 
 /**
- * Counts everything again and compares, in one snapshot, so writers may go on meanwhile.
+ * Counts everything again and compares, in one snapshot: writers do not wait.
  *
- * @returns the kept counts and the counters that differ from a recount; none when all is well
+ * @returns the kept counts, and the counters that differ from a recount
  */
 export async function verifyCounts(db: Knex): Promise<{ counts: Counts; mismatches: readonly CountMismatch[] }> {
   return db.transaction((snapshot) => compare(snapshot), { isolationLevel: 'repeatable read', readOnly: true });
@@ -54,7 +54,7 @@ export async function repairCounts(db: Knex): Promise<readonly CountMismatch[]> 
   return db.transaction(async (transaction) => {
     await transaction.raw('select catalog_lock_writers()');
     await transaction('catalog_counts').insert({ singleton: true }).onConflict('singleton').ignore();
-    // A recount has them already. No writer is at work, so they are nobody's.
+    // The recount includes them. No writer is at work, so no transaction waits for them.
     await transaction('catalog_counts_waiting').delete();
     const { mismatches } = await compare(transaction);
     if (mismatches.length > 0) {

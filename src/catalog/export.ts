@@ -13,37 +13,39 @@ export type ExportFormat = 'csv' | 'ndjson';
 export interface ExportOptions {
   readonly kind: Kind;
   readonly format: ExportFormat;
-  /** Puts the text, in UTF-8, where it belongs; the export has failed when this rejects. */
+  /** Consumes the text, in UTF-8. When it rejects, the export fails. */
   readonly write: (text: AsyncIterable<Buffer>) => Promise<void>;
-  /** Rows so far, and in all, which is undefined where the role may not read the counts. */
+  /** Called with the rows so far and in all; the total is undefined when the role may not read the counts. */
   readonly onProgress?: (rows: number, total: number | undefined) => void;
   /** Stops the export when aborted. */
   readonly signal?: AbortSignal;
 }
 
-/** What was exported. */
 export interface ExportResult {
   readonly rows: number;
-  /** Of titles: where a mirror that begins with this copy follows on. People and collections have no feed. */
+  /**
+   * For titles: from where a mirror that begins with this copy follows the feed. People and collections have no feed.
+   */
   readonly position: Micros | undefined;
 }
 
-/** Bound on the wait for a table that something else has locked, such as a migration. */
+/** Bound on the wait for a table that another program has locked, such as a migration. */
 const LOCK_TIMEOUT = '60s';
 
 const LF = 10;
 
 /**
- * Exports all titles, people or collections as of one moment, while others go on writing. Takes no lock that a writer
- * waits for and needs no right to write. The rows are streamed, so memory stays flat at any size.
+ * Exports all titles, people or collections as of one moment, while others go on writing. The export takes no lock that
+ * a writer waits for, and needs no right to write. It streams the rows, so memory stays flat at any size.
  *
- * Titles come in the order of the feed, so that an import elsewhere makes the same order; the others by their ids.
+ * Titles come in the order of the feed, so that an import elsewhere keeps that order. Other rows come in the order of
+ * their ids.
  *
- * @throws the database's error, or the one that `write` throws; the signal's reason when it is aborted
+ * @throws the database's error, the error of `write`, or the reason of the aborted signal
  */
 export async function exportCatalogue(db: Knex, options: ExportOptions): Promise<ExportResult> {
   const { kind, signal } = options;
-  // Before the snapshot: every commit that the snapshot lacks is then stamped later than this.
+  // Read before the snapshot: every commit that the snapshot lacks then has a later stamp.
   const quiet = kind === 'titles' ? await quietClock(db) : undefined;
   return withSession(db, signal, async (session) => {
     await session.query('begin isolation level repeatable read read only');
@@ -65,13 +67,14 @@ export async function exportCatalogue(db: Knex, options: ExportOptions): Promise
   });
 }
 
-/** @returns undefined also on a standby, which does not know the writers, and for a role that may not ask */
+/** @returns undefined also on a standby, which does not see the writers, and for a role without the right to ask */
 async function quietClock(db: Knex): Promise<Micros | undefined> {
   const { rows } = await db.raw<{ rows: [{ can_tell: boolean }] }>(
     `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as can_tell`,
   );
   if (!rows[0].can_tell) return undefined;
-  // Not with the bounds of the feed: those are read from titles, which may be locked, and this wait could not be ended.
+  // Without the bounds of the feed: they are read from titles, which may be locked, and the signal could not end that
+  // wait.
   const clock = await db.raw<{ rows: [{ quiet: string | null }] }>('select public.catalog_quiet_clock() as quiet');
   const [{ quiet }] = clock.rows;
   return quiet === null ? undefined : fromRfc3339(quiet);
@@ -86,7 +89,7 @@ async function countKept(session: ClientBase, kind: Kind): Promise<number | unde
   return rows[0]?.total;
 }
 
-/** @returns the newest stamp, or the beginning of the feed where that is later: positions before it are refused */
+/** @returns the newest stamp, or the beginning of the feed when that is later: the feed refuses positions before it */
 async function newestIn(session: ClientBase): Promise<Micros | undefined> {
   const { rows } = await session.query<{ newest: string | null }>(
     'select greatest(max(updated_at), (select beginning from public.catalog_feed)) as newest from public.titles',
@@ -95,7 +98,7 @@ async function newestIn(session: ClientBase): Promise<Micros | undefined> {
   return newest === null ? undefined : fromRfc3339(newest);
 }
 
-/** The columns are those that an import reads, so that a file comes back as it went. */
+/** An import reads the same columns, so that it restores the file's rows unchanged. */
 function copyStatement(kind: Kind, format: ExportFormat): string {
   const columns = COLUMNS[kind];
   const names = columns.map(({ name }) => name).join(', ');
@@ -105,12 +108,16 @@ function copyStatement(kind: Kind, format: ExportFormat): string {
     return `copy (select ${values.join(', ')} from public.${kind} order by ${kind}.${order})
               to stdout (format csv, header true, encoding 'UTF8')`;
   }
-  // CSV with a quote and a delimiter that JSON never has: a row is then the JSON itself. The text format would escape it.
+  // CSV with a quote and a delimiter that JSON never contains, so each row is the JSON itself. COPY's text format would
+  // escape it.
   return `copy (select row_to_json(r) from (select ${names} from public.${kind} order by ${order}) r)
             to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`;
 }
 
-/** Passes text on. @param report - told after each piece how many lines there were, which is nearly how many rows */
+/**
+ * Passes text on. @param report - called after each piece with the number of lines, which is close to the number of
+ * rows
+ */
 async function* countLines(source: AsyncIterable<Buffer>, report: (lines: number) => void): AsyncGenerator<Buffer> {
   let lines = 0;
   for await (const piece of source) {

@@ -9,7 +9,7 @@ export interface FeedEntry {
   readonly svc_id: string;
   readonly media_type: 'movie' | 'series';
   readonly title: string;
-  /** RFC 3339, UTC, microseconds. Unique in the feed, and its order. */
+  /** RFC 3339, UTC, microseconds. Unique in the feed; the feed is sorted by it. */
   readonly updated_at: string;
   readonly has_bundles: boolean;
 }
@@ -17,20 +17,19 @@ export interface FeedEntry {
 /** The most entries in one page. */
 const PAGE_SIZE = 200;
 
-/** One page of the feed. */
 export interface FeedPage {
   /** Requests that share the read share the array. */
   readonly entries: FeedEntry[];
   readonly hasMore: boolean;
-  /** Whether an entry stands at the very position that the page was asked for after. */
+  /** Whether an entry stands exactly at the position that the request sent. */
   readonly followsEntry: boolean;
 }
 
-/** Between which positions the feed lies, as of one moment. */
+/** The positions between which the feed lies, at one moment. */
 export interface FeedBounds {
-  /** Positions before this one are void: the mirrors that hold them may have entries that the catalogue has not. */
+  /** Positions before this one are void: the mirrors that hold them may have entries that the catalogue has lost. */
   readonly beginning: Micros;
-  /** The newest stamp that is committed, or the beginning where that is later. No later commit stamps at or before it. */
+  /** The newest committed stamp, or the beginning when that is later. No later commit stamps at or before it. */
   readonly newest: Micros;
 }
 
@@ -44,9 +43,10 @@ interface PageRow {
   readonly bundles: string;
 }
 
-// From the position itself on: a follower's is an entry's, and to see it there spares a query for the newest stamp.
-// What begins the feed is a condition, not a column: PostgreSQL looks at it once, in the snapshot of the page.
-// As one row, since the driver spends more on each field of a row than all else does on the page (test/bench/README.md).
+// The page is read from the position itself on. A mirror's position is that of an entry; when the page shows that
+// entry, no query for the newest stamp is needed. The feed's beginning is a condition, not a column: PostgreSQL
+// evaluates it once, in the snapshot of the page. The page is one row: the driver spends more time on the fields of
+// rows than on the rest (test/bench/README.md).
 const READ_PAGE = new Statement<Record<keyof PageRow, string | null>, [position: string, beginning: string | null]>(
   'read-page',
   `select string_agg(svc_id, ',') as ids, string_agg(media_type, ',') as media_types, json_agg(title)::text as titles,
@@ -76,18 +76,19 @@ const READ_QUIET_CLOCK = new Statement<BoundsRow & { readonly quiet: string | nu
 /**
  * Reads one page of the feed: what changed after a position, oldest first.
  *
- * Complete without a lock, because writers commit in the order of their stamps (see the migration that makes the feed):
- * nothing can appear later at or before a stamp that was read.
+ * The page is complete without a lock: writers commit in the order of their stamps (see the migration that makes the
+ * feed). So no entry can appear later at or before a stamp that was read.
  *
- * @param beginning - what must be the feed's beginning, for a replica that may not know it yet; undefined for any
- * @returns a page without an entry, at the position or after it, also where the feed begins after the position or
- *   elsewhere: {@link readBounds} tells. Requests that arrive together with the same position share it.
+ * @param beginning - the required beginning of the feed, for a replica that may not know it yet; undefined for any
+ * @returns the page; empty also when the feed begins after the position or at another beginning, which {@link
+ *   readBounds} tells apart. Requests with the same position that arrive together share it.
  */
 export function readFeed(db: Knex, since: Micros, beginning?: Micros): Promise<FeedPage> {
   return readPage(db, [since, beginning].map((micros) => (micros === undefined ? '' : toRfc3339(micros))).join(' '));
 }
 
-// Mirrors that have all entries ask after the same position. The key is that position and the beginning, if known.
+// All mirrors that are up to date ask after the same position. The key is that position, with the beginning if it is
+// known.
 const readPage = shared<FeedPage>(async (db, key) => {
   const [position = '', beginning = ''] = key.split(' ');
   const row = await READ_PAGE.first(db, position, beginning === '' ? null : beginning);
@@ -112,7 +113,7 @@ function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): Feed
   }));
 }
 
-/** Reads where the feed begins and how far it has come. Requests that arrive together share the read. */
+/** Reads the beginning of the feed and its newest stamp. Requests that arrive together share the read. */
 export function readBounds(db: Knex): Promise<FeedBounds> {
   return readSharedBounds(db, '');
 }
@@ -120,13 +121,13 @@ export function readBounds(db: Knex): Promise<FeedBounds> {
 const readSharedBounds = shared(async (db) => toBounds(await READ_BOUNDS.first(db)));
 
 /**
- * Reads the database's clock, then looks whether a writer of the catalogue is at work. When none is, every commit yet to
- * come is stamped by a clock read later than this one.
+ * Reads the database's clock, then checks whether a writer of the catalogue is at work. When none is, every later
+ * commit is stamped by a later reading of the clock.
  *
- * A page that is to prove that nothing lies before this moment must be read after this call, in a statement of its own: a
+ * A page proves that nothing lies before this moment only when its statement begins after this call returns. A
  * statement sees what was committed when it began.
  *
- * @returns the clock as `quiet`, undefined while a writer is at work; and the bounds as of the call's begin
+ * @returns the clock as `quiet`, which is undefined while a writer is at work; and the bounds when the call began
  */
 export async function readQuietClock(db: Knex): Promise<FeedBounds & { readonly quiet: Micros | undefined }> {
   const row = await READ_QUIET_CLOCK.first(db);

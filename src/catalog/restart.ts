@@ -2,44 +2,48 @@ import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
 import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from './timestamps.js';
 
-/** How far the beginning lies after all that is known of earlier positions, in seconds. The clocks of two servers may differ by that much. */
+/**
+ * How far the new beginning lies after all known positions, in seconds. The clocks of two servers may differ by that
+ * much.
+ */
 const MARGIN_SECONDS = 60;
 
-/** How far ahead of the database's clock a position may be said to have been given. */
+/** How far ahead of the database's clock the option `after` may lie. */
 const FARTHEST_AHEAD: Micros = 86_400n * MICROS_PER_SECOND;
 
-/** Bound on waiting for writers of the catalogue that are at work, in milliseconds; less than that on a command's statement. */
+/**
+ * Bound on the wait for active writers of the catalogue, in milliseconds. It is shorter than the bound on a command's
+ * statement.
+ */
 const LOCK_TIMEOUT_MS = 20_000;
 
-/** SQLSTATE: a lock could not be had in time. */
+/** SQLSTATE of a lock that was not granted in time. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** How the feed is restarted. */
 export interface RestartOptions {
-  /** The latest position that a mirror is known to hold, where the clock of the lost database was ahead. */
+  /** The latest position that a mirror is known to hold, when the clock of the lost database was ahead. */
   readonly after?: Micros | undefined;
-  /** Bound on waiting for writers of the catalogue that are at work, in milliseconds. */
+  /** Bound on the wait for active writers of the catalogue, in milliseconds. */
   readonly lockTimeoutMs?: number;
 }
 
-/** What a restart of the feed came to. */
 export interface RestartedFeed {
-  /** Positions before this one are refused; whole seconds. */
+  /** The feed refuses positions before this one; whole seconds. */
   readonly beginning: Micros;
   /** The database's clock at the restart. */
   readonly clock: Micros;
 }
 
 /**
- * Begins the feed anew: from the commit on, every server refuses each position that was given before it. The operator
- * needs it when the database has lost commits that mirrors may have seen. That is so after a backup was restored, or when
- * a standby took over without them.
+ * Begins the feed anew: after the commit, every server refuses each position that was given before it. The operator
+ * needs this when the database has lost commits that mirrors may have seen: after the restore of a backup, or when a
+ * standby without these commits took over.
  *
- * Positions come from stamps and from the database's clock, and stamps from the later of the clock and the last stamp. So
- * the beginning is later than the clock, the last stamp, and `after`. The writers' lock is held meanwhile: no writer has a
- * stamp that it has not committed.
+ * Positions come from stamps and from the database's clock. Stamps come from the later of the clock and the last stamp.
+ * So the new beginning is later than the clock, the last stamp and `after`. The writers' lock is held meanwhile: no
+ * writer has a stamp that it has not committed.
  *
- * @throws OperatorError when `after` lies more than a day ahead of the clock, or writers go on for too long
+ * @throws OperatorError when `after` lies more than a day ahead of the clock, or writers keep the lock for too long
  */
 export async function restartFeed(
   db: Knex,
@@ -58,7 +62,7 @@ export async function restartFeed(
                   ?::timestamptz
                 ) + ? * interval '1 second') as beginning
            from titles_last_stamp`,
-        // One more, to cut off to a whole second.
+        // One second more, because the fraction is cut off.
         [after === undefined ? null : toRfc3339(after), MARGIN_SECONDS + 1],
       );
       const [{ clock, beginning }] = rows;
@@ -76,7 +80,7 @@ export async function restartFeed(
       );
       return { beginning: fromRfc3339(beginning), clock: fromRfc3339(clock) };
     },
-    // A statement after the wait for the lock must see what the writers before it have committed.
+    // A new statement, after the wait for the lock, sees what the earlier writers have committed.
     { isolationLevel: 'read committed' },
   );
 }

@@ -8,21 +8,21 @@ export const WINDOW: Micros = 30n * 86_400n * MICROS_PER_SECOND;
 /** How far ahead of ours a client's clock may be. */
 const CLOCK_SKEW: Micros = 60n * MICROS_PER_SECOND;
 
-/** A JSON number (RFC 8259, section 6): also what SDKs write for large or small ones, `1.7637e9`. */
+/** A JSON number (RFC 8259, section 6). SDKs write large and small ones as `1.7637e9`. */
 const JSON_NUMBER = /^(?<sign>-?)(?<whole>0|[1-9]\d*)(?:\.(?<fraction>\d+))?(?:[eE](?<exponent>[+-]?\d+))?$/;
 
-/** As in the contract. Longer than any number that could be meant; keeps a hostile one from costing anything. */
+/** As in the contract: longer than any sensible number, and short enough that a hostile one costs nothing. */
 const MAX_LENGTH = 64;
 
 const DECIMALS = 6;
 
-/** Seconds of this size lie past the year 5000: a clock that counts in a smaller unit. */
+/** So many seconds lie past the year 5000: the client's clock counts in a smaller unit. */
 const SURELY_NOT_SECONDS: Micros = 100_000_000_000n * MICROS_PER_SECOND;
 
 /**
- * Reads the parameter `since` as it came, as text: a float in between would round the microseconds.
+ * Parses the parameter `since` from its text: a float in between would round the microseconds.
  *
- * @param values - every value that the request gave it, decoded; a request should give one
+ * @param values - every value that the request gave, decoded; a request should give one
  * @returns microseconds since 1970, exact
  * @throws Problem missing_since, invalid_since
  */
@@ -66,11 +66,11 @@ export function parseSince(values: readonly string[]): Micros {
 }
 
 /**
- * Holds `since` against the window of the feed and against its beginning.
+ * Requires that `since` lies within the window of the feed and not before its beginning.
  *
  * @param now - this process's clock
- * @param bounds - of the feed. Stamps never step back but clocks do, so the feed may run ahead of the clock; a client must
- *   be able to send back what it was given.
+ * @param bounds - of the feed. Stamps never step back but clocks do, so the feed may be ahead of the clock. A client
+ *   may always send back the position that it received.
  * @throws Problem since_out_of_window with `oldest_since`, invalid_since
  */
 export function requireWithinWindow(since: Micros, now: Micros, { beginning, newest }: FeedBounds): void {
@@ -86,8 +86,8 @@ export function requireWithinWindow(since: Micros, now: Micros, { beginning, new
 }
 
 /**
- * Holds `since` against the beginning of the feed alone. However old it is, a client that has such a position cannot do
- * without a copy: it may have what the catalogue has lost.
+ * Requires only that `since` does not lie before the beginning of the feed. A client with an earlier position needs a
+ * new copy: its mirror may have entries that the catalogue has lost.
  *
  * @throws Problem since_out_of_window with `oldest_since`
  */

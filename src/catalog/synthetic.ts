@@ -7,25 +7,28 @@ import { OperatorError } from '../errors.js';
 import { readCounts } from './counts.js';
 import { withSession } from './session.js';
 
-/** What to make up. The same seed gives the same titles on every machine; more of them begin with the fewer. */
+/**
+ * What to generate. The same seed gives the same titles on every machine, and a larger number begins with the same
+ * ones.
+ */
 export interface SyntheticOptions {
-  /** How many synthetic titles there are to be in the end. */
+  /** How many synthetic titles the catalogue has in the end. */
   readonly titles: number;
   /** A whole number from 0 to 2^31 - 1. */
   readonly seed: number;
-  /** Told how many there are, at the beginning and after each batch. */
+  /** Called with the number of titles, at the beginning and after each batch. */
   readonly onProgress?: (titles: number) => void;
-  /** Stops it when aborted. */
+  /** Stops the work when aborted. */
   readonly signal?: AbortSignal;
 }
 
-/** Ids have this many digits, so that they sort as they count. */
+/** Ids have this many digits, so that their order is that of their numbers. */
 const DIGITS = 9;
 
-/** The most titles that ids can be given to. */
+/** The largest number of titles for which there are ids. */
 export const MOST_TITLES = 10 ** DIGITS - 1;
 
-/** Rows of one transaction; other writers of the catalogue wait for it, a quarter of a second or so. */
+/** Rows of one transaction. Other writers of the catalogue wait for it, some quarter of a second. */
 const BATCH_ROWS = 50_000;
 
 /** Rows that are made and sent at once. */
@@ -40,11 +43,12 @@ const THIRD = ',,,,, Again, Days, Nights, Stories, in Blue, in May, of Dust, of 
 );
 
 /**
- * Fills an empty catalogue with made-up titles, for trials at size. Written like everything else, with all triggers, in
- * transactions of 50,000 rows, so interrupting it leaves whole transactions; run again, it goes on where it was.
+ * Fills an empty catalogue with generated titles, for trials at size. The titles are written with all triggers, in
+ * transactions of 50,000 rows. An interruption leaves whole transactions, and the next run completes them.
  *
- * @returns how many titles were created now, and how many there are
- * @throws OperatorError when the catalogue has other titles, and when the signal is aborted; it says what was written
+ * @returns how many titles this run created, and how many there are
+ * @throws OperatorError when the catalogue has other titles, and when the signal is aborted; its message says what was
+ *   written
  */
 export async function createSyntheticTitles(
   db: Knex,
@@ -73,7 +77,10 @@ export async function createSyntheticTitles(
   return { created: done - existing, titles: done };
 }
 
-/** @returns how many titles of this seed there are @throws OperatorError when there are any others */
+/**
+ * @returns how many titles of this seed there are
+ * @throws OperatorError when there are other titles
+ */
 async function countExisting(db: Knex, seed: number): Promise<number> {
   const last = await db('titles')
     .whereBetween('svc_id', [idOf(seed, 0), idOf(seed, MOST_TITLES)])
@@ -105,7 +112,7 @@ function* copyPieces(seed: number, start: number, end: number): Generator<Buffer
   }
 }
 
-/** A row as COPY text; nothing in it needs escaping. Its bits are used up from the low end. */
+/** Writes a row as COPY text; nothing in it needs escaping. The bits are used from the low end. */
 function copyRow(seed: number, index: number): string {
   const bits = scramble(seed, index);
   const title = `${FIRST[bits & 15] ?? ''} ${SECOND[(bits >>> 4) & 15] ?? ''}${THIRD[(bits >>> 8) & 15] ?? ''}`;
@@ -119,7 +126,7 @@ function idOf(seed: number, index: number): string {
   return `synthetic-${seed}-${String(index).padStart(DIGITS, '0')}`;
 }
 
-/** The finalizer of MurmurHash3: each bit of the result depends on all of the input, at the cost of two products. */
+/** The finalizer of MurmurHash3: each bit of the result depends on all bits of the input, for two products. */
 function scramble(seed: number, index: number): number {
   let bits = Math.imul(seed, 0x9e3779b1) ^ index;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);

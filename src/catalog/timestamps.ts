@@ -1,19 +1,19 @@
 /**
- * A point in time as whole microseconds since 1970-01-01T00:00:00Z: the precision of PostgreSQL's `timestamptz` and of
- * the feed. A bigint, so that no arithmetic rounds.
+ * A point in time as whole microseconds since 1970-01-01T00:00:00Z, the precision of PostgreSQL's `timestamptz` and of
+ * the feed. A bigint never rounds.
  */
 export type Micros = bigint;
 
 export const MICROS_PER_SECOND = 1_000_000n;
 
-/** The time now, in the millisecond precision that the system clock has. */
+/** The current time, in the milliseconds of the system clock. */
 export function systemClock(): Micros {
   return BigInt(Date.now()) * 1000n;
 }
 
 /**
- * Writes a point in time as RFC 3339 in UTC with six decimals, `2026-11-20T23:40:05.123456Z`. PostgreSQL reads this form
- * exactly, so it also serves as a query's parameter.
+ * Writes a point in time as RFC 3339 in UTC with six decimals, `2026-11-20T23:40:05.123456Z`. PostgreSQL reads this
+ * form exactly, so it also serves as a parameter of a query.
  */
 export function toRfc3339(micros: Micros): string {
   const fraction = ((micros % MICROS_PER_SECOND) + MICROS_PER_SECOND) % MICROS_PER_SECOND;
@@ -29,9 +29,9 @@ export function fromRfc3339(text: string): Micros {
 }
 
 /**
- * Writes a point in time as the seconds of a JSON number. Exact to the microsecond until the year 2242: the quotient is
- * correctly rounded, and below 2^33 s neighbouring doubles are less than a microsecond apart, so the shortest decimal
- * that names the double is the one with these six places.
+ * Writes a point in time as the seconds of a JSON number, exact to the microsecond until the year 2242. The quotient is
+ * correctly rounded, and below 2^33 neighbouring doubles are less than a microsecond apart. So the shortest decimal for
+ * the double has these six places.
  */
 export function toSeconds(micros: Micros): number {
   return Number(micros) / 1e6;

@@ -2,7 +2,7 @@ import { batched } from '../platform/postgres/batch.js';
 import { Statement } from '../platform/postgres/statement.js';
 import type { FeedEntry } from './feed.js';
 
-/** A title as the lookup gives it: the feed's entry and what a mirror asks for second. */
+/** A title as the lookup returns it. */
 export interface Title extends FeedEntry {
   readonly available_in_library: boolean;
   /** RFC 3339, UTC, microseconds. */
@@ -17,7 +17,7 @@ const FIND_TITLES = new Statement<Title, [ids: readonly string[]]>(
 );
 
 /**
- * Finds the title with an id. Requests that arrive together share one query.
+ * Finds a title by its id. Requests that arrive together share one query.
  *
  * @returns undefined when the catalogue has none
  */

@@ -10,67 +10,67 @@ import type { ConnectedDatabase } from '../platform/database/connect.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { WorkerLink } from '../platform/process/workers/worker-link.js';
 
-/** What a command may use of the process that runs it. */
+/** The parts of the process that a command may use. */
 export interface CommandContext {
   readonly stdin: Readable;
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly fd?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly fd?: number };
   readonly packageRoot: string;
   readonly pid: number;
-  /** How many files this process may have open; Infinity for any number. */
+  /** How many files this process may open; Infinity for any number. */
   readonly openFiles: () => number;
   /** In a worker process, the connection to the primary that started it. */
   readonly link: WorkerLink | undefined;
   /** Starts a worker process, which runs the same command with the same settings. */
   readonly fork: () => Worker;
-  /** Aborted when the process is asked to end (SIGINT, SIGTERM). */
+  /** Aborted when the process must end (SIGINT, SIGTERM). */
   readonly signal: AbortSignal;
-  /** Once it is aborted: whether a server goes on serving for DRAIN_SECONDS (SIGTERM). */
+  /** After the abort: whether a server goes on serving for DRAIN_SECONDS (SIGTERM). */
   readonly drains: () => boolean;
-  /** Runs something at the very end of the process, however that comes about; it cannot wait for anything. */
+  /** Runs a function at the very end of the process, in any case. The function cannot wait. */
   readonly atExit: (act: () => void) => void;
-  /** The API key with which to call a service, from CATALOG_API_KEY; empty when it is not set. */
+  /** The API key for calls of a service, from CATALOG_API_KEY; empty when it is not set. */
   readonly clientKey: () => string;
   /** The settings. @throws ConfigError when some are wrong */
   readonly config: () => Config;
   /**
-   * Runs something on the service's database and lets go of it afterwards. The embedded one is started and migrated as
-   * needed. Unless it is bulk work, which may take its time, statements are bounded and a signal ends the process.
+   * Runs work on the service's database, and closes the database afterwards. Starts and migrates the embedded one as
+   * needed. Statements are bounded and a signal ends the process, except for bulk work, which may take long.
    */
   readonly withDatabase: <T>(use: (db: Knex) => Promise<T>, options?: Partial<DatabaseUse>) => Promise<T>;
   /**
-   * Runs something on the Redis that the servers share, if there is one.
+   * Runs work on the Redis that the servers share, if there is one.
    *
-   * @returns undefined where REDIS_URL is not set
+   * @returns undefined when REDIS_URL is not set
    * @throws OperatorError when it cannot be reached
    */
   readonly withRedis: <T>(use: (redis: RedisLink) => Promise<T>) => Promise<T | undefined>;
 }
 
-/** What the database and Redis of a command are opened by. */
+/** The part of the context that opens a command's database and Redis. */
 export type CommandBase = Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>;
 
 /** Adds a command to the program. */
 export type RegisterCommand = (program: Command, context: CommandContext) => void;
 
-/** Connections of one command. */
+/** The most connections of one command. */
 const POOL_SIZE = 5;
 
-/** Bound on reaching the database, in milliseconds. */
+/** Bound on connecting to the database, in milliseconds. */
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
-/** What a command needs of the database. */
+/** How a command uses the database. */
 interface DatabaseUse {
-  /** Bulk work, which may take its time. */
+  /** Bulk work, which may take long. */
   readonly bulk: boolean;
-  /** Whether a server that takes no writes will do, such as a standby. */
+  /** Whether a server that takes no writes is accepted, such as a standby. */
   readonly mayBeReadOnly: boolean;
 }
 
-/** Bound on a statement that is not bulk work, in milliseconds: it waits for nothing but another command. */
+/** Bound on a statement that is not bulk work, in milliseconds. It only waits for other commands. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 
-/** Bound on one command of Redis, in milliseconds: whoever revokes a key would rather wait than not know. */
+/** Bound on one command of Redis, in milliseconds. An operator who revokes a key needs certainty more than speed. */
 const REDIS_TIMEOUT_MS = 2_000;
 
 /** Opens the service's database for a command. The caller closes it. */
@@ -79,7 +79,7 @@ export async function connectForCommand(
   { migrate, bulk, mayBeReadOnly = false }: { migrate: boolean; bulk: boolean; mayBeReadOnly?: boolean },
 ): Promise<ConnectedDatabase> {
   const { databaseUrl, dataDir } = context.config();
-  // Loaded where it is used: a command without it starts in half the time.
+  // Imported only when it is used: a command without it starts in half the time.
   const { connectDatabase } = await import('../platform/database/connect.js');
   return connectDatabase({
     databaseUrl,
@@ -96,8 +96,8 @@ export async function connectForCommand(
 }
 
 /**
- * @param beforeUse - called before work that a signal may cut short: one bounded transaction
- * @returns what {@link CommandContext.withDatabase} is
+ * @param beforeUse - called before work that a signal may interrupt: one bounded transaction
+ * @returns {@link CommandContext.withDatabase}
  */
 export function openDatabaseFor(base: CommandBase, beforeUse: () => void): CommandContext['withDatabase'] {
   return async (use, { bulk = false, mayBeReadOnly = false } = {}) => {
@@ -111,7 +111,7 @@ export function openDatabaseFor(base: CommandBase, beforeUse: () => void): Comma
   };
 }
 
-/** @returns what {@link CommandContext.withRedis} is */
+/** @returns {@link CommandContext.withRedis} */
 export function openRedisFor({ config }: CommandBase): CommandContext['withRedis'] {
   return async (use) => {
     const { redis } = config();
@@ -119,7 +119,7 @@ export function openRedisFor({ config }: CommandBase): CommandContext['withRedis
   };
 }
 
-/** Runs something on a Redis. @throws OperatorError when it cannot be reached */
+/** Runs work on a Redis. @throws OperatorError when it cannot be reached */
 async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Promise<T>): Promise<T> {
   const { RedisLink, RedisUnavailable } = await import('../platform/redis/link.js');
   let reason: unknown;
@@ -137,12 +137,13 @@ async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Pro
 }
 
 /**
- * Makes all servers ask the database anew about keys, developers and plans. To be called when a change to them is
- * committed, and before anyone is told that it is done.
+ * Makes all servers read keys, developers and plans from the database again. Call it after the commit of a change, and
+ * before the command reports success.
  *
- * Where Redis cannot be reached the change holds all the same, and so the command has not failed.
+ * Without Redis the change still holds, so the command has not failed.
  *
- * @returns whether the change holds from the next request on; otherwise it does within moments, and stderr says why
+ * @returns whether the change holds from the next request on. Otherwise it does within moments, and stderr gives the
+ *   reason
  */
 export async function endCachedRecords({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
   try {
@@ -159,7 +160,7 @@ export async function endCachedRecords({ withRedis, stderr }: CommandContext, db
     );
     return false;
   }
-  // That it cannot be told is no reason to call a change that is made a failure.
+  // The change is made, so a failed announcement is no failure of the command.
   if (!(await areCallersCached(db).catch(() => true))) return true;
   stderr.write(
     'catalog: There are servers that share a Redis and remember keys, and REDIS_URL is not set. The change is made, and ' +

@@ -4,7 +4,7 @@ import { position } from './arguments.js';
 import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
 
-/** A beginning that lies farther ahead of the clock than this is worth a word, in microseconds. */
+/** How far ahead of the clock a beginning may lie without a warning, in microseconds. */
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
 
 const HELP = `

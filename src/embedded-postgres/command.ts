@@ -9,30 +9,30 @@ export interface Account {
 
 /** How a child process ended. */
 export interface CommandResult {
-  /** undefined when it could not be started, or was killed (also for taking too long). */
+  /** undefined when it could not be started, or was killed, for example after the timeout. */
   readonly exitCode: number | undefined;
-  /** All it wrote, stdout before stderr; or why it could not be started. */
+  /** All that it wrote, stdout before stderr; or why it could not be started. */
   readonly output: string;
 }
 
 export interface CommandOptions {
-  /** Whom to run as; undefined: whoever we are. Only root can choose. */
+  /** The account that runs it; undefined for that of this process. Only root can choose. */
   readonly account: Account | undefined;
   /** The process is killed after this time, in milliseconds. */
   readonly timeoutMs: number;
 }
 
 /**
- * What child processes see of the environment. Nothing of ours is passed on: PGDATA, PGPORT and the like would redirect
- * PostgreSQL's programs, and their messages are recognised by their English text.
+ * The environment of child processes. Ours is not passed on: PGDATA, PGPORT and the like would redirect PostgreSQL's
+ * programs. The English texts of their messages are recognised.
  */
 const CHILD_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
 /**
- * Runs a program to its end. Never rejects: a program that cannot be started is a result too.
+ * Runs a program to its end. Never rejects: a failed start is a result too.
  *
- * It runs in `/`, since the account may not enter the directory that we are in; as another account it runs without any
- * of our supplementary groups.
+ * The program runs in `/`, since the account may not be able to enter our working directory. Another account runs
+ * without any of our supplementary groups.
  */
 export function runCommand(file: string, args: readonly string[], options: CommandOptions): Promise<CommandResult> {
   return new Promise((resolve) => {
@@ -56,19 +56,19 @@ function describeFailure(file: string, error: ExecFileException, options: Comman
   return `${file} could not be run: ${String(error.code ?? error.message)}`;
 }
 
-/** True when this process runs as root, as which PostgreSQL refuses to run. */
+/** Whether this process runs as root. PostgreSQL refuses to run as root. */
 export function runningAsRoot(): boolean {
   try {
     return userInfo().uid === 0;
   } catch {
-    // A user without an entry in the system's user table, as some container platforms make them. Root has one.
+    // Some container platforms run a user without an entry in the system's user table. Root always has one.
     return false;
   }
 }
 
 /**
- * The account PostgreSQL runs as when we are root: the system's `postgres` where it exists, else `nobody`. No account is
- * created: a service that is merely tried out must not change the machine's users.
+ * The account that runs PostgreSQL when this process is root: the system's `postgres` where it exists, else `nobody`.
+ * No account is created: a trial of the service must not change the machine's users.
  */
 export async function postgresAccount(): Promise<Account> {
   for (const name of ['postgres', 'nobody']) {
@@ -80,15 +80,15 @@ export async function postgresAccount(): Promise<Account> {
 
 async function lookUpId(flag: '-u' | '-g', name: string): Promise<number | undefined> {
   const { exitCode, output } = await runCommand('id', [flag, name], { account: undefined, timeoutMs: 5_000 });
-  // As a signed number of 32 bits, which is what a spawned process takes: nobody is -2 on macOS.
+  // A signed number of 32 bits, as a spawned process takes it: nobody is -2 on macOS.
   return exitCode === 0 ? Number(output.trim()) | 0 : undefined;
 }
 
 /**
- * The first of some directories that an account cannot enter, found by trying rather than from mode bits alone, which
- * know nothing of access lists and security modules.
+ * Finds the first of some directories that an account cannot enter. It tries them: mode bits do not show access lists
+ * and security modules.
  *
- * @returns undefined when it can enter them all
+ * @returns undefined when the account can enter them all
  */
 export async function firstUnreachable(
   directories: readonly string[],

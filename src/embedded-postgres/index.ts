@@ -1,13 +1,13 @@
 /**
- * The PostgreSQL that comes with the service, for when no DATABASE_URL is set.
+ * The PostgreSQL that comes with the service, used when no DATABASE_URL is set.
  *
- * Several processes (a server, commands) use one cluster in one data directory, started and stopped in any order. Whoever
- * needs it first starts it; it is no child of theirs and outlives them. Each user holds a lease, a connection that ends
- * with its process however that ends, and whoever gives back the last one stops the server. When the last user was killed
- * the server keeps running, until the next one takes it over and leaves.
+ * Several processes (a server, commands) use one cluster in one data directory, and start and stop in any order. The
+ * first process starts the server, which is not its child and outlives it. Each process holds a lease, a connection
+ * that ends with the process in any case. The process that releases the last lease stops the server. When the last
+ * process was killed, the server runs on until the next process has used it.
  *
- * A data directory holds `postgresql` (the cluster and its socket, for its owner alone), `postgresql.log`, `pg_hba.conf` (who
- * is let in) and, for moments, `lock`. It cannot be shared by several machines or containers.
+ * A data directory holds `postgresql` (the cluster and its socket, for its owner alone), `postgresql.log`,
+ * `pg_hba.conf` and, for moments, `lock`. Several machines or containers cannot share it.
  */
 import { findNativePackage, prepareBinaries, type Binaries } from './binaries.js';
 import { Cluster } from './cluster/cluster.js';
@@ -17,14 +17,14 @@ import type { EventListener } from './events.js';
 import { DATABASE } from './lease-client.js';
 import { takeLease, type Lease } from './lease.js';
 
-/** How to reach the service's database, by a Unix socket. */
+/** The address of the service's database, by a Unix socket. */
 export interface ConnectionAddress {
   /** The folder of the socket. */
   readonly host: string;
-  /** The number in the name of the socket; no port of the network. */
+  /** The number in the name of the socket; not a port of the network. */
   readonly port: number;
   readonly user: string;
-  /** Throws: the server asks for none. */
+  /** Throws: the server asks for no password. */
   readonly password: () => never;
   readonly database: string;
   readonly ssl: false;
@@ -34,11 +34,11 @@ export interface ConnectionAddress {
 export interface EmbeddedPostgres {
   /** Absolute path of the data directory. */
   readonly dataDir: string;
-  /** The same until it is released, also after the server was restarted. */
+  /** It does not change until the release, also when the server restarts. */
   readonly address: ConnectionAddress;
   /**
-   * Leaves the server, and stops it when nobody else uses it. Close all other connections first. Never rejects, and takes
-   * a bounded time; what went wrong is told as an event.
+   * Releases the lease, and stops the server when nobody else uses it. Close all other connections first. Takes a
+   * bounded time and never rejects: an event reports a failure.
    */
   release(): Promise<void>;
 }
@@ -48,18 +48,18 @@ export interface EmbeddedPostgresOptions {
   readonly dataDir: string | undefined;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
-  /** This process's number, shown with its lease in `pg_stat_activity`. */
+  /** The id of this process, shown with its lease in `pg_stat_activity`. */
   readonly pid?: number;
   readonly onEvent?: EventListener;
-  /** Where root puts what must not depend on a checkout that PostgreSQL's user cannot enter. */
+  /** Where root puts files that PostgreSQL's user must reach when it cannot enter the checkout. */
   readonly systemDirectory?: string;
 }
 
 /**
- * Starts the embedded PostgreSQL, or joins the one that another process has started, and keeps it running until released.
+ * Starts the embedded PostgreSQL, or joins the one that another process has started. Keeps it running until released.
  *
- * @throws OperatorError that says what to do: an unsupported platform, a data directory that cannot be used, no space, a
- * cluster of another major version, a server that does not start
+ * @throws OperatorError with the remedy: for an unsupported platform, an unusable data directory, a full disk, a
+ *   cluster of another major version, or a server that does not start
  */
 export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { systemDirectory = SYSTEM_DIRECTORY, onEvent = () => undefined } = options;
@@ -75,7 +75,7 @@ export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions):
     binaries ??= findNativePackage()
       .then((source) => prepareBinaries(source, directory.account, isRoot ? systemDirectory : directory.path))
       .catch((error: unknown) => {
-        // What was in the way may be gone when it is tried again.
+        // The next attempt tries again: the obstacle may be gone.
         binaries = undefined;
         throw error;
       });
@@ -90,7 +90,7 @@ export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions):
   }
   return {
     dataDir: directory.path,
-    // Said in full, or the driver would add what PGSSLMODE and PGOPTIONS say of other servers.
+    // All options are given, so that the driver does not add PGSSLMODE and PGOPTIONS, which concern other servers.
     address: { ...(await cluster.address()), database: DATABASE, ssl: false, options: '-c search_path=public' },
     async release() {
       await lease.release();

@@ -7,7 +7,7 @@ import type { EventListener } from './events.js';
 /** The service's database in the cluster. */
 export const DATABASE = 'catalog';
 
-/** Where leases connect, so that the service's own database can be dropped and made. */
+/** Leases connect to this database, so that the service's own database can be dropped and made. */
 const MAINTENANCE_DATABASE = 'postgres';
 
 const APPLICATION_NAME_PREFIX = 'catalog lease ';
@@ -16,21 +16,21 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const QUERY_TIMEOUT_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** How often connecting is tried while a server that was just found stops or starts. */
+/** How often to connect while a server stops or starts. */
 const MAX_CONNECT_ATTEMPTS = 5;
 const POLL_INTERVAL_MS = 100;
 
-/** Connections that were just closed take a moment to disappear from the server's list, in milliseconds. */
+/** How long closed connections may stay in the server's list, in milliseconds. */
 const DEPARTURE_MS = 2_000;
 
 /** SQLSTATE (PostgreSQL, appendix A). */
 const DUPLICATE_DATABASE = '42P04';
 
 /**
- * Opens a lease's connection, and starts the server first when it does not run. To be called under the mutex.
+ * Opens the connection of a lease. Starts the server first when it does not run. Call it under the mutex.
  *
- * @param holder - whose lease it is, shown in `pg_stat_activity`
- * @throws OperatorError when the server cannot be started, does not answer or does not let us in
+ * @param holder - the owner of the lease, shown in `pg_stat_activity`
+ * @throws OperatorError when the server cannot be started, does not answer or refuses the connection
  */
 export async function openClient(cluster: Cluster, holder: string, onEvent: EventListener): Promise<pg.Client> {
   for (let attempt = 1; ; attempt++) {
@@ -47,7 +47,7 @@ export async function openClient(cluster: Cluster, holder: string, onEvent: Even
       query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,
     });
-    // Always followed by 'end', which says all there is to know.
+    // The event 'end' always follows, and is handled.
     client.on('error', () => undefined);
     try {
       await client.connect();
@@ -72,7 +72,7 @@ export async function createDatabase(client: pg.Client): Promise<void> {
   const { rowCount } = await client.query('select from pg_database where datname = $1', [DATABASE]);
   if (rowCount === 1) return;
   try {
-    // From template0, which nobody can be connected to: a template in use cannot be copied.
+    // From template0, to which nobody can be connected: PostgreSQL cannot copy a template in use.
     await client.query(`create database ${DATABASE} template template0`);
   } catch (error) {
     if ((error as { code?: string }).code !== DUPLICATE_DATABASE) throw error;
@@ -80,8 +80,8 @@ export async function createDatabase(client: pg.Client): Promise<void> {
 }
 
 /**
- * How many other connections the server has. When they are no leases they may be remains of a pool that was just closed,
- * and are given a moment to disappear.
+ * Counts the other connections of the server. Connections that are no leases may belong to a pool that was just closed,
+ * so they get a moment to disappear.
  */
 export async function countOthers(client: pg.Client): Promise<number> {
   const deadline = Date.now() + DEPARTURE_MS;
@@ -97,7 +97,7 @@ export async function countOthers(client: pg.Client): Promise<number> {
   }
 }
 
-/** Closes a connection, at the latest after a bound also when the server does not answer. */
+/** Closes a connection within a bound, also when the server does not answer. */
 export async function close(client: pg.Client): Promise<void> {
   const cancellation = new AbortController();
   const timeout = delay(CLOSE_TIMEOUT_MS, undefined, { signal: cancellation.signal }).then(

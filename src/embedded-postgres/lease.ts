@@ -5,23 +5,23 @@ import type { EventListener } from './events.js';
 import { close, countOthers, createDatabase, openClient } from './lease-client.js';
 import { withMutex } from './mutex.js';
 
-/** One process's claim on the running server. */
+/** One process's share in the running server. */
 export interface Lease {
-  /** Gives the claim up, and stops the server when nobody else uses it. Never rejects; may be called again. */
+  /** Ends the share, and stops the server when nobody else uses it. Never rejects; may be called again. */
   release(): Promise<void>;
 }
 
-/** Between attempts to bring a lost server back, in milliseconds. */
+/** The pauses between attempts to restart a lost server, in milliseconds. */
 const BACKOFF_MS = { first: 100, factor: 2, max: 5_000 } as const;
 
 /**
- * Takes part in using a cluster's server, and starts it when nobody has yet.
+ * Shares a cluster's server, and starts it when nobody has yet.
  *
- * A lease is a connection, so it ends with its process however that ends. While it is held the server is kept running:
- * one that was killed or stopped is brought back in the background.
+ * A lease is a connection, so it ends with its process in any case. While it is held, the server keeps running: when it
+ * is killed or stopped, the lease restarts it in the background.
  *
- * @param holder - whose lease it is, shown in `pg_stat_activity`
- * @throws OperatorError when the server cannot be started or does not let us in
+ * @param holder - the owner of the lease, shown in `pg_stat_activity`
+ * @throws OperatorError when the server cannot be started or refuses the connection
  */
 export async function takeLease(cluster: Cluster, holder: string, onEvent: EventListener): Promise<Lease> {
   const { dataDirectory } = cluster;
@@ -63,7 +63,7 @@ export async function takeLease(cluster: Cluster, holder: string, onEvent: Event
     await recovery;
     try {
       await withMutex(dataDirectory, async () => {
-        // None when the server is gone, and then there is nothing to stop.
+        // Without a client the server is gone, and there is nothing to stop.
         if (!client) return;
         const others = await countOthers(client);
         await close(client);

@@ -2,24 +2,23 @@ import { join } from 'node:path';
 import { lock } from 'proper-lockfile';
 import { OperatorError } from '../errors.js';
 
-/** A holder that shows no life for this long is taken for dead (SIGKILL) and loses the mutex, in milliseconds. */
+/** A holder that does not refresh the lock for this long counts as dead and loses it, in milliseconds. */
 const STALE_AFTER_MS = 5_000;
 
-/** How often a holder shows life, in milliseconds. */
+/** How often a holder refreshes the lock, in milliseconds. */
 const REFRESH_EVERY_MS = 1_000;
 
-/** The longest wait: enough for somebody else's first start and stop, in milliseconds. */
+/** The longest wait, in milliseconds: enough for the first start and stop of another process. */
 const MAX_WAIT_MS = 120_000;
 
 /**
  * Runs an action that starts or stops the cluster while no other process does so in the same data directory.
  *
- * The mutex keeps processes from getting in each other's way; it does not guard the data. A holder that was suspended
- * (Ctrl-Z, a sleeping laptop) may find that somebody took over. Everything done under it is safe even then: PostgreSQL's
- * own lock file refuses a second server, a new cluster appears by a rename, and a lease whose server was stopped brings
- * it back.
+ * The mutex only keeps processes out of each other's way. A suspended holder (Ctrl-Z, a sleeping laptop) may lose it to
+ * another process. All work under the mutex is safe even then: PostgreSQL's own lock file refuses a second server, a
+ * new cluster appears by a rename, and a lease restarts a stopped server.
  *
- * @throws OperatorError when somebody holds the mutex for too long
+ * @throws OperatorError when another process holds the mutex for too long
  */
 export async function withMutex<Result>(dataDirectory: string, action: () => Promise<Result>): Promise<Result> {
   let unlock: () => Promise<void>;
@@ -36,7 +35,7 @@ export async function withMutex<Result>(dataDirectory: string, action: () => Pro
         factor: 1.5,
         randomize: true,
       },
-      // By default this would throw from a timer, and end the process.
+      // The default throws from a timer, and so ends the process.
       onCompromised: () => undefined,
     });
   } catch (error) {
@@ -50,7 +49,7 @@ export async function withMutex<Result>(dataDirectory: string, action: () => Pro
   try {
     return await action();
   } finally {
-    // Fails when somebody took over, in which case there is nothing to give back.
+    // Fails when another process took the mutex over. Then there is nothing to release.
     await unlock().catch(() => undefined);
   }
 }

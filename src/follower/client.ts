@@ -3,17 +3,17 @@ import { OperatorError } from '../errors.js';
 import { printable, showPosition } from './printable.js';
 import { parseRetryAfter } from './retry.js';
 
-/** A page of changes, as the contract has it. */
+/** A page of changes, as the contract defines it. */
 export type ChangesPage = Answer<'getChanges'>;
 
-/** What asking for a page came to: the page, or a failure that may pass. */
+/** The answer to one question: the page, or a failure that may be temporary. */
 export type Reading =
   | { readonly page: ChangesPage }
   | { readonly failure: string; /** In milliseconds. */ readonly retryAfterMs: number | undefined };
 
 /** Where the feed is, and who asks. */
 export interface ClientOptions {
-  /** As {@link parseBaseUrl} gives it. */
+  /** As {@link parseBaseUrl} returns it. */
   readonly baseUrl: string;
   readonly key: string;
   /** Bound on one exchange, its body included, in milliseconds. */
@@ -28,14 +28,14 @@ const SINCE: keyof QueryParameters<'getChanges'> = 'since';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
-/** Statuses that say nothing about the request itself: the same one may well succeed later. */
+/** Statuses that say nothing about the request itself: it may succeed later. */
 const PASSING = new Set([408, 425, 429]);
 
 /**
- * Reads a base URL: what stands before `/api/v1`.
+ * Reads a base URL: the part before `/api/v1`.
  *
  * @returns it without a slash at its end
- * @throws OperatorError; what was given may hold a password and is not repeated
+ * @throws OperatorError; the input may contain a password and is not repeated
  */
 export function parseBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -51,10 +51,10 @@ export function parseBaseUrl(text: string): string {
 /**
  * Makes a reader of the feed.
  *
- * @throws OperatorError when the key cannot be one
+ * @throws OperatorError when the text cannot be a key
  */
 export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): ReadPage {
-  // Also because fetch would repeat it in its error.
+  // Otherwise fetch would repeat the key in its error.
   if (!/^[\x21-\x7e]{1,1000}$/.test(key)) {
     throw new OperatorError('The API key has characters that no key has, or none at all. Set CATALOG_API_KEY to one.');
   }
@@ -62,7 +62,7 @@ export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: C
 
   return async (since, signal) => {
     signal.throwIfAborted();
-    // Not AbortSignal.any: one signal lives as long as the follower and would gather what hangs on it.
+    // Not AbortSignal.any: the follower's signal lives long, and would collect its dependants.
     const exchange = new AbortController();
     const end = (): void => exchange.abort(signal.reason);
     signal.addEventListener('abort', end, { once: true });
@@ -71,7 +71,7 @@ export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: C
       const response = await fetch(`${baseUrl}${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, {
         headers,
         signal: exchange.signal,
-        // Followed, a redirection to another host would lose the key.
+        // A redirect that leads to another host would drop the key.
         redirect: 'manual',
       });
       return judge(response, await response.text(), since);
@@ -102,7 +102,7 @@ function judge(response: Response, text: string, since: number): Reading {
   throw new OperatorError(refusal(problem, said, response, since));
 }
 
-/** What the person who runs the follower has to do. */
+/** What the operator of the follower has to do. */
 function refusal(problem: Refusal<'getChanges'> | undefined, said: string, response: Response, since: number): string {
   switch (problem?.code) {
     case 'since_out_of_window':
@@ -138,7 +138,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What the follower relies on. Other fields may be added, so they are not looked at. */
+/** Checks the fields that the follower uses. The service may add others. */
 function isPage(body: unknown): body is ChangesPage {
   if (!isObject(body) || !Array.isArray(body.data) || !isObject(body.meta)) return false;
   const { has_more: hasMore, next_since: next } = body.meta;
@@ -155,7 +155,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** fetch says only that it failed; why is in the cause, of several addresses in its parts. */
+/** fetch only says that it failed. The reason is in the cause; with several addresses, in its parts. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.cause instanceof Error) return reasonOf(error.cause);

@@ -4,39 +4,39 @@ import type { ChangesPage, ReadPage } from './client.js';
 import { showPosition } from './printable.js';
 import { DEFAULT_PATIENCE, waitAfterFailure, type Patience } from './retry.js';
 
-/** What a follower is told to do. */
+/** The settings of a follower. */
 export interface FollowOptions {
   readonly readPage: ReadPage;
   /** Where to begin, in seconds since 1970. */
   readonly since: number;
-  /** End when nothing more is waiting, instead of asking again after the interval. */
+  /** End when nothing more waits, instead of asking again after the interval. */
   readonly once: boolean;
-  /** Between two visits when nothing more is waiting, in milliseconds; each is varied by a tenth. */
+  /** The pause between two visits when nothing more waits, in milliseconds. Each pause varies by a tenth. */
   readonly intervalMs: number;
-  /** Puts a page's entries in a safe place: they are not asked for again once it has resolved. */
+  /** Stores the entries of a page safely. Once it resolves, the follower does not ask for them again. */
   readonly deliver: (page: ChangesPage, since: number) => Promise<void>;
-  /** Writes down the position after what was delivered. */
+  /** Saves the position after the delivered entries. */
   readonly save: (since: number) => Promise<void>;
-  /** Ends the follower, wherever it is, without an error. */
+  /** Ends the follower at any point, without an error. */
   readonly signal: AbortSignal;
-  /** Told of each failure that may pass. */
+  /** Called for each failure that may be temporary. */
   readonly onFailure?: (failure: string, waitMs: number) => void;
   readonly patience?: Patience;
   /** From 0 up to but not including 1. */
   readonly random?: () => number;
 }
 
-/** How long a follower that runs once puts up with failures in a row, in milliseconds. */
+/** How long a follower with `once` tolerates failures in a row, in milliseconds. */
 const ONCE_PATIENCE_MS = 300_000;
 
 /**
- * Follows the feed of changes: asks for the page after the position, delivers it, writes down the new position, and so
- * on. Every entry is delivered at least once: one that was delivered, and whose position could not be written down, is
- * delivered again next time.
+ * Follows the feed of changes: asks for the page after the position, delivers it, saves the new position, and repeats.
+ * Every entry is delivered at least once. When the position after a delivery could not be saved, the next run delivers
+ * the page again.
  *
- * @returns the position reached, once the signal is aborted; with `once`, also when nothing more is waiting
- * @throws OperatorError when asking again cannot help; with `once`, also when failures go on for five minutes
- * @throws what `deliver` and `save` throw
+ * @returns the last position, once the signal is aborted; with `once`, also when nothing more waits
+ * @throws OperatorError when asking again cannot help; with `once`, also after five minutes of failures
+ * @throws the errors of `deliver` and `save`
  */
 export async function follow(options: FollowOptions): Promise<number> {
   const { readPage, deliver, save, signal, once, onFailure } = options;
@@ -73,7 +73,7 @@ export async function follow(options: FollowOptions): Promise<number> {
   }
 }
 
-/** A service that sends its followers in circles must not be followed for ever, nor backwards. */
+/** A faulty service could send its followers in circles or backwards for ever. */
 function requireProgress({ data, meta }: ChangesPage, since: number): void {
   if ((data.length > 0 || meta.has_more) && meta.next_since <= since) {
     throw new OperatorError(

@@ -3,16 +3,16 @@ import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { OperatorError } from '../errors.js';
 
-/** A stream that may stand on a file. */
+/** A stream that may write to a file. */
 export type LineStream = Writable & { readonly fd?: number };
 
 /**
- * Writes entries as NDJSON (one JSON document a line), and waits until they have left the process: a slow reader is
- * waited for. Where the stream stands on a file, they are on the disk then.
+ * Writes entries as NDJSON, one JSON document a line, and waits until they have left the process, however slow the
+ * reader is. When the stream is a file, the entries are then on the disk.
  *
- * @throws the signal's reason when it is aborted first: some of the text may have been written
- * @throws the stream's `EPIPE` when its reader has gone
- * @throws OperatorError when they cannot be written for another reason, such as a full disk
+ * @throws the signal's reason when it is aborted first; a part of the text may have been written
+ * @throws the stream's `EPIPE` when its reader has ended
+ * @throws OperatorError when the entries cannot be written for another reason, such as a full disk
  */
 export async function writeLines(stream: LineStream, entries: readonly unknown[], signal: AbortSignal): Promise<void> {
   const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
@@ -37,10 +37,10 @@ function asOperatorError(error: NodeJS.ErrnoException): Error {
   return new OperatorError(`The lines cannot be written: ${error.message}. The position is kept.`, { cause: error });
 }
 
-/** Pipes, terminals and sockets have no disk to be brought to, and say so. */
+/** The errors of pipes, terminals and sockets, which have no disk. */
 const NOTHING_TO_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EROFS', 'EPERM']);
 
-/** Brings what a descriptor stands on to the disk, if it stands on a file. @throws the error of the system */
+/** Writes the file behind a descriptor to the disk, if there is one. @throws the system's error */
 export function syncFile(fd: number): Promise<void> {
   return new Promise((resolve, reject) => {
     fsync(fd, (error) => {
@@ -51,8 +51,8 @@ export function syncFile(fd: number): Promise<void> {
 }
 
 /**
- * Ends the line that a crash or a full disk has left half-written in a file to which lines are appended, so that the next
- * entry is not lost in it.
+ * Ends a half-written line, which a crash or a full disk may leave at the end of a file. Otherwise the next entry would
+ * be lost in it.
  */
 export async function endBrokenLine(stream: LineStream): Promise<void> {
   const { fd } = stream;
@@ -60,17 +60,17 @@ export async function endBrokenLine(stream: LineStream): Promise<void> {
   if (fd !== undefined && size > 0 && !(await endsWithNewline(fd, size))) stream.write('\n');
 }
 
-/** @returns 0 for what is no file */
+/** @returns 0 when it is no file */
 function sizeOfFile(fd: number): Promise<number> {
   return new Promise((resolve) => {
     fstat(fd, (error, stats) => resolve(error === null && stats.isFile() ? stats.size : 0));
   });
 }
 
-/** @returns false also where it cannot be told: one newline too many is an empty line, one too few a lost entry */
+/** @returns false also when it is unknown: a superfluous newline makes an empty line, a missing one loses an entry */
 async function endsWithNewline(fd: number, size: number): Promise<boolean> {
   try {
-    // The stream's own descriptor is open for writing only.
+    // The stream's own descriptor is write-only.
     const handle = await open(`/dev/fd/${fd}`, 'r');
     try {
       const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: size - 1 });

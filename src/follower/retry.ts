@@ -2,7 +2,7 @@
 export interface Patience {
   /** The wait after the first failure, in milliseconds; it doubles with each further one. */
   readonly firstMs: number;
-  /** The longest wait of our own choice, in milliseconds. */
+  /** The longest wait without a request of the server, in milliseconds. */
   readonly longestMs: number;
 }
 
@@ -11,12 +11,15 @@ export const DEFAULT_PATIENCE: Patience = { firstMs: 1_000, longestMs: 60_000 };
 /** The longest wait that a server may ask for, in milliseconds: a day, the longest window of a plan's limits. */
 const LONGEST_ASKED_MS = 86_400_000;
 
-/** What a wait that the server asked for is stretched by at most, in milliseconds, so that not all come back at once. */
+/**
+ * The longest addition to a wait that the server asked for, in milliseconds. It keeps clients from coming back
+ * together.
+ */
 const LONGEST_STRETCH_MS = 5_000;
 
 /**
- * How long to wait before trying again: exponential back-off with jitter, and never less than what the server asked for,
- * up to a day.
+ * Computes the wait before the next attempt: exponential back-off with jitter. The wait is never shorter than the
+ * server asked for, up to a day.
  *
  * @param failures - failures in a row, this one included
  * @param askedMs - what the server asked for, in milliseconds
@@ -39,13 +42,13 @@ export function waitAfterFailure(
  * Reads the header field `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
  *
  * @param now - milliseconds since 1970
- * @returns milliseconds to wait, 0 for a date that has passed; undefined when the field is absent or makes no sense
+ * @returns milliseconds to wait, 0 for a date in the past; undefined when the field is absent or invalid
  */
 export function parseRetryAfter(value: string | null, now: number): number | undefined {
   if (value === null) return undefined;
   const text = value.trim();
   if (/^\d{1,10}$/.test(text)) return Number(text) * 1000;
-  // All three forms of an HTTP date begin with the name of the day; Date.parse alone would take much else for a date.
+  // All three forms of an HTTP date begin with the name of the day. Date.parse alone would accept much more.
   if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /.test(text)) return undefined;
   // The obsolete asctime form names no zone; it means UTC.
   const date = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);

@@ -5,32 +5,32 @@ import { lock } from 'proper-lockfile';
 import { OperatorError } from '../errors.js';
 import { printable } from './printable.js';
 
-/** The position of a follower, kept in a file, which is locked while it is open. */
+/** The position of a follower in a file, which is locked while it is open. */
 export interface FollowerState {
-  /** The position that was saved last, in seconds since 1970; undefined when there is no file yet. */
+  /** The last saved position, in seconds since 1970; undefined when there is no file yet. */
   readonly since: number | undefined;
   /** Aborted, with an OperatorError as its reason, when another process has taken the lock. */
   readonly lost: AbortSignal;
-  /** Replaces the file: whatever happens, it has either the old position or the new one. @throws OperatorError */
+  /** Replaces the file. It always holds either the old position or the new one. @throws OperatorError */
   save(since: number): Promise<void>;
   /** Unlocks the file. */
   close(): Promise<void>;
 }
 
-/** What the file holds. */
+/** The content of the file. */
 interface Document {
   readonly version: 1;
   readonly base_url: string;
   readonly since: number;
 }
 
-/** A follower that shows no life for this long is taken for dead and loses its lock, in milliseconds. */
+/** A follower that does not refresh its lock for this long counts as dead and loses it, in milliseconds. */
 const STALE_AFTER_MS = 5_000;
 
-/** How often a follower shows life, in milliseconds. */
+/** How often a follower refreshes its lock, in milliseconds. */
 const REFRESH_EVERY_MS = 1_000;
 
-/** How long to wait for a lock: a follower that was killed holds it until it is stale, in milliseconds. */
+/** The longest wait for a lock, in milliseconds: a killed follower holds its lock until it is stale. */
 const LOCK_WAIT_MS = STALE_AFTER_MS + 2_500;
 
 const LOCK_RETRY_MS = 200;
@@ -38,8 +38,8 @@ const LOCK_RETRY_MS = 200;
 /**
  * Opens a follower's state.
  *
- * @param baseUrl - the service that is followed; positions of another one mean nothing to it
- * @throws OperatorError when another follower uses the file, when it is damaged or another service's, or cannot be had
+ * @param baseUrl - the followed service, whose positions are meaningless to any other
+ * @throws OperatorError when another follower uses the file, and when it is damaged, another service's, or unreadable
  */
 export async function openState(file: string, baseUrl: string, signal: AbortSignal): Promise<FollowerState> {
   const path = await canonical(file);
@@ -47,7 +47,7 @@ export async function openState(file: string, baseUrl: string, signal: AbortSign
   const unlock = await takeLock(path, file, signal, () => {
     lost.abort(new OperatorError(`Another follower has taken over the state file ${file}. This one has ended.`));
   });
-  // Fails when somebody took over, in which case there is nothing to give back.
+  // Fails when another process took the lock over. Then there is nothing to release.
   const close = (): Promise<void> => unlock().catch(() => undefined);
   try {
     let saved = await read(path, file, baseUrl);
@@ -78,12 +78,12 @@ export async function openState(file: string, baseUrl: string, signal: AbortSign
   }
 }
 
-/** One name for a file that can be reached by several, so that its lock is one too. */
+/** Finds the one name of a file that several names reach, so that there is one lock. */
 async function canonical(file: string): Promise<string> {
   try {
     return await realpath(file);
   } catch {
-    // It does not exist yet.
+    // The file does not exist yet.
   }
   try {
     return join(await realpath(dirname(file)), basename(file));
@@ -159,7 +159,7 @@ function parse(text: string): Document | undefined {
   }
 }
 
-/** Writes a file of its own, brings it to the disk, and gives it the name: at no time is there half a file. */
+/** Writes a new file to the disk, and then gives it the name, so that the name never stands for half a file. */
 async function replace(path: string, text: string): Promise<void> {
   const temporary = `${path}.new`;
   try {
@@ -178,14 +178,17 @@ async function replace(path: string, text: string): Promise<void> {
   await syncFolder(dirname(path));
 }
 
-/** A file that is new, and no link to another: others may be able to write to the folder. */
+/** A new file, not a link to another one: other users may be able to write to the folder. */
 async function create(path: string): Promise<FileHandle> {
   // A crash may have left one.
   await rm(path, { force: true });
   return open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o666);
 }
 
-/** So that the new name survives a power failure. Not every system lets a folder be opened; there, it is up to it. */
+/**
+ * Makes the new name survive a power failure. Some systems do not let a program open a folder, and save the name
+ * themselves.
+ */
 export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
@@ -195,6 +198,6 @@ export async function syncFolder(folder: string): Promise<void> {
       await handle.close();
     }
   } catch {
-    // The rename has been done.
+    // The file has its name already.
   }
 }

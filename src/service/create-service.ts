@@ -36,80 +36,82 @@ import { OpenParts } from '../platform/process/open-parts.js';
 import { recurring } from '../platform/process/recurring.js';
 import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
 
-/** How often the times at which keys were last used are written down, in milliseconds. */
+/** How often the service saves the times of the last use of keys, in milliseconds. */
 const LAST_USED_FLUSH_INTERVAL_MS = 10_000;
 
-/** Bound on a connection from the pool and on a statement, in milliseconds; less than the bound on a request. */
+/**
+ * Bound on a connection from the pool and on a statement, in milliseconds. It is shorter than the bound on a request.
+ */
 const DATABASE_TIMEOUT_MS = 800;
 
 /**
- * The same for a replica, in milliseconds: short, so that the primary still has its time within the bound on a request
- * when the replica does not answer.
+ * The same bound for a replica, in milliseconds. It is so short that the primary can still answer in time when the
+ * replica does not.
  */
 const REPLICA_TIMEOUT_MS = 300;
 
-/** How often the database is asked whether it is there, so that its loss is told also where nobody probes, in milliseconds. */
+/** How often the service checks its database, in milliseconds. So its loss is also reported when nobody probes. */
 const DATABASE_CHECK_INTERVAL_MS = 2_000;
 
-/** How often the connections are counted that the database has left, in milliseconds. */
+/** How often the service counts the free connections of its database, in milliseconds. */
 const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
 
 /** How often expired links and sessions are removed, in milliseconds. They are void without that. */
 const EXPIRY_INTERVAL_MS = 600_000;
 
-/** How long requests in flight may take to finish when the service stops, in milliseconds. */
+/** How long requests may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
-/** What a server process is made from. */
 export interface ServiceOptions {
   readonly config: Config;
   readonly log: Logger;
-  /** For the lines of requests. */
+  /** Logs the lines of requests. */
   readonly requestLog: WriteLine;
   /** How many lines of the log were dropped. */
   readonly droppedLines: () => number;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
   readonly pid: number;
-  /** How many files this process may have open; Infinity for any number. */
+  /** How many files this process may open; Infinity for any number. */
   readonly openFiles: number;
-  /** Bring the schema of a database named by DATABASE_URL up to date first. */
+  /** Whether to bring the schema of DATABASE_URL up to date first. */
   readonly migrate: boolean;
-  /** Runs once the database is there and before anyone is served. */
+  /** Called when the database is open, before the service takes requests. */
   readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
   readonly overrides?: ServiceOverrides;
 }
 
-/** What tests put in place of parts of the service; everything else is as it is in production. A program has none. */
+/** The parts of the service that tests replace. Everything else is as in production, where no part is replaced. */
 export interface ServiceOverrides {
   /** The clock of this process, in microseconds since 1970. */
   readonly now?: () => Micros;
   readonly failurePolicy?: FailurePolicy;
   readonly serverLimits?: Partial<ServerLimits>;
-  /** Connects Redis, and listens to what the database announces. */
+  /** Connects to Redis, and listens to the announcements of the database. */
   readonly openAdmission?: typeof openSharedAdmission;
-  /** How often the times at which keys were last used are written down, in milliseconds. */
+  /** How often the service saves the times of the last use of keys, in milliseconds. */
   readonly lastUsedFlushIntervalMs?: number;
 }
 
 /** A server that listens. */
 export interface RunningService {
-  /** Where it can be reached from this machine. */
+  /** Its URL on this machine. */
   readonly url: string;
-  /** Where its metrics are to be had; undefined for nowhere. */
+  /** The URL of its metrics; undefined without metrics. */
   readonly metricsUrl: string | undefined;
-  /** Migrations that were applied at the start. */
+  /** The migrations that this start has applied. */
   readonly applied: readonly string[];
   /**
-   * Stops listening, finishes what is in flight, writes down what is kept in memory, and stops what was started. Takes a
-   * bounded time and never rejects: what went wrong is logged.
+   * Stops listening, finishes the current requests, saves what is in memory, and stops what was started. Takes a
+   * bounded time and never rejects: failures are logged.
    *
-   * @param drains - whether it first goes on serving for DRAIN_SECONDS, while it tells balancers and clients to go
+   * @param drains - whether the server first goes on serving for DRAIN_SECONDS, while it sends balancers and clients
+   *   away
    */
   stop(drains?: boolean): Promise<void>;
 }
 
-/** A server that is this process alone. */
+/** A server of one process. */
 export interface ServiceProcess extends RunningService {
   readonly metrics: Metrics;
 }
@@ -117,7 +119,7 @@ export interface ServiceProcess extends RunningService {
 /**
  * Starts the service: database, application, HTTP server.
  *
- * @throws OperatorError when the database or the address cannot be had; nothing is left running then
+ * @throws OperatorError when the database or the address is not available; then nothing is left running
  */
 export async function createService(options: ServiceOptions): Promise<ServiceProcess> {
   const opened = new OpenParts((error) => {
@@ -131,7 +133,7 @@ export async function createService(options: ServiceOptions): Promise<ServicePro
   }
 }
 
-/** Opens the database of the service. The caller closes it. @throws OperatorError when it cannot be had */
+/** Opens the database of the service. The caller closes it. @throws OperatorError when it is not available */
 export function connect({ config, log, packageRoot, pid, migrate }: ServiceOptions): Promise<ConnectedDatabase> {
   return connectDatabase({
     databaseUrl: config.databaseUrl,
@@ -165,7 +167,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   const lastUsed = opened.add(new LastUsed(), flush);
   const replica = openReplica(config, health, db);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
-  // Lookups leave half of the connections to the requests whose key has been found.
+  // Lookups of keys leave half of the connections to requests whose key is known.
   const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
   const shared = await share(options, lookups, health, database);
   if (shared) opened.add(shared, (it) => it.close());
@@ -220,7 +222,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     try {
       await lastUsed.flush(db);
     } catch (error) {
-      // That the database is lost is told once.
+      // The loss of the database is logged once, by Health.
       if (!isDatabaseUnavailable(error))
         log.warn({ err: error }, 'could not write down when keys were last used; trying again later');
     }
@@ -265,7 +267,7 @@ async function removeExpiredRows(db: Knex, log: Logger): Promise<void> {
   }
 }
 
-/** A process may have one connection more than its pool, on which it hears of changes. */
+/** Besides its pool, a process may have one connection that listens to announcements. */
 function budgetOf({ databasePoolSize, workers, redis }: Config, db: Knex, log: Logger): ConnectionBudget {
   const held = (): number => {
     const { used, idle } = poolOf(db).state;
@@ -290,7 +292,7 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
   return { pool, reader };
 }
 
-/** @returns undefined where there is no Redis to share */
+/** @returns undefined without Redis */
 async function share(
   { config: { redis }, overrides }: ServiceOptions,
   lookups: DatabaseLookups,

@@ -14,25 +14,25 @@ import { CombinedMetrics } from '../platform/telemetry/combined-metrics.js';
 import type { Health } from '../platform/telemetry/health.js';
 import { Metrics, type MetricsSource } from '../platform/telemetry/metrics.js';
 
-/** What the metrics of the service are read from, beside its requests. */
+/** The sources of the service's metrics, apart from its requests. */
 export interface ServiceState {
-  /** The folder of this package's package.json, which tells the version. */
+  /** The folder of this package's package.json, which has the version. */
   readonly packageRoot: string;
-  /** Pools of database connections, by what they lead to. */
+  /** Pools of database connections, by the server they lead to. */
   readonly pools: Readonly<Record<string, Knex>>;
   readonly health: Health;
-  /** Decisions about requests, by where they were counted. */
+  /** Decisions about requests, by the place that counted them. */
   readonly decisions: Readonly<Record<string, DecisionCounts>>;
   readonly failedAttempts: FailedAttempts;
-  /** Undefined where nothing is cached. */
+  /** Undefined without a cache. */
   readonly cache: CallerCache | undefined;
   /** How many lines of the log were dropped. */
   readonly droppedLines: () => number;
 }
 
 /**
- * Makes the metrics of the service: what requests count as they end, and what is counted in plain numbers where it happens
- * and read when somebody asks.
+ * Makes the metrics of the service. Requests are counted when they end. All else is a plain number at its own place,
+ * which each scrape reads.
  *
  * No label has a value that a client or a developer chose.
  */
@@ -52,9 +52,9 @@ export async function createMetrics(
 }
 
 /**
- * Makes the metrics of a service with workers, for those to be added to.
+ * Makes the metrics of a service with workers, to which those of the workers are added.
  *
- * @param droppedLines - how many lines of its log this process, the primary, has dropped
+ * @param droppedLines - how many lines of the log the primary has dropped
  */
 export function combineWorkers(droppedLines: () => number): CombinedMetrics {
   const own = new Metrics();
@@ -90,7 +90,7 @@ function addGeneral(metrics: Metrics, version: string, { health }: ServiceState)
     name: 'catalog_component_up',
     help: 'Whether a component that the service works with is there: 1, or 0 while it is lost.',
     labels: ['component'],
-    // Several processes are as well as the worst of them.
+    // The worst process counts for all.
     aggregator: 'min',
     read: () =>
       [...health.states].map(([component, state]) => ({ labels: { component }, value: state === 'up' ? 1 : 0 })),
@@ -182,10 +182,10 @@ function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
 }
 
 /**
- * Serves metrics, where they are not switched off. A second server on a machine finds the default address taken, and does
- * without.
+ * Serves metrics unless they are switched off. When another server on the machine has the default address, this one
+ * does without.
  *
- * @throws OperatorError when an address that was asked for cannot be had
+ * @throws OperatorError when a configured address is not available
  */
 export async function openMetrics(
   address: Config['metricsAddress'],

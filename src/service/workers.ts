@@ -5,13 +5,13 @@ import { Supervisor } from '../platform/process/workers/supervisor.js';
 import { connect, type RunningService, type ServiceOptions } from './create-service.js';
 
 /**
- * Starts the service as several processes on one port. This one, the primary, brings the database up to date, keeps the
- * embedded one running, accepts connections and hands them out in turn; the workers do the rest, each as a service of its
- * own.
+ * Starts the service as several processes on one port. This process is the primary: it migrates the database, keeps the
+ * embedded one running, accepts connections and distributes them in turn. Each worker is a service of its own that
+ * answers requests.
  *
  * @param fork - starts a worker process, which calls `createService`
- * @param onUnread - called when a worker says that nobody reads the log
- * @throws OperatorError when the database or the address cannot be had; nothing is left running then
+ * @param onUnread - called when a worker reports that nobody reads the log
+ * @throws OperatorError when the database or the address is not available; then nothing is left running
  */
 export async function serveWithWorkers(
   options: ServiceOptions,

@@ -6,7 +6,7 @@ import { OperatorError } from '../../errors.js';
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const UTF8_BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** Files that are taken for text by mistake. Every other kind of binary shows as malformed rows. */
+/** Binary files that somebody may take for text. Every other binary file shows as malformed rows. */
 const FOREIGN: readonly (readonly [magic: Buffer, what: string])[] = [
   [Buffer.from([0xff, 0xfe]), 'UTF-16 text; convert it to UTF-8'],
   [Buffer.from([0xfe, 0xff]), 'UTF-16 text; convert it to UTF-8'],
@@ -22,10 +22,10 @@ const HEAD = 6;
 const CHUNK = 64 * 1024;
 
 /**
- * Reads the text of a source, in UTF-8: decompressed if it begins like gzip, and without a byte order mark.
+ * Reads the text of a source, in UTF-8. Decompresses gzip and drops a byte order mark.
  *
- * @param onBytes - told how many bytes each chunk of the source had, before decompression
- * @throws OperatorError when the source is damaged, or something else altogether
+ * @param onBytes - called for each chunk of the source with its size in bytes, before decompression
+ * @throws OperatorError when the source is damaged or is no text
  */
 export async function* readText(source: Readable, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
   const raw = await readAhead(sourceChunks(source, onBytes));
@@ -49,7 +49,7 @@ async function* sourceChunks(source: Readable, onBytes: (bytes: number) => void)
   }
 }
 
-/** @returns the first bytes, and all bytes again, the first in one chunk */
+/** @returns the first bytes, and then all bytes, with the first ones in one chunk */
 async function readAhead(chunks: AsyncGenerator<Buffer>): Promise<{ head: Buffer; all: AsyncGenerator<Buffer> }> {
   let head: Buffer = Buffer.alloc(0);
   while (head.length < HEAD) {
@@ -68,7 +68,7 @@ async function* prepend(head: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenera
 async function* gunzip(compressed: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   const decompress = createGunzip({ chunkSize: CHUNK });
   const feeding = pipeline(compressed, decompress);
-  // Its failure also ends the loop below, which tells.
+  // An error also ends the loop below, which reports it.
   feeding.catch(() => undefined);
   try {
     yield* decompress as AsyncIterable<Buffer>;

@@ -12,20 +12,20 @@ export interface Dialect {
   readonly quotedFields: boolean;
   /** Whether a quote may stand within an unquoted field. */
   readonly bareQuotes: boolean;
-  /** Makes the value of a cell's text. */
+  /** Converts the text of a cell to its value. */
   readonly decode: (text: string) => string;
 }
 
 /**
- * RFC 4180. A quote within an unquoted field is not allowed there, and programs differ widely on what it means, so it is
- * not guessed.
+ * RFC 4180. It allows no quote within an unquoted field, and programs differ on its meaning. So the importer does not
+ * guess.
  */
 export const CSV: Dialect = { delimiter: ',', quotedFields: true, bareQuotes: false, decode: asItIs };
 
 /** IANA `text/tab-separated-values`, with the escapes of PostgreSQL's text format. A quote is a character like any other. */
 export const TSV: Dialect = { delimiter: '\t', quotedFields: false, bareQuotes: true, decode: decodePostgresText };
 
-/** CSV with tabs, as spreadsheets write it. Within a field a quote is common and plain: `7" Single`. */
+/** CSV with tabs, as spreadsheets write it. Within a field a quote is common and means itself: `7" Single`. */
 export const QUOTED_TSV: Dialect = { delimiter: '\t', quotedFields: true, bareQuotes: true, decode: asItIs };
 
 const QUOTE = 34;
@@ -34,16 +34,16 @@ const CR = 13;
 /** No delimiter, quote or line break has a higher code than the comma. */
 const HIGHEST_SPECIAL = 44;
 
-/** No row could be read: the rest of it has not arrived. */
+/** The row is incomplete: the rest of it has not arrived. */
 const INCOMPLETE = -1;
 
 /**
- * Reads CSV with a header line, in the manner of RFC 4180: fields may be quoted, with quotes doubled and line breaks
- * kept; lines end in LF, CRLF or CR; empty lines are passed over. Reads TSV in the same way, by its dialect.
+ * Reads CSV with a header line, after RFC 4180. Fields may be quoted, with doubled quotes and line breaks inside. Lines
+ * end in LF, CRLF or CR. Empty lines are skipped. Another dialect makes it read TSV.
  *
  * A malformed row costs that row alone: reading goes on at the next line of the file, also after a quote that never
- * closes. That is why this is not left to csv-parse, which, after a stray quote, drops rows up to the next quote without
- * a word, and counts a CRLF within quotes as two lines.
+ * closes. csv-parse cannot do this: after a stray quote it silently drops rows up to the next quote. It also counts a
+ * CRLF within quotes as two lines.
  */
 export class CsvReader implements RowReader {
   readonly #columns: readonly MappedColumn[];
@@ -52,14 +52,13 @@ export class CsvReader implements RowReader {
   readonly #quotedFields: boolean;
   readonly #bareQuotes: boolean;
   readonly #decode: (text: string) => string;
-  /** Bytes as Latin-1 that have not been read, from the beginning of a row. */
+  /** Unread bytes as Latin-1, from the beginning of a row. */
   #text = '';
   #line = 1;
-  /** In a malformed row of which the line's end has not arrived. */
+  /** Whether the reader is in a malformed row whose line end has not arrived. */
   #isSkipping = false;
-  /** The fields of one row. */
   #fields: string[] = [];
-  /** Our columns' places in the file; undefined before the header. */
+  /** The places of our columns in the file; undefined before the header. */
   #places: readonly number[] | undefined;
   #headerLength = 0;
   readonly #cells: string[] = [];
@@ -202,15 +201,21 @@ export class CsvReader implements RowReader {
     this.#headerLength = found.length;
   }
 
-  /** The row goes on in bytes that have not arrived, if they ever do. @param open - the quoted field it ends in, or -1 */
+  /**
+   * Handles a row whose rest has not arrived, and may never arrive. @param open - where its unclosed quoted field
+   * begins, or -1
+   */
   #wait(text: string, start: number, open: number, isEnd: boolean): number {
     if (!isEnd && text.length - start <= LONGEST_ROW) return INCOMPLETE;
     return this.#malformed(text, start, text.length, isEnd, `the quote that opens field ${open + 1} is never closed`);
   }
 
-  /** Gives up a row, and goes on at the next line of the file: what a row is cannot be told, a line can. */
+  /**
+   * Rejects a row, and goes on at the next line of the file: the end of a malformed row is unknown, that of a line is
+   * not.
+   */
   #malformed(text: string, start: number, at: number, isEnd: boolean, reason: string): number {
-    // However much of it arrived at once, a row that is too long is just that.
+    // A row that is too long is rejected for that reason, also when all of it has arrived.
     const hint = this.#quotedFields ? '; perhaps a quote is not closed' : '';
     const shown = at - start > LONGEST_ROW ? `longer than 1 MiB${hint}` : reason;
     if (this.#places === undefined) throw new OperatorError(`The header, line ${this.#line}, is malformed: ${shown}.`);
@@ -219,13 +224,13 @@ export class CsvReader implements RowReader {
     return this.#skipLine(text, start, isEnd);
   }
 
-  /** @returns where the next line begins, or the text's end when the line goes on after it */
+  /** @returns where the next line begins, or the end of the text when the line continues after it */
   #skipLine(text: string, start: number, isEnd: boolean): number {
     for (let at = start; at < text.length; at++) {
       const code = text.charCodeAt(at);
       if (code !== LF && code !== CR) continue;
       if (code === CR && at + 1 === text.length && !isEnd) {
-        // Whether a line feed follows is to be seen.
+        // The next chunk shows whether a line feed follows.
         if (at === start) return INCOMPLETE;
         return at;
       }

@@ -14,14 +14,13 @@ import { fillStaging, removeRepeated } from './staging.js';
 
 export type { Kind } from '../columns.js';
 
-/** How the rows of a file are written. */
 export type Format = 'csv' | 'tsv' | 'ndjson';
 
-/** How far an import is. */
+/** The progress of an import. */
 export interface ImportProgress {
-  /** While reading, the catalogue is not touched, nor locked. */
+  /** While it reads, the import neither locks nor changes the catalogue. */
   readonly phase: 'reading' | 'writing';
-  /** Rows read, or written, so far. */
+  /** Rows read or written so far. */
   readonly rows: number;
   /** Bytes read of the source, before decompression. */
   readonly bytes: number;
@@ -36,10 +35,10 @@ export interface ImportOptions extends MappingOptions {
   readonly quotedTsv?: boolean;
   /** Stop at the first row that cannot be used, with nothing written. */
   readonly strict?: boolean;
-  /** Told of each row that cannot be used, as it is found. */
+  /** Called for each row that cannot be used, when it is found. */
   readonly onRejected?: (line: number, reason: string) => void;
   readonly onProgress?: (progress: ImportProgress) => void;
-  /** The columns of each kind, where they are not those of this version. */
+  /** The columns of each kind, where they differ from those of this version. */
   readonly known?: Columns;
   /** Stops the import when aborted. */
   readonly signal?: AbortSignal;
@@ -56,16 +55,16 @@ export interface ImportResult extends Readonly<Merged> {
 const PIECE = 64 * 1024;
 
 /**
- * Imports a file of titles, people or collections: new ids are created, known ones updated where a row differs. Rows
- * that do not differ are not written, so they do not reach the feed.
+ * Imports a file of titles, people or collections. It creates rows with new ids and updates known rows that differ.
+ * Rows that do not differ are not written, so they do not reach the feed.
  *
- * The file is read to its end first, into a temporary table, and only then written to the catalogue, in the order of the
- * file and in transactions of some 50,000 rows. So until all has been read nothing is written; an import that is
- * interrupted later leaves whole transactions, and running it again completes it. Memory stays flat at any size.
+ * The import first reads the whole file into a temporary table, and writes nothing until then. It then writes to the
+ * catalogue in the order of the file, in transactions of some 50,000 rows. An interrupted import leaves whole
+ * transactions, and running it again completes it. Memory stays flat at any size.
  *
- * @param source - the bytes, maybe gzip; destroyed if it is not read to its end
+ * @param source - the bytes, which may be gzip; destroyed unless it is read to its end
  * @throws OperatorError when the options, the header or the source are unusable, when a row is and `strict` is set, and
- *   when the signal is aborted; it says what was written
+ *   when the signal is aborted; its message says what was written
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
   const { kind, strict, signal, onRejected } = options;
@@ -80,15 +79,15 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
     options.onProgress?.({ phase, rows: done, bytes: read.bytes, total });
   };
   try {
-    // A source that fails before it is read fails again when it is; until then there is nobody to tell.
+    // A source that fails before it is read fails again when it is read. Until then nobody can handle the error.
     source.on('error', () => undefined);
-    // Also when it waits for the next bytes.
+    // This also ends a wait for the next bytes.
     if (signal) addAbortSignal(signal, source);
     await withSession(db, signal, async (session) => {
       const text = readText(source, (bytes) => (read.bytes += bytes));
       const reader = createReader(options, columns, rows);
       await fillStaging(session, columns, () => copyText(text, reader, rows, () => report('reading', rows.rows)));
-      // Many files are sorted by id; to look for repeated ones would take as long as a third of the reading.
+      // Many files are sorted by id. A search for repeated ids would take as long as a third of the reading.
       if (!rows.idsAscend) {
         await removeRepeated(session, ({ line, svc_id, first }) => {
           rows.repeated(line, `svc_id ${svc_id} already stands at line ${first}`);

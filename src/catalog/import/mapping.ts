@@ -2,7 +2,7 @@ import { OperatorError } from '../../errors.js';
 import { COLUMNS, FIXED_VALUES, type Column, type Columns, type Kind } from '../columns.js';
 import { quote } from './quote.js';
 
-/** How a foreign file's columns and values become ours. */
+/** How the columns and values of a foreign file become ours. */
 export interface MappingOptions {
   /** Our column to theirs. */
   readonly columns?: ReadonlyMap<string, string>;
@@ -16,7 +16,7 @@ export interface MappingOptions {
 export interface MappedColumn extends Column {
   /** Its name in the file. */
   readonly theirs: string;
-  /** Whether the operator named it, so that a file without it is a mistake. */
+  /** Whether the operator named it: then a file without it is an error. */
   readonly isNamed: boolean;
   /** For a fixed set of values: what each accepted cell stands for. */
   readonly accepted: ReadonlyMap<string, string> | undefined;
@@ -25,10 +25,10 @@ export interface MappedColumn extends Column {
 }
 
 /**
- * Puts the operator's mappings together with the columns of a kind.
+ * Applies the operator's mappings to the columns of a kind.
  *
  * @param known - the columns of each kind
- * @throws OperatorError when a mapping names what does not exist
+ * @throws OperatorError when a mapping names an unknown column or value
  */
 export function mapColumns(kind: Kind, options: MappingOptions, known: Columns = COLUMNS): readonly MappedColumn[] {
   const columns = known[kind];
@@ -88,7 +88,7 @@ export function oneOf(type: 'media_type' | 'boolean'): string {
  * Finds our columns in the columns that a file has.
  *
  * @returns the place of each of our columns, -1 for an optional one that the file lacks
- * @throws OperatorError naming what is missing, and what there is
+ * @throws OperatorError that names the missing column, and the columns of the file
  */
 export function locateColumns(columns: readonly MappedColumn[], found: readonly string[]): number[] {
   return columns.map(({ name, theirs, required, isNamed }) => {
@@ -101,7 +101,7 @@ export function locateColumns(columns: readonly MappedColumn[], found: readonly 
   });
 }
 
-/** Says that a column is missing, what there is, and how to name it. */
+/** Makes the error for a missing column: it lists the columns of the file, and says how to name one. */
 export function missingColumn(name: string, theirs: string, found: readonly string[]): OperatorError {
   const list = found.length === 0 ? 'none' : found.map((column) => quote(column)).join(', ');
   const wanted = theirs === name ? name : `${quote(theirs)}, given for ${name}`;

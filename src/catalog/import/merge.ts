@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg';
 import type { Column, Kind } from '../columns.js';
 import { STAGING } from './staging.js';
 
-/** What became of the rows that were merged. */
+/** The results of the merged rows. */
 export interface Merged {
   created: number;
   updated: number;
@@ -10,16 +10,14 @@ export interface Merged {
 }
 
 /**
- * Rows of one transaction. Other writers of the catalogue wait for it, half a second or so, and get their turn before the
- * next; its triggers' transition tables stay in memory.
+ * Rows of one transaction. Other writers of the catalogue wait for it, some half a second, and get their turn before
+ * the next. The transition tables of its triggers stay in memory.
  */
 const BATCH_ROWS = 50_000;
 
-/** What to merge. */
 export interface Staged {
   readonly kind: Kind;
   readonly columns: readonly Column[];
-  /** How many rows are staged. */
   readonly rows: number;
   /** When aborted, no further batch is begun. */
   readonly signal: AbortSignal | undefined;
@@ -28,7 +26,7 @@ export interface Staged {
 /**
  * Merges the staged rows into the catalogue, in the order of the file, batch by batch, each in its own transaction.
  *
- * @param onBatch - told the totals after each batch is committed
+ * @param onBatch - called with the totals after each committed batch
  */
 export async function mergeStaged(
   session: ClientBase,
@@ -36,7 +34,7 @@ export async function mergeStaged(
   onBatch: (merged: Readonly<Merged>) => void,
 ): Promise<void> {
   const pages = await countPages(session);
-  // Its pages are in the order of lines: no index is needed.
+  // The pages of the staging table are in the order of lines, so no index is needed.
   const step = Math.max(1, Math.floor((pages * BATCH_ROWS) / Math.max(1, staged)));
   const batch = statements(kind, columns, await readDefaults(session, kind));
   const merged: Merged = { created: 0, updated: 0, unchanged: 0 };
@@ -44,11 +42,11 @@ export async function mergeStaged(
     signal?.throwIfAborted();
     const range = [`(${page},0)`, `(${page + step},0)`];
     await session.query('begin');
-    // Before the first statement that looks at the catalogue: one that waited for the lock in its own trigger would
-    // still see the catalogue as it was before the wait.
+    // The lock comes before the first statement that reads the catalogue. A statement that waits for the lock in its
+    // trigger would still see the catalogue from before the wait.
     await session.query('select public.catalog_lock_writers()');
-    // Look ids up by the index. While an empty or small table fills, the planner's idea of it is wrong, and a scan of
-    // the whole table for each row takes minutes; and on a large table a scan for each batch would take seconds.
+    // Look ids up by the index. While a small table fills, the planner's statistics are wrong, and a scan of the whole
+    // table for each row takes minutes. On a large table a scan for each batch takes seconds.
     await session.query(
       'set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_seqscan = off',
     );
@@ -71,7 +69,7 @@ async function countPages(session: ClientBase): Promise<number> {
   return rows[0]?.pages ?? 0;
 }
 
-/** @returns the default of each column of a table that has one, as an SQL expression */
+/** @returns the default of each column that has one, as an SQL expression */
 async function readDefaults(session: ClientBase, kind: Kind): Promise<ReadonlyMap<string, string>> {
   const { rows } = await session.query<{ name: string; expression: string }>(
     `select a.attname as name, pg_get_expr(d.adbin, d.adrelid) as expression
@@ -82,16 +80,16 @@ async function readDefaults(session: ClientBase, kind: Kind): Promise<ReadonlyMa
   return new Map(rows.map(({ name, expression }) => [name, expression]));
 }
 
-/** What is to be done with a batch. */
+/** What a batch will do. */
 interface Survey {
   readonly rows: number;
-  /** How many have an id that the catalogue has. */
+  /** How many rows have an id that the catalogue has. */
   readonly known: number;
   /** How many of those differ. */
   readonly changed: number;
 }
 
-/** Looks a batch over, so that what changes nothing is looked up once and written never. */
+/** Counts what a batch will change, so that a batch without changes is read once and never written. */
 async function surveyBatch(session: ClientBase, batch: BatchStatements, range: string[]): Promise<Survey> {
   const { rows = 0, is_new: isNew = true } =
     (await session.query<{ rows: number; is_new: boolean }>(batch.count, range)).rows[0] ?? {};
@@ -103,7 +101,7 @@ async function surveyBatch(session: ClientBase, batch: BatchStatements, range: s
 
 type BatchStatements = Readonly<Record<'count' | 'compare' | 'insertAll' | 'insertMissing' | 'update', string>>;
 
-/** The statements of one batch, which is a range of the staging table's pages. */
+/** Makes the statements of one batch, which is a range of the staging table's pages. */
 function statements(kind: Kind, columns: readonly Column[], defaults: ReadonlyMap<string, string>): BatchStatements {
   const range = `from ${STAGING} where ctid >= $1::text::tid and ctid < $2::text::tid`;
   const batch = `(select * ${range} order by line)`;
@@ -117,7 +115,7 @@ function statements(kind: Kind, columns: readonly Column[], defaults: ReadonlyMa
   const table = `public.${kind}`;
   const insert = `insert into ${table} (${names.join(', ')}) select ${inserted.join(', ')} from ${batch} s`;
   return {
-    // In a first load of a sorted file every batch is new, and is spared a search for each of its rows.
+    // In a first load of a sorted file every row of a batch is new, and no row needs a search.
     count: `
       select rows, not exists (select from ${table} t where t.svc_id between first and last) as is_new
         from (select count(*)::integer as rows, min(svc_id) as first, max(svc_id) as last ${range}) s`,

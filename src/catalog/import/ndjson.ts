@@ -3,27 +3,27 @@ import { escapeUnsafe } from './quote.js';
 import { LONGEST_ROW, type RowReader, type RowSink } from './reader.js';
 import { decodeUtf8 } from './utf8.js';
 
-/** After so many rows without it, a required column is taken to have another name. */
+/** When so many rows lack a required column, the file has another name for it. */
 const ROWS_WITHOUT_COLUMN = 100;
 
-/** The longest part of the JSON parser's message that is shown. */
+/** The longest part of the JSON parser's message that a message shows. */
 const LONGEST_MESSAGE = 120;
 
 const TOO_LONG = 'longer than 1 MiB';
 
 /**
- * Reads newline-delimited JSON, an object a line; empty lines are passed over. A missing member and null are an empty
- * cell; whole numbers count as their text, and true and false as words.
+ * Reads newline-delimited JSON, one object a line. Empty lines are skipped. A missing member and null are an empty
+ * cell. Whole numbers count as their text, true and false as words.
  */
 export class NdjsonReader implements RowReader {
   readonly #columns: readonly MappedColumn[];
   readonly #sink: RowSink;
-  /** Bytes as Latin-1 that have not been read, from the beginning of a line. */
+  /** Unread bytes as Latin-1, from the beginning of a line. */
   #text = '';
   #line = 1;
   #isSkipping = false;
   #objects = 0;
-  /** Columns that no row has had. */
+  /** Columns that no row has had so far. */
   readonly #unseen: Set<MappedColumn>;
   #firstNames: readonly string[] = [];
   readonly #cells: string[] = [];
@@ -51,7 +51,7 @@ export class NdjsonReader implements RowReader {
     }
   }
 
-  /** @throws OperatorError when no row has a column that is required, or that the operator named */
+  /** @throws OperatorError when no row has a column that is required or that the operator named */
   end(): void {
     if (this.#text !== '') this.#readLine(this.#text);
     this.#text = '';
@@ -107,11 +107,11 @@ export class NdjsonReader implements RowReader {
   }
 }
 
-/** @returns the cell's text, undefined when a value of this kind has none */
+/** @returns the cell's text; undefined when a value of this kind has none */
 function cellOf(value: unknown, { type }: MappedColumn): string | undefined {
   if (typeof value === 'string') return value;
   if (value === undefined || value === null) return '';
-  // A larger number has been rounded by now, and a fraction need not look as it was written.
+  // JSON.parse has rounded a larger number, and a fraction may have been written in another form.
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === 'boolean' && (type === 'boolean' || type === 'media_type') ? String(value) : undefined;
 }

@@ -14,7 +14,7 @@ const CHARACTERS: Readonly<Record<string, string>> = {
 const NULL = '\\N';
 
 /**
- * Reads a cell of TSV as PostgreSQL writes it. PostgreSQL writes a backslash as two, so any other backslash comes from a
+ * Reads a cell of TSV as PostgreSQL writes it. PostgreSQL doubles each backslash. Any other backslash comes from a
  * program without escapes, and stays.
  *
  * @returns the value; empty for `\N`, which stands for null

@@ -1,7 +1,7 @@
 /** The most characters of a foreign value that a message shows. */
 const SHOWN = 80;
 
-/** Quotes, backslashes, and whatever is invisible or could steer a terminal. */
+/** Quotes, backslashes, and characters that are invisible or could control a terminal. */
 const UNSAFE = /["\\\p{C}\p{Zl}\p{Zp}]/gu;
 
 const SHORT_ESCAPES: Readonly<Record<string, string>> = {
@@ -12,15 +12,15 @@ const SHORT_ESCAPES: Readonly<Record<string, string>> = {
   '\t': '\\t',
 };
 
-/** Shows a value from a file in a message: in quotes, unprintable characters escaped, cut at 80 characters. */
+/** Formats a value of a file for a message: in quotes, unprintable characters escaped, cut at 80 characters. */
 export function quote(value: string): string {
   const isLong = value.length > SHOWN;
-  // A cut through a surrogate pair leaves a lone half, which is dropped.
+  // A cut through a surrogate pair leaves half of it, which is dropped.
   const shown = isLong ? value.slice(0, SHOWN).replace(/[\ud800-\udbff]$/, '') : value;
   return `"${escapeUnsafe(shown)}${isLong ? '…' : ''}"`;
 }
 
-/** Escapes what a terminal should not get. */
+/** Escapes what could control a terminal. */
 export function escapeUnsafe(text: string): string {
   return text.replace(
     UNSAFE,
@@ -28,7 +28,7 @@ export function escapeUnsafe(text: string): string {
   );
 }
 
-/** Shows bytes that are not text: those outside ASCII as `\xe9`. */
+/** Formats bytes that are not text: those outside ASCII become `\xe9`. */
 export function quoteBytes(bytes: string): string {
   const isLong = bytes.length > SHOWN;
   const shown = bytes

@@ -1,26 +1,27 @@
-/** Turns the bytes of a file into rows, synchronously: a promise a row would cost more than the row. */
+/** Turns the bytes of a file into rows, synchronously: one promise a row would cost more than the row. */
 export interface RowReader {
-  /** Takes the next bytes, and hands on all rows that are complete. @throws OperatorError for an unusable header */
+  /** Takes the next bytes, and passes on all complete rows. @throws OperatorError for an unusable header */
   push(bytes: Buffer): void;
-  /** Hands on what is left. */
+  /** Passes on the rest. */
   end(): void;
 }
 
-/** Where a reader hands its rows. */
+/** Takes the rows of a reader. */
 export interface RowSink {
   /**
-   * A row.
+   * Takes a row.
    *
-   * @param cells - one for each of our columns, empty where the file has none; the array is used again for the next row
+   * @param cells - one for each of our columns, empty when the file has none; the reader uses the array again for the
+   *   next row
    * @param line - the line that the row begins on, from 1
    */
   row(cells: readonly string[], line: number): void;
-  /** A row that is not even a row. */
+  /** Takes text that is no row at all. */
   unusable(line: number, reason: string): void;
 }
 
 /**
- * The longest row, in bytes. Many times longer than what fits the catalogue, with room for foreign columns; it bounds
- * the memory that one unclosed quote can take.
+ * The longest row, in bytes: many times longer than the catalogue takes, with room for foreign columns. It bounds the
+ * memory that one unclosed quote can use.
  */
 export const LONGEST_ROW = 1024 * 1024;

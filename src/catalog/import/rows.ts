@@ -2,22 +2,22 @@ import { oneOf, type MappedColumn } from './mapping.js';
 import { quote } from './quote.js';
 import type { RowSink } from './reader.js';
 
-/** As the catalogue's tables demand. */
+/** The tables demand this too. */
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const LONGEST_TEXT = 1000;
-/** PostgreSQL's text has no NUL, and half a surrogate pair is not a character. */
+/** PostgreSQL's text has no NUL, and half a surrogate pair is no character. */
 const NO_TEXT = /[\0\p{Cs}]/u;
 
 /** The range of PostgreSQL's integer. */
 const LEAST_INTEGER = -(2 ** 31);
 const MOST_INTEGER = 2 ** 31 - 1;
 
-/** What has a meaning in COPY's text format. */
+/** The characters with a meaning in COPY's text format. */
 const COPY_SPECIAL = /[\\\t\n\r]/g;
 const COPY_ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 const COPY_NULL = '\\N';
 
-/** The row is to be left out. */
+/** The row is left out. */
 const SKIP = Symbol('skip');
 
 /** The row cannot be used. */
@@ -29,17 +29,17 @@ class Unusable {
 type Checked = string | typeof SKIP | Unusable;
 
 /**
- * Checks rows and writes the good ones as PostgreSQL's COPY text. All that the tables would refuse is refused here, with
- * a reason, so COPY and merge cannot fail on a row.
+ * Checks rows and writes the good ones as COPY text. It refuses all that the tables would refuse, with a reason. So
+ * COPY and merge cannot fail on a row.
  */
 export class Rows implements RowSink {
   readonly #columns: readonly MappedColumn[];
   readonly #onRejected: (line: number, reason: string) => void;
   #copyText = '';
   #lastId = '';
-  /** Whether each id is greater than the one before it: then none of them is there twice. */
+  /** Whether each id is greater than the one before it. Then no id is repeated. */
   idsAscend = true;
-  /** Rows read, of which the others are parts. */
+  /** All rows read: the sum of the counters below. */
   rows = 0;
   staged = 0;
   skipped = 0;
@@ -51,7 +51,7 @@ export class Rows implements RowSink {
     this.#onRejected = onRejected;
   }
 
-  /** Characters of COPY text that wait to be taken. */
+  /** Characters of COPY text that are not taken yet. */
   get waiting(): number {
     return this.#copyText.length;
   }
@@ -81,7 +81,7 @@ export class Rows implements RowSink {
     this.#reject(line, reason);
   }
 
-  /** Rejects a row after all that was staged. */
+  /** Rejects a row after all rows were staged. */
   repeated(line: number, reason: string): void {
     this.staged--;
     this.#reject(line, reason);
@@ -100,7 +100,7 @@ export class Rows implements RowSink {
       const value = copyCell(cells[index++] ?? '', column);
       if (value === SKIP) return SKIP;
       if (column.type === 'id' && typeof value === 'string') this.#noteOrder(value);
-      // A later column may yet say that the row is none of ours.
+      // A later column may still say that the row is left out.
       if (typeof value === 'string') text += `\t${value}`;
       else unusable ??= value;
     }
@@ -131,7 +131,7 @@ function copyCell(cell: string, column: MappedColumn): Checked {
 
 function copyId(cell: string, name: string): Checked {
   if (ID.test(cell)) return cell;
-  // White space cannot be part of an id, so nothing is lost with it.
+  // An id has no white space, so trimming loses nothing.
   const id = cell.trim();
   if (ID.test(id)) return id;
   return new Unusable(
@@ -139,7 +139,7 @@ function copyId(cell: string, name: string): Checked {
   );
 }
 
-/** Free text is kept as it is, white space at its ends too: it may be meant. */
+/** Free text is kept unchanged, with white space at its ends: it may be intended. */
 function copyFreeText(cell: string, { name, required }: MappedColumn): Checked {
   if (cell.trim() === '') return required ? new Unusable(`${name} is empty`) : COPY_NULL;
   if (cell.length > LONGEST_TEXT) {
@@ -196,7 +196,7 @@ function codePoints(text: string): number {
   return Array.from(text).length;
 }
 
-/** A word as a shell takes it, if it can be shown at all. */
+/** Quotes a word for a shell, if it can be shown at all. */
 function shellWord(word: string): string {
   if (/^[\w:=.,@%+/-]+$/.test(word)) return word;
   return word.length <= 80 && !/['\p{C}\p{Zl}\p{Zp}]/u.test(word) ? `'${word}'` : 'COLUMN:THEIRS=OURS';

@@ -3,13 +3,13 @@ import type { ClientBase } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { POSTGRES_TYPES, type Column } from '../columns.js';
 
-/** Where rows wait, unseen by anyone, until all of the file has been read. */
+/** Rows wait in this table, which no other session sees, until the whole file is read. */
 export const STAGING = 'pg_temp.import_rows';
 
 /** Bytes that may wait for PostgreSQL before reading stops. */
 const HIGH_WATER_MARK = 256 * 1024;
 
-/** Repeated ids that are reported at once. */
+/** How many repeated ids are reported in one batch. */
 const REPORTED_AT_ONCE = 10_000;
 
 /** A row whose id an earlier line has. */
@@ -20,7 +20,7 @@ export interface RepeatedRow {
 }
 
 /**
- * Makes the table that rows wait in, and fills it. Temporary, so it costs no WAL and no lock, and goes with the session.
+ * Makes the staging table and fills it. It is temporary: it costs no WAL and no lock, and ends with the session.
  *
  * @param copyText - rows in COPY's text format: the line number and the columns, in order
  */
@@ -31,8 +31,8 @@ export async function fillStaging(
 ): Promise<void> {
   const definitions = columns.map(({ name, type }) => `${name} ${POSTGRES_TYPES[type]}`);
   const names = ['line', ...columns.map(({ name }) => name)].join(', ');
-  // In one transaction: into a table that it has made itself, COPY only appends. Into any other it also fills gaps in
-  // earlier pages, and the pages are not in the order of lines.
+  // Table and COPY share one transaction. Only then does COPY append; otherwise it fills gaps in earlier pages, and the
+  // pages are not in the order of lines.
   await session.query('begin');
   await session.query(`create temporary table import_rows (line bigint not null, ${definitions.join(', ')})`);
   const copy = session.query(copyFrom(`copy ${STAGING} (${names}) from stdin`, { highWaterMark: HIGH_WATER_MARK }));
@@ -41,7 +41,7 @@ export async function fillStaging(
 }
 
 /**
- * Removes the rows whose id an earlier line has: which of two rows for one id is meant cannot be told.
+ * Removes the rows whose id an earlier line has: the importer cannot know which of two rows is right.
  *
  * @param onRepeated - called for each, in the order of lines
  */

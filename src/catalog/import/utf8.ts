@@ -3,8 +3,8 @@ import { isUtf8 } from 'node:buffer';
 const NON_ASCII = /[\x80-\xff]/;
 
 /**
- * Decodes UTF-8 that was read as Latin-1, one character a byte. Files are searched in that form: it is cheap to make and
- * to search, and invalid UTF-8 shows in the cell that has it rather than as a replacement character nobody asked for.
+ * Decodes UTF-8 that was read as Latin-1, one character a byte. Files are searched in that form, which is cheap to make
+ * and to search. Invalid UTF-8 then makes one cell invalid, instead of becoming a replacement character.
  *
  * @returns the text, undefined when it is not valid UTF-8
  */

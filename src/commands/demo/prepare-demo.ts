@@ -9,10 +9,10 @@ const DEMO_PROJECT = 'Demo project';
 const DEMO_PLAN = 'free';
 
 /**
- * Puts the demo catalogue into a database that has none yet, and a demo developer into one that has no developers. A
- * database in use is left alone.
+ * Imports the demo catalogue into an empty database, and creates a demo developer when there are no developers. Does
+ * not change a database in use.
  *
- * @returns the key of the demo developer if it was made now
+ * @returns the key of the demo developer if this call created it
  */
 export async function prepareDemo(db: Knex, packageRoot: string): Promise<string | undefined> {
   const counts = await readCounts(db);
@@ -29,7 +29,7 @@ export async function prepareDemo(db: Knex, packageRoot: string): Promise<string
   return (await createDemoKey(db)).key;
 }
 
-/** Makes a key for the demo developer, and the developer too if there is none. */
+/** Creates a key for the demo developer, and the developer too if there is none. */
 export async function createDemoKey(db: Knex): Promise<KeyRecord & { readonly key: string }> {
   const developer =
     (await listDevelopers(db)).find(({ projectName }) => projectName === DEMO_PROJECT) ??

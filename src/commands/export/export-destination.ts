@@ -7,11 +7,11 @@ type Stdout = Writable & { readonly fd?: number };
 
 /** Where an export goes. */
 export interface Destination {
-  /** Why a writing failed. Standard output that fails also interrupts the program, which hides the reason. */
+  /** Why a write failed. A failure of standard output also interrupts the program, which hides the reason. */
   readonly failure: Error | undefined;
-  /** Takes all text, as fast as it can be written. @throws OperatorError when it cannot be written */
+  /** Writes all text, as fast as possible. @throws OperatorError when it cannot be written */
   write(text: AsyncIterable<Buffer>): Promise<void>;
-  /** Brings the text to the disk, and under its name. @throws OperatorError */
+  /** Writes the text to the disk, and gives the file its name. @throws OperatorError */
   commit(): Promise<void>;
   /** Removes what was not committed. */
   discard(): Promise<void>;
@@ -20,7 +20,7 @@ export interface Destination {
 /**
  * Opens a file, or standard output for `-`.
  *
- * @param signal - when aborted, a writing that waits for a reader fails at once
+ * @param signal - when aborted, a write that waits for a reader fails at once
  */
 export function openDestination(file: string, stdout: Stdout, signal: AbortSignal): Promise<Destination> {
   return file === '-' ? Promise.resolve(new StdoutDestination(stdout, signal)) : openFile(file);
@@ -62,7 +62,7 @@ class StdoutDestination implements Destination {
   }
 
   async discard(): Promise<void> {
-    // What has been written is out of reach.
+    // Text that was written cannot be taken back.
   }
 
   /** Resolves when the bytes have left the process. */

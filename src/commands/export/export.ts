@@ -88,7 +88,7 @@ interface Copy {
   readonly canDraw: boolean;
 }
 
-/** Writes the copy to where it belongs: all of it, or nothing under its name. */
+/** Writes the whole copy to its destination, or nothing under its name. */
 async function writeCopy(
   file: string,
   { kind, format, canDraw }: Copy,
@@ -134,7 +134,10 @@ function formatOf(file: string): ExportFormat {
   );
 }
 
-/** Opens the state file that is to be made, if any: before the copy, which takes long, so that nothing is in its way. */
+/**
+ * Opens the new state file, if one is wanted. This happens before the copy, which takes long, so that an obstacle shows
+ * at once.
+ */
 async function openNewState(
   file: string,
   { kind, state: stateFile, baseUrl }: ExportFlags,

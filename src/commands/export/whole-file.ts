@@ -4,26 +4,26 @@ import { dirname } from 'node:path';
 import { OperatorError } from '../../errors.js';
 import { syncFolder } from '../../follower/state.js';
 
-/** A file in the making, which has its name only once it is whole. Either `commit` or `discard` ends it. */
+/** A file that gets its name only when it is complete. Either `commit` or `discard` ends it. */
 export interface WholeFile {
   /** Appends. @throws OperatorError when it cannot be written, such as on a full disk */
   write(bytes: Buffer): Promise<void>;
-  /** Brings all to the disk and gives the file its name, in place of what had it. @throws OperatorError */
+  /** Writes all to the disk and gives the file its name. Replaces an earlier file. @throws OperatorError */
   commit(): Promise<void>;
   /** Removes what was written. Does nothing after `commit`. */
   discard(): Promise<void>;
 }
 
 /**
- * Begins a file under a temporary name beside its own: whatever happens, the name never stands for half a file. A link of
- * the name is replaced, never written through.
+ * Begins a file under a temporary name in the same folder, so that the name never stands for half a file. A symbolic
+ * link under the name is replaced, never written through.
  *
  * @throws OperatorError when it cannot be made, or when the name is that of a folder, a device or a pipe
  */
 export async function createWholeFile(file: string): Promise<WholeFile> {
   await requireReplaceable(file);
   const temporary = `${file}.${randomBytes(6).toString('hex')}.partial`;
-  // Exclusive: a link that somebody else has put there is not followed.
+  // Exclusive: it does not follow a link that another user planted there.
   const handle = await open(temporary, 'wx').catch((error: unknown) => fail(file, error));
   let isOpen = true;
   const close = async (): Promise<void> => {
@@ -59,7 +59,7 @@ async function requireReplaceable(file: string): Promise<void> {
   try {
     found = await lstat(file);
   } catch {
-    // It does not exist, or making it says why not.
+    // The file does not exist; or creating it will give the reason.
     return;
   }
   if (found.isDirectory()) throw new OperatorError(`${file} is a folder: name a file.`);

@@ -6,7 +6,7 @@ const ENDINGS: readonly (readonly [ending: RegExp, format: Format])[] = [
   [/\.(ndjson|jsonl)(\.gz)?$/i, 'ndjson'],
 ];
 
-/** @returns the format that a file's ending tells; undefined when it tells none */
+/** @returns the format that belongs to a file's ending; undefined for any other ending */
 export function formatOfName(file: string): Format | undefined {
   return ENDINGS.find(([ending]) => ending.test(file))?.[1];
 }

@@ -11,13 +11,13 @@ export interface ImportDisplayOptions {
   readonly canDraw: boolean;
 }
 
-/** Where there is no terminal, a long import says how far it is this often. */
+/** How often a long import reports its progress without a terminal. */
 const LINE_INTERVAL_MS = 5_000;
 
-/** How often the bar is drawn again. */
+/** How often the bar is drawn. */
 const DRAWS_A_SECOND = 10;
 
-/** Shows how far an import is: as a bar on a terminal, otherwise as a line now and then. */
+/** Shows the progress of an import: as a bar on a terminal, otherwise as a line now and then. */
 export class ImportDisplay {
   readonly #stderr: Writable;
   readonly #options: ImportDisplayOptions;
@@ -36,11 +36,11 @@ export class ImportDisplay {
 
   /** Writes a line, above the bar if there is one. */
   printLine(line: string): void {
-    // The bar is drawn again below it soon.
+    // The next progress draws the bar again below the line.
     this.#stderr.write(`${this.#bar ? '\r\x1b[K' : ''}${line}\n`);
   }
 
-  /** Shows progress, at most as often as anyone can read it. */
+  /** Shows progress, at a rate that people can read. */
   update(progress: ImportProgress): void {
     if (progress.phase !== this.#phase) this.#begin(progress);
     if (this.#bar) {

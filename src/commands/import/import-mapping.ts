@@ -6,7 +6,7 @@ export type Assignments = ReadonlyMap<string, string>;
 /** Our column to (their value to ours). */
 export type ValueMappings = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** Adds `OURS=THEIRS`, cut at the first `=`, since our names have none. @throws InvalidArgumentError, which is misuse */
+/** Adds `OURS=THEIRS`, cut at the first `=`, since our names have none. @throws InvalidArgumentError, a misuse */
 export function assignment(text: string, previous: Assignments = new Map()): Assignments {
   const cut = text.indexOf('=');
   const [ours, theirs] = [text.slice(0, cut).trim(), text.slice(cut + 1).trim()];
@@ -17,10 +17,10 @@ export function assignment(text: string, previous: Assignments = new Map()): Ass
 }
 
 /**
- * Adds `COLUMN:THEIRS=OURS`, cut at the first `:` and at the last `=`: our columns have no colon and our values no `=`,
- * while theirs may have both. Theirs may be empty, which maps the empty cell.
+ * Adds `COLUMN:THEIRS=OURS`, cut at the first `:` and at the last `=`. Our columns have no colon and our values no `=`;
+ * theirs may have both. An empty THEIRS maps the empty cell.
  *
- * @throws InvalidArgumentError, which is misuse
+ * @throws InvalidArgumentError, a misuse
  */
 export function valueMapping(text: string, previous: ValueMappings = new Map()): ValueMappings {
   const { column, theirs, ours } = /^(?<column>[^:]+):(?<theirs>.*)=(?<ours>[^=]+)$/s.exec(text)?.groups ?? {};

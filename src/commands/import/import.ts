@@ -20,7 +20,7 @@ interface ImportFlags {
   readonly json?: boolean;
 }
 
-/** Bytes read from a file at once. */
+/** How many bytes of a file one read takes. */
 const CHUNK = 256 * 1024;
 
 const HELP = `
@@ -122,7 +122,7 @@ function formatOf(file: string): Format {
   );
 }
 
-/** @returns the file's stream, and its size in bytes if it is an ordinary one */
+/** @returns the file's stream, and its size in bytes if it is a regular file */
 async function openFile(file: string): Promise<{ source: Readable; size: number | undefined }> {
   try {
     const handle = await open(file);

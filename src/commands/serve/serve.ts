@@ -8,7 +8,7 @@ interface ServeFlags {
   demo?: boolean;
 }
 
-/** How far back the demonstrated /changes call asks, in seconds. */
+/** How far back the first /changes call of the instructions asks, in seconds. */
 const DEMO_SINCE_AGO = 3_600;
 
 /** `catalog serve` */
@@ -22,7 +22,7 @@ export const registerServe: RegisterCommand = (program, context) => {
     .action(async ({ migrate = false, demo = false }: ServeFlags) => {
       const { drains, packageRoot, pid, link, fork } = context;
       const openFiles = context.openFiles();
-      // Loaded here alone: what only a server needs took every other command a third of its time.
+      // Imported only here: what only a server needs would take a third of every other command's time.
       const [{ createService }, { serveWithWorkers }] = await Promise.all([
         import('../../service/create-service.js'),
         import('../../service/workers.js'),
@@ -33,7 +33,7 @@ export const registerServe: RegisterCommand = (program, context) => {
       const { log } = logs;
       if (link) {
         const service = await createService({
-          // The primary serves the metrics of all.
+          // The primary serves the metrics of all processes.
           config: { ...config, metricsAddress: undefined },
           ...logs,
           packageRoot,
@@ -44,7 +44,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         link.offerMetrics(() => service.metrics.snapshot());
         link.listening(service.url);
         await stopWhenAsked(service);
-        // What was counted since it was last asked for.
+        // Sends the counts since the last question.
         await link.tellMetrics();
         await serverLog.close();
         return;
@@ -71,7 +71,7 @@ export const registerServe: RegisterCommand = (program, context) => {
             : await serveWithWorkers(options, fork, serverLog.noteUnread);
       } catch (error) {
         if (!signal.aborted) throw error;
-        // A terminal tells the workers as well: those that end before they serve have not failed.
+        // A terminal sends its signal to the workers too. Workers that end before they serve have not failed then.
         log.info({ err: error }, 'stopped before it could serve');
         await serverLog.close();
         return;
@@ -82,7 +82,7 @@ export const registerServe: RegisterCommand = (program, context) => {
       await serverLog.close();
 
       async function stopWhenAsked(running: RunningService): Promise<void> {
-        // Asked before it served: there is nobody to wait for.
+        // The signal came before the server served anybody, so nobody has to wait.
         const isTooSoon = signal.aborted;
         await aborted(signal);
         await running.stop(!isTooSoon && drains());
@@ -107,7 +107,7 @@ function settingsHelp(): string {
     .join('\n');
 }
 
-/** The first steps, for someone who has just started the service for the first time, or again. */
+/** The first steps, for a person who has just started the service. */
 function welcome(url: string, key: string | undefined): string {
   if (key === undefined) {
     return `\nCatalog Lookup Service on ${url}\nThe demo key was shown on the first start. For a new one: make key\n`;

@@ -4,7 +4,7 @@ import { LogOutput } from '../../platform/telemetry/log-output.js';
 import { createLog, lossLine, type Logs } from '../../platform/telemetry/log.js';
 import type { CommandContext } from '../context.js';
 
-/** How long the end waits for a reader to take the last lines, in milliseconds. */
+/** How long the end of the process waits for a reader of the last lines, in milliseconds. */
 const LAST_LINES_MS = 1_000;
 
 const STDOUT = 1;
@@ -15,15 +15,18 @@ export interface ServerLog {
   readonly logs: Logs;
   /** Writes a text for people among the lines. */
   readonly write: (text: string) => void;
-  /** Notes what a worker says: nobody reads the log. */
+  /** Handles the report of a worker that nobody reads the log. */
   readonly noteUnread: () => void;
-  /** Aborted when the server is to end: it is asked to, or nobody reads the log any more. */
+  /** Aborted when the server must end: on a signal, or when nobody reads the log any more. */
   readonly ending: AbortSignal;
-  /** Waits until the last lines are written, for a bounded time. @throws OperatorError when nobody reads them any more */
+  /**
+   * Waits until the last lines are written, for a bounded time. @throws OperatorError when nobody reads the log any
+   * more
+   */
   close(): Promise<void>;
 }
 
-/** Opens the log. Standard error says when lines of it get lost. */
+/** Opens the log. Lost lines are reported on standard error. */
 export function openServerLog(context: CommandContext): ServerLog {
   const { stdout, stderr, signal, pid, link } = context;
   const members = link ? { worker: link.id, pid } : {};
@@ -32,7 +35,7 @@ export function openServerLog(context: CommandContext): ServerLog {
     lossLine: lossLine(members),
     tell: (message) => tell(stderr.fd ?? STDERR, message),
     onUnread: () => {
-      // All processes write to the same reader, and the primary ends them in order.
+      // All processes have the same reader, and the primary ends them in order.
       if (link) link.unread();
       else unread.abort();
     },
@@ -54,11 +57,11 @@ export function openServerLog(context: CommandContext): ServerLog {
   };
 }
 
-/** Tells the operator something, where that can be done at once. */
+/** Writes a message to the operator, if that is possible without waiting. */
 function tell(fd: number, message: string): void {
   try {
     writeSync(fd, `catalog: ${message}\n`);
   } catch {
-    // Nor can this be written.
+    // The message cannot be written either.
   }
 }

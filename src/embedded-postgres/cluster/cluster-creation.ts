@@ -8,7 +8,7 @@ import { type Account, runCommand } from '../command.js';
 import { CLUSTER_FOLDER, type DataDirectory } from './data-directory.js';
 import { giveTo, readOwnFile } from './own-files.js';
 
-/** The cluster's only role. It owns everything: the database exists for one service alone. */
+/** The only role of the cluster. It owns everything: the database serves one service alone. */
 export const SUPERUSER = 'catalog';
 
 const INITDB_TIMEOUT_MS = 120_000;
@@ -16,11 +16,11 @@ const REMOVAL_TIMEOUT_MS = 30_000;
 const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
 
 /**
- * Makes the cluster of a data directory if there is none. It is made under another name and appears by a rename, so that
- * one that was interrupted half-way is simply made again. To be called under the mutex.
+ * Makes the cluster of a data directory if there is none. The cluster is made under another name and then renamed, so
+ * that an interrupted attempt is made again. Call it under the mutex.
  *
- * @returns true when it was made now
- * @throws OperatorError when it cannot be made, or is of another major version than the programs
+ * @returns true when this call made it
+ * @throws OperatorError when it cannot be made, or has another major version than the programs
  */
 export async function ensureCluster(directory: DataDirectory, binaries: Binaries): Promise<boolean> {
   const major = await readMajor(directory.path);
@@ -54,10 +54,7 @@ async function removeUnfinished({ path, account }: DataDirectory): Promise<void>
   }
 }
 
-/**
- * Removes a folder that belongs to an account. The account itself removes what is in it: as root we would follow where it
- * leads us.
- */
+/** Removes a folder of an account. The account itself removes the content: root would follow its links. */
 async function remove(folder: string, account: Account | undefined): Promise<void> {
   if (account) {
     await runCommand('rm', ['-rf', '--', folder], { account, timeoutMs: REMOVAL_TIMEOUT_MS });
@@ -65,7 +62,7 @@ async function remove(folder: string, account: Account | undefined): Promise<voi
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     });
   } else {
-    // Retried, since an initdb that lost its parent may still be writing.
+    // Retried because an initdb that lost its parent may still be writing.
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
@@ -96,18 +93,18 @@ function initdbArguments(directory: string): string[] {
   return [
     `--pgdata=${directory}`,
     `--username=${SUPERUSER}`,
-    // A file of our own says who is let in. A server that is started without it lets nobody in.
+    // Our own file defines who may connect. A server that is started without it refuses everybody.
     '--auth=reject',
     '--encoding=UTF8',
-    // Sorted by code point and knowing upper and lower case of all of Unicode, by tables of PostgreSQL's own: the same
-    // on every machine, and indexes that survive an upgrade of the operating system's locales.
+    // Sorts by code point, and knows upper and lower case of all of Unicode, by PostgreSQL's own tables. The order is
+    // the same on every machine, and indexes survive an upgrade of the operating system's locales.
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
   ];
 }
 
-/** We put nothing into the folder afterwards: the account may change what is in it at any time. */
+/** Later nothing is written to the folder: the account may change its content at any time. */
 async function makeOwned(directory: string, account: Account | undefined): Promise<void> {
   await mkdir(directory, 0o700);
   const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);

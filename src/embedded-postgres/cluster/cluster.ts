@@ -11,21 +11,24 @@ import { giveTo, openOwnFile, replaceOwnFile } from './own-files.js';
 import { lockFileOf, readServerState, SOCKET_FOLDER, SOCKET_PORT } from './server-state.js';
 import { openSocketFolder, type SocketFolder } from './socket-folder.js';
 
-/** Recovery after a crash included, in seconds. */
+/** Includes the recovery after a crash. In seconds. */
 const START_TIMEOUT_S = 60;
 
-/** A fast stop breaks connections off and writes a checkpoint, in seconds. */
+/** A fast stop ends connections and writes a checkpoint. In seconds. */
 const STOP_TIMEOUT_S = 30;
 
-/** What a program may take beyond its own bound before it is killed, in milliseconds. */
+/** How much longer than its own bound a program may take before it is killed, in milliseconds. */
 const GRACE_MS = 10_000;
 
 const POLL_INTERVAL_MS = 50;
 
-/** A log that has grown beyond this is put aside at the next start, in bytes. */
+/** A log that is larger than this is renamed at the next start, in bytes. */
 const MAX_LOG_SIZE = 8 * 1024 * 1024;
 
-/** Kept out of the cluster's configuration file, so that they are right whatever version made the cluster. */
+/**
+ * Passed on the command line, not in the cluster's configuration file, so that they are right whatever version made the
+ * cluster.
+ */
 const SERVER_SETTINGS = {
   port: String(SOCKET_PORT),
   unix_socket_directories: SOCKET_FOLDER,
@@ -35,7 +38,7 @@ const SERVER_SETTINGS = {
   log_checkpoints: 'off',
 };
 
-/** Who is let in, and where. */
+/** Who may connect, and where. */
 export interface ServerAccess {
   /** Settings of the server, none of which needs quoting in a shell. */
   readonly settings: Readonly<Record<string, string>>;
@@ -44,15 +47,16 @@ export interface ServerAccess {
 }
 
 /**
- * The server lets in every process that reaches its socket. The socket lies in the folder of the data. Only root and the
- * account that PostgreSQL runs as may enter that, so no other process can take the server's place, and none needs a password.
+ * The server accepts every process that reaches its socket, which lies in the folder of the data. Only root and
+ * PostgreSQL's account may enter that folder. So no other process can take the server's place, and nobody needs a
+ * password.
  */
 const SOCKET_ONLY: ServerAccess = { settings: { listen_addresses: '' }, rules: 'local all all trust\n' };
 
-/** How far a stop goes: `fast` writes everything down first, `immediate` leaves that to the next start. */
+/** How the server stops: `fast` writes everything to the disk first, `immediate` leaves that to the next start. */
 export type StopMode = 'fast' | 'immediate';
 
-/** The PostgreSQL server of one data directory. Starting and stopping are to be done under the mutex. */
+/** The PostgreSQL server of one data directory. Start and stop it under the mutex. */
 export class Cluster {
   /** The server's data. */
   readonly directory: string;
@@ -66,8 +70,9 @@ export class Cluster {
   #socketFolder: Promise<SocketFolder> | undefined;
 
   /**
-   * @param prepareBinaries - called only when PostgreSQL must be started or stopped; joining a running one is quicker
-   * @param access - for tests, whose servers are reached by TCP
+   * @param prepareBinaries - called only when PostgreSQL must be started or stopped; joining a running server is
+   *   quicker
+   * @param access - for tests, which reach their servers by TCP
    */
   constructor(location: DataDirectory, prepareBinaries: () => Promise<Binaries>, access = SOCKET_ONLY) {
     this.#location = location;
@@ -81,9 +86,9 @@ export class Cluster {
   }
 
   /**
-   * Makes the cluster and starts its server, unless that is done already.
+   * Makes the cluster and starts its server, unless that is done.
    *
-   * @returns true when the server was started now
+   * @returns true when this call started the server
    * @throws OperatorError when that fails or takes too long
    */
   async ensureRunning(): Promise<boolean> {
@@ -130,14 +135,14 @@ export class Cluster {
     }
   }
 
-  /** How the server is reached, whether it runs or not. The cluster must exist. */
+  /** The address of the server, whether it runs or not. The cluster must exist. */
   async address(): Promise<{ host: string; port: number; user: string; password: () => never }> {
     this.#socketFolder ??= openSocketFolder(this.directory);
     const { path } = await this.#socketFolder;
     return { host: path, port: Number(this.#settings.port), user: SUPERUSER, password: refusePassword };
   }
 
-  /** Lets go of the way to the socket. Close all connections first. */
+  /** Closes the way to the socket. Close all connections first. */
   async close(): Promise<void> {
     const folder = this.#socketFolder;
     this.#socketFolder = undefined;
@@ -162,7 +167,7 @@ export class Cluster {
         );
         if (exitCode === 0) return;
         const logged = (await readFrom(log, logStart)) || output;
-        // The processes of a server that was killed take a moment to notice.
+        // The processes of a killed server take a moment to notice.
         if (!/is still in use|lock file .* already exists/.test(logged) || Date.now() > deadline) {
           throw new OperatorError(
             `PostgreSQL does not start in ${this.dataDirectory}: ${lastLines(logged)}\nIts log is ${this.#files.log}`,
@@ -175,7 +180,7 @@ export class Cluster {
     }
   }
 
-  /** The server's account must be able to write the log, and cannot make a file in our directory. */
+  /** The server's account must be able to write the log, but cannot make a file in our directory. */
   async #openLog(): Promise<FileHandle> {
     const { log } = this.#files;
     if (((await lstat(log).catch(() => undefined))?.size ?? 0) > MAX_LOG_SIZE) await rename(log, `${log}.1`);
@@ -189,7 +194,7 @@ export class Cluster {
     await this.#run('rm', ['-f', '--', lockFileOf(this.directory)], 0);
   }
 
-  /** pg_ctl hands these to a shell: no setting needs quoting, and the path is one that {@link refuseForShell} lets pass. */
+  /** pg_ctl passes these to a shell. No setting needs quoting, and {@link refuseForShell} accepts the path. */
   #serverOptions(): string {
     const settings = Object.entries(this.#settings).map(([name, value]) => `-c ${name}=${value}`);
     return [...settings, `-c "hba_file=${this.#files.rules}"`].join(' ');
@@ -205,7 +210,7 @@ function waitFor(seconds: number): string[] {
   return ['-w', '-t', String(seconds)];
 }
 
-/** pg_ctl puts paths between double quotes in a shell command, where spaces are harmless and these are not. */
+/** pg_ctl puts paths between double quotes in a shell command. Spaces are harmless there; these characters are not. */
 function refuseForShell(path: string): void {
   if (/["$`\\\n]/.test(path)) {
     throw new OperatorError(
@@ -215,14 +220,17 @@ function refuseForShell(path: string): void {
   }
 }
 
-/** The log from a position on. */
+/** Reads the log from a position on. */
 async function readFrom(log: FileHandle, position: number): Promise<string> {
   const length = (await log.stat()).size - position;
   const { buffer, bytesRead } = await log.read(Buffer.alloc(length), 0, length, position);
   return buffer.toString('utf8', 0, bytesRead);
 }
 
-/** The driver calls this where a server asks for a password. Without it, it would send what PGPASSWORD or ~/.pgpass hold. */
+/**
+ * The driver calls this when a server asks for a password. Otherwise it would send the content of PGPASSWORD or
+ * ~/.pgpass.
+ */
 function refusePassword(): never {
   throw new OperatorError(
     'What answers in place of the embedded PostgreSQL asks for a password. There is none: find out what it is.',

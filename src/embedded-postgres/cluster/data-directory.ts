@@ -5,16 +5,16 @@ import { OperatorError } from '../../errors.js';
 import { makeTraversableDirectory } from '../binaries.js';
 import { type Account, firstUnreachable, postgresAccount } from '../command.js';
 
-/** Where data and PostgreSQL's programs go when root's checkout cannot be reached by the user PostgreSQL runs as. */
+/** The place of the data and of PostgreSQL's programs when PostgreSQL's user cannot reach root's checkout. */
 export const SYSTEM_DIRECTORY = '/var/lib/catalog-lookup-service';
 
 /** The PostgreSQL cluster's folder in a data directory. */
 export const CLUSTER_FOLDER = 'postgresql';
 
 export interface DataDirectory {
-  /** Absolute, without symbolic links; exists, and the account can enter it. */
+  /** Absolute, without symbolic links. It exists, and the account can enter it. */
   readonly path: string;
-  /** Whom PostgreSQL runs as; undefined: whoever we are. */
+  /** The account that runs PostgreSQL; undefined for that of this process. */
   readonly account: Account | undefined;
 }
 
@@ -27,11 +27,11 @@ export interface DataDirectoryChoice {
 }
 
 /**
- * Chooses and makes the data directory: the configured one as it is; else `.data` in the checkout; or, as root with a
- * checkout that PostgreSQL's user cannot enter, one under the system directory that is named after the checkout's path.
- * The directory itself may be opened for passing through (it is ours), its parents are never touched.
+ * Chooses and makes the data directory. The configured one is used if there is one, otherwise `.data` in the checkout.
+ * When PostgreSQL's user cannot enter root's checkout, the directory lies under the system directory, named after the
+ * checkout's path. The directory itself is opened for passing through; its parents never are.
  *
- * @throws OperatorError that names the directory and what to do
+ * @throws OperatorError that names the directory and the remedy
  */
 export async function chooseDataDirectory(choice: DataDirectoryChoice): Promise<DataDirectory> {
   const { configured, isRoot } = choice;
@@ -50,7 +50,7 @@ export async function chooseDataDirectory(choice: DataDirectoryChoice): Promise<
   const name = createHash('sha256').update(root).digest('hex').slice(0, 12);
   const inSystem = join(choice.systemDirectory, name);
   const obstacle = await findObstacle(inCheckout, account);
-  // Data that is there already stays in use when the checkout becomes reachable later on.
+  // Existing data stays in use when the checkout becomes reachable later.
   const staysInSystem =
     !(await exists(join(inCheckout, CLUSTER_FOLDER))) && (await exists(join(inSystem, CLUSTER_FOLDER)));
   if (obstacle === undefined && !staysInSystem) return open(inCheckout, account);
@@ -61,17 +61,17 @@ export async function chooseDataDirectory(choice: DataDirectoryChoice): Promise<
   return open(inSystem, systemAccount);
 }
 
-/** As root, whoever owns the cluster runs it; PostgreSQL insists on that. There may be none yet. */
+/** PostgreSQL demands that the owner of the cluster runs it, so root uses that account. There may be no cluster yet. */
 async function accountFor(dataDirectory: string, isRoot: boolean): Promise<Account | undefined> {
   if (!isRoot) return undefined;
   const owner = await lstat(join(dataDirectory, CLUSTER_FOLDER)).catch(() => undefined);
   return owner && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : postgresAccount();
 }
 
-/** The first folder on the way to a directory, without itself, that the account cannot enter. */
+/** Finds the first parent of a directory that the account cannot enter. */
 async function findObstacle(directory: string, account: Account | undefined): Promise<string | undefined> {
   if (!account) return undefined;
-  // What does not exist yet is made so that it can be entered.
+  // A directory that does not exist yet will be made so that it can be entered.
   let existing = directory;
   while (!(await exists(existing))) existing = dirname(existing);
   const way: string[] = [];
@@ -107,8 +107,8 @@ async function open(path: string, account: Account | undefined): Promise<DataDir
 }
 
 /**
- * Checks who may write to the data directory, where root writes files. Another account that may could replace them meanwhile,
- * and decide what root writes and where.
+ * Checks who may write to the data directory, in which root writes files. Another account with that right could replace
+ * these files, and so decide what root writes and where.
  *
  * @throws OperatorError when an account other than root and PostgreSQL's own may write to the directory
  */

@@ -4,18 +4,18 @@ import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { OperatorError } from '../../errors.js';
 import type { Account } from '../command.js';
 
-// As root we work in folders that PostgreSQL's account may control. A link that it plants there must not lead us to a
-// file that it may not touch itself, so no function here follows one.
+// As root this process works in folders that PostgreSQL's account may control. The account may plant a link to a file
+// that it cannot change itself. So no function here follows links.
 
-/** No link is followed, and a pipe without a writer does not hold us up. */
+/** Links are not followed, and a pipe without a writer does not block. */
 const SAFELY = constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
- * Opens a file of ours. The caller closes it.
+ * Opens one of our files. The caller closes it.
  *
  * @param flags - of open(2), such as `O_RDONLY`
- * @param mode - permissions of a file that is made
- * @throws OperatorError where a link, a second name of another file or no regular file is in the place
+ * @param mode - permissions of a new file
+ * @throws OperatorError for a link, for a second name of another file, and for what is no regular file
  */
 export async function openOwnFile(path: string, flags: number, mode = 0o600): Promise<FileHandle> {
   let handle: FileHandle;
@@ -34,9 +34,9 @@ export async function openOwnFile(path: string, flags: number, mode = 0o600): Pr
 }
 
 /**
- * Reads a file of ours.
+ * Reads one of our files.
  *
- * @returns undefined where there is none
+ * @returns undefined when it does not exist
  * @throws OperatorError as {@link openOwnFile}
  */
 export async function readOwnFile(path: string): Promise<string | undefined> {
@@ -54,7 +54,7 @@ export async function readOwnFile(path: string): Promise<string | undefined> {
   }
 }
 
-/** Writes a file of ours that everybody may read. It appears whole, in place of one that was there. */
+/** Writes one of our files, readable for everybody. It replaces an earlier one in one step. */
 export async function replaceOwnFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.${randomUUID()}`;
   const handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, 0o600);
@@ -71,7 +71,7 @@ export async function replaceOwnFile(path: string, text: string): Promise<void> 
   }
 }
 
-/** Gives an open file to an account; to nobody where that is undefined. */
+/** Gives an open file to an account; does nothing when the account is undefined. */
 export async function giveTo(handle: FileHandle, account: Account | undefined): Promise<void> {
   if (account) await handle.chown(account.uid, account.gid);
 }

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { runCommand } from '../command.js';
 import { readOwnFile } from './own-files.js';
 
-/** What a cluster's server is doing, as far as the file system tells. */
+/** The state of a cluster's server, as the file system shows it. */
 export type ServerState =
   | {
       readonly phase: 'starting' | 'ready' | 'stopping';
       readonly pid: number;
-      /** Whether it listens where we connect. A server that an earlier version started does not. */
+      /** Whether it listens on our socket. A server that an earlier version started does not. */
       readonly hasSocket: boolean;
     }
-  /** `stale`: a lock file was left behind by a server that did not stop in order. */
+  /** `stale`: a server that did not stop in order left its lock file. */
   | { readonly phase: 'stopped'; readonly stale: boolean };
 
 /** Lines of postmaster.pid, counted from 0 (PostgreSQL, `src/include/utils/pidfile.h`). */
@@ -21,10 +21,9 @@ const LINE = { pid: 0, socketFolder: 4, status: 7 } as const;
 /** The folder of the server's socket, relative to its data: the data's own folder, which only its account may enter. */
 export const SOCKET_FOLDER = '.';
 
-/** The number in the name of the server's socket. No port of the network is used. */
+/** The number in the name of the server's socket. The server uses no port of the network. */
 export const SOCKET_PORT = 5432;
 
-/** The name of the server's socket. */
 export const SOCKET_NAME = `.s.PGSQL.${SOCKET_PORT}`;
 
 /** The lock file that a running server keeps in its cluster. */
@@ -32,11 +31,7 @@ export function lockFileOf(clusterDirectory: string): string {
   return join(clusterDirectory, 'postmaster.pid');
 }
 
-/**
- * Reads what the server of a cluster is doing.
- *
- * @param clusterDirectory - absolute, without symbolic links
- */
+/** @param clusterDirectory - absolute, without symbolic links */
 export async function readServerState(clusterDirectory: string): Promise<ServerState> {
   const lines = await readLockFile(clusterDirectory);
   if (!lines) return { phase: 'stopped', stale: false };
@@ -55,17 +50,17 @@ async function readLockFile(clusterDirectory: string): Promise<string[] | undefi
 }
 
 /**
- * Whether a process is alive and is the server of this cluster. After a power failure the number in a lock file may belong
- * to any program, another checkout's PostgreSQL included; a copied folder brings the original's lock file along; and in a
- * container whose first process does not collect its children, a killed server stays as a zombie. PostgreSQL takes all of
- * these for a running server and refuses to start.
+ * Whether a process is alive and is the server of this cluster. After a power failure the number in a lock file may
+ * belong to any program, also to another checkout's PostgreSQL. A copied folder contains the original's lock file. In a
+ * container whose first process does not collect its children, a killed server stays as a zombie. PostgreSQL takes all
+ * of these for a running server and refuses to start.
  */
 async function isServerOf(clusterDirectory: string, pid: number): Promise<boolean> {
   if (platform() === 'linux') {
     // "pid (name) state …", see proc_pid_stat(5).
     const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
     if (!/\(postgres\) [^ZX]/.test(status)) return false;
-    // The server works in its cluster's folder. Only its own user and root may see that.
+    // The working directory of the server is its cluster's folder. Only its own user and root can see that.
     const workingDirectory = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
     return workingDirectory === undefined || workingDirectory === clusterDirectory;
   }

@@ -4,17 +4,17 @@ import { platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SOCKET_NAME } from './server-state.js';
 
-/** What an address of a Unix socket has room for on every system, in bytes: macOS ends at 104, Linux at 108. */
+/** The longest address of a Unix socket on every system, in bytes: macOS takes 104, Linux 108. */
 const MAX_SOCKET_PATH = 103;
 
-/** A path to a folder that is short enough for the address of a socket in it. */
+/** A path to a folder that is short enough for the address of a socket. */
 export interface SocketFolder {
   readonly path: string;
   close(): Promise<void>;
 }
 
 /**
- * Finds a short path to the folder of a socket, wherever that lies: the folder itself, or another way into it.
+ * Finds a short path to the folder of a socket: the folder itself, or another path to it.
  *
  * @param folder - exists; absolute
  */

@@ -10,7 +10,7 @@ import { DatabaseNotWritable } from '../postgres/writable.js';
 /** Bound on the first connection, in milliseconds. */
 const REACH_TIMEOUT_MS = 10_000;
 
-/** One for the lock that makes migrating processes take turns, one for the migrations. */
+/** One for the lock that makes migrating processes take turns, and one for the migrations. */
 const MIGRATION_CONNECTIONS = 2;
 
 /** Which database, and how to use it. */
@@ -21,21 +21,21 @@ export interface ConnectOptions extends Omit<PoolOptions, 'address'> {
   readonly dataDir: string | undefined;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
-  /** Number of this process, shown in `pg_stat_activity`. */
+  /** The id of this process, shown in `pg_stat_activity`. */
   readonly pid: number;
   /**
-   * Whether to bring the schema up to date. The embedded database always is; for one named by DATABASE_URL it is the
-   * operator's step, since replicas of several versions may share it.
+   * Whether to bring the schema up to date. This always happens for the embedded database. For DATABASE_URL the
+   * operator does it, since replicas of several versions may share the database.
    */
   readonly migrate: boolean;
-  /** Told what the embedded PostgreSQL does. */
+  /** Called for each event of the embedded PostgreSQL. */
   readonly onEvent?: (event: string, detail: Record<string, unknown>) => void;
 }
 
 /** A database in use, with its schema up to date. */
 export interface ConnectedDatabase {
   readonly db: Knex;
-  /** Migrations that were applied now. */
+  /** The migrations that this start has applied. */
   readonly applied: readonly string[];
   /** Opens one connection apart from the pool. The caller closes it. */
   readonly connectAlone: () => Promise<Connection>;
@@ -44,9 +44,9 @@ export interface ConnectedDatabase {
 }
 
 /**
- * Opens the database of the service, starting the embedded one if no other is named.
+ * Opens the database of the service. Starts the embedded one if no other is named.
  *
- * @throws OperatorError when it cannot be reached or started, takes no writes, or lacks migrations
+ * @throws OperatorError when the database cannot be reached or started, takes no writes, or lacks migrations
  */
 export async function connectDatabase(options: ConnectOptions): Promise<ConnectedDatabase> {
   const { databaseUrl } = options;
@@ -68,7 +68,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
 }
 
 async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOptions): Promise<EmbeddedPostgres> {
-  // Loaded where it is used: most commands have DATABASE_URL.
+  // Imported only when it is used: most commands have DATABASE_URL.
   const { acquireEmbeddedPostgres } = await import('../../embedded-postgres/index.js');
   return acquireEmbeddedPostgres({ dataDir, packageRoot, pid, ...(onEvent && { onEvent }) });
 }
@@ -93,7 +93,9 @@ function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
   );
 }
 
-/** Migrates on connections of its own: a migration may take longer than a statement of a server, and waits for writers. */
+/**
+ * Migrates on connections of its own, without a bound on statements: a migration may take long and waits for writers.
+ */
 async function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
   const db = openDatabase({ ...options, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 });
   try {

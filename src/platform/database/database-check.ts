@@ -7,18 +7,21 @@ import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } 
 /** Bound on the check, in milliseconds: less than the bound on the request that may wait for it. */
 const CHECK_TIMEOUT_MS = 800;
 
-/** Finds out whether the database answers, and takes writes. Whoever asks meanwhile shares the query, so that probes cannot use up the pool. */
+/**
+ * Checks whether the database answers and takes writes. Concurrent checks share one query, so that probes cannot use up
+ * the pool.
+ */
 export class DatabaseCheck {
-  #underway: Promise<void> | undefined;
+  #running: Promise<void> | undefined;
 
   constructor(
     private readonly db: Knex,
     private readonly health: Health,
   ) {}
 
-  /** Asks the database, and tells {@link Health} what came of it. Takes a bounded time and never rejects. */
+  /** Asks the database, and reports the result to {@link Health}. Takes a bounded time and never rejects. */
   run(): Promise<void> {
-    return (this.#underway ??= this.#ask().finally(() => (this.#underway = undefined)));
+    return (this.#running ??= this.#ask().finally(() => (this.#running = undefined)));
   }
 
   async #ask(): Promise<void> {
@@ -28,7 +31,7 @@ export class DatabaseCheck {
       requireWritable(rows[0]);
       this.health.back('database');
     } catch (error) {
-      // Connections made before would go on answering, while new ones are refused.
+      // Older connections would go on answering, while the server refuses new ones.
       if (error instanceof DatabaseNotWritable) poolOf(this.db).renew();
       this.health.lost('database', error);
     }

@@ -9,16 +9,16 @@ const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../../db/migrations/', im
 /** Key of the session lock that makes migrating processes take turns: 'migr' in ASCII, and 1. */
 const MIGRATION_LOCK = [0x6d696772, 1] as const;
 
-/** The longest one process waits for another to finish migrating. */
+/** Bound on the wait for another process that migrates. */
 const MIGRATION_LOCK_TIMEOUT = '60s';
 
 /**
- * Functions that a migration makes are for nobody but those whom it grants them: a role that may call a trigger's function
- * can attach it to a table of its own. It holds for the role that migrates, in this database, from then on.
+ * PostgreSQL lets every role execute a new function. A role that may execute a trigger's function can attach it to a
+ * table of its own. From here on, each function of this role in this database is granted by name.
  */
 const FUNCTIONS_FOR_NOBODY = 'alter default privileges revoke execute on functions from public;';
 
-/** Knex runs migrations written in JavaScript; ours are the plain SQL files of `db/migrations`, in order of name. */
+/** Knex runs migrations in JavaScript. Ours are the plain SQL files of `db/migrations`, in order of name. */
 class SqlMigrationSource implements Knex.MigrationSource<string> {
   async getMigrations(): Promise<string[]> {
     return (await readdir(MIGRATIONS_DIRECTORY)).filter((file) => file.endsWith('.sql')).sort();
@@ -40,11 +40,11 @@ class SqlMigrationSource implements Knex.MigrationSource<string> {
 const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigrationSource(), tableName: 'migrations' };
 
 /**
- * Brings the schema up to date. Processes that migrate at once take turns; one that died half-way leaves nothing behind,
- * since each migration is a transaction.
+ * Brings the schema up to date. Processes that migrate at the same time take turns. Each migration is one transaction,
+ * so a process that dies leaves no half of one.
  *
- * @returns the names of the migrations that were applied now, in order; empty when there was nothing to do
- * @throws the database's error, with nothing applied of the migration that failed
+ * @returns the names of the applied migrations, in order; empty when the schema was up to date
+ * @throws the database's error; nothing of the failed migration is applied
  */
 export async function migrate(db: Knex): Promise<readonly string[]> {
   const connection = await poolOf(db).connect();
@@ -52,8 +52,8 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
     await db.raw(`set lock_timeout to '${MIGRATION_LOCK_TIMEOUT}'`).connection(connection);
     await db.raw('select pg_advisory_lock(?, ?)', [...MIGRATION_LOCK]).connection(connection);
     try {
-      // Knex marks its own lock in a table and leaves the mark when the process dies. We hold the real lock, so a mark
-      // that is found now is such a left-over.
+      // Knex marks its own lock in a table, and a process that dies leaves the mark. This process holds the advisory
+      // lock, so such a mark is a remnant.
       await db.migrate.forceFreeMigrationsLock(MIGRATION_CONFIG);
       await requireKnownMigrations(db);
       const [, applied] = (await db.migrate.latest(MIGRATION_CONFIG)) as [number, string[]];
@@ -67,7 +67,7 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
   }
 }
 
-/** Knex would call the directory corrupt. */
+/** Without this, Knex would call the directory corrupt. */
 async function requireKnownMigrations(db: Knex): Promise<void> {
   const files = await new SqlMigrationSource().getMigrations();
   const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];

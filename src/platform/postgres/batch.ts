@@ -37,11 +37,14 @@ export function batched<Key, Value>(
   };
 }
 
-/** Like {@link batched}, for reads that cannot be joined: requests share the read of their key, and keys are read in parallel. */
+/**
+ * Like {@link batched}, for reads that cannot be joined: requests for the same key share one read, and keys are read in
+ * parallel.
+ */
 export function shared<Value>(read: KeyedRead<string, Value>): KeyedRead<string, Value> {
   const load = batched<string, Promise<Value>>((db, keys) => {
     const reads = new Map([...new Set(keys)].map((key) => [key, read(db, key)]));
-    // Not awaited together: each request goes on when its own read ends.
+    // The reads are not awaited together: each request goes on when its own read ends.
     return Promise.resolve(keys.map((key) => reads.get(key) ?? read(db, key)));
   });
   return async (db, key) => load(db, key);

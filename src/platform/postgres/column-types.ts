@@ -26,7 +26,7 @@ const FULL_LENGTH = '2026-11-20 23:40:05.123456+00'.length;
  * @returns RFC 3339 with six decimals, `2026-11-20T23:40:05.120000Z`
  */
 export function parseTimestamp(text: string): string {
-  // Nearly all have this form, and a page of the feed has 200.
+  // Nearly all timestamps have this form, and a page of the feed has 200.
   if (text.length === FULL_LENGTH && text[10] === ' ') return `${text.slice(0, 10)}T${text.slice(11, 26)}Z`;
   const [date = '', time = ''] = text.replace(/\+00$/, '').split(' ');
   const [seconds = '', fraction = ''] = time.split('.');

@@ -4,11 +4,11 @@ import type { Logger } from 'pino';
 /** Connections for commands, migrations and backups. The service warns when fewer would be left. */
 const SPARE_CONNECTIONS = 5;
 
-/** Something that an operator should change, although everything works. */
+/** A state that an operator should change, although everything works. */
 export interface Warning {
-  /** For programs; never renamed. */
+  /** For programs; its values are never renamed. */
   readonly code: string;
-  /** For people. Public: it names no address. */
+  /** For people. It is public and names no address. */
   readonly detail: string;
 }
 
@@ -20,9 +20,9 @@ const FEW_CONNECTIONS: Warning = {
 };
 
 /**
- * How many connections PostgreSQL still gives to this role. The limits are max_connections without the reserved ones, and
- * those of the role and of the database. A superuser has only the first, with the reserved ones. A plain role does not see
- * the kind of others' connections; background processes have no database.
+ * How many connections PostgreSQL still gives to this role. The limits are max_connections without the reserved ones,
+ * the role's limit and the database's. A superuser has only the first limit, with the reserved ones. A plain role does
+ * not see the kind of others' connections; background processes have no database.
  */
 const CONNECTIONS_LEFT = `
   with used as (
@@ -45,7 +45,7 @@ const CONNECTIONS_LEFT = `
     from used, pg_roles, pg_database
    where rolname = current_user and datname = current_database()`;
 
-/** What a server asks of its database. */
+/** How many connections a server may use. */
 export interface ConnectionDemand {
   /** The most connections of one server process. */
   readonly ofProcess: number;
@@ -68,12 +68,12 @@ export class ConnectionBudget {
     this.#log = log;
   }
 
-  /** What was found last. */
+  /** The last result. */
   get warnings(): readonly Warning[] {
     return this.#isShort ? [FEW_CONNECTIONS] : [];
   }
 
-  /** Asks the database, and logs a change. Takes a bounded time and never rejects: who asks tells of an outage already. */
+  /** Asks the database, and logs a change. Takes a bounded time and never rejects: others report an outage. */
   async check(): Promise<void> {
     let left: number;
     try {
@@ -82,7 +82,7 @@ export class ConnectionBudget {
       return;
     }
     const { ofProcess, processes, held } = this.#demand;
-    // The other processes are taken to have as many as this one.
+    // Assumes that the other processes have as many as this one.
     const wanted = (ofProcess - held()) * processes;
     const isShort = left < wanted + SPARE_CONNECTIONS;
     if (isShort === this.#isShort) return;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { sqlState } from './errors.js';
 
-/** How often another connection is asked for while queries wait, in milliseconds. */
+/** How often the pool tries to open another connection while queries wait, in milliseconds. */
 const RETRY_INTERVAL_MS = 100;
 
 /** SQLSTATE: the server, the database or the role is at its limit of connections. */
@@ -13,19 +13,19 @@ export function isTooManyConnections(error: unknown): boolean {
 }
 
 /**
- * Keeps a pool to the connections that it has while the database gives no more. Callers wait for one of them, in the pool's
- * own queue and within its bound. One attempt at a time finds out when there is room again.
+ * Keeps a pool to its current connections while the database refuses more. Callers wait for one of them, in the pool's
+ * own queue and within its bound. One attempt at a time finds out when the database accepts again.
  */
 export class ConnectionShortage {
   readonly #pool: pg.Pool;
   readonly #max: number;
-  /** Connections that the pool has. Its own count includes those that are being made. */
+  /** The open connections of the pool. The pool's own count includes those that are being opened. */
   #established = 0;
   #isRetrying = false;
 
   /**
-   * @param pool - one that has no connection yet
-   * @param max - the most connections that the pool may have otherwise
+   * @param pool - a pool without connections
+   * @param max - the most connections that the pool may have without a shortage
    */
   constructor(pool: pg.Pool, max: number) {
     this.#pool = pool;
@@ -34,7 +34,7 @@ export class ConnectionShortage {
     pool.on('remove', () => (this.#established -= 1));
   }
 
-  /** For after a connection was refused. */
+  /** Called after the database refused a connection. */
   begin(): void {
     this.#allow(this.#established);
     if (this.#isRetrying) return;
@@ -57,14 +57,14 @@ export class ConnectionShortage {
         return;
       }
       this.#allow(this.#max);
-      // Goes to the first of those who wait.
+      // The first waiting caller gets it.
       connection?.release();
     });
-    // If it is refused, the pool would go on with one attempt for each of those who wait.
+    // After a refusal, the pool would otherwise make one attempt for each waiting caller.
     this.#allow(this.#established);
   }
 
-  /** The pool looks at its bound whenever it is asked for a connection. */
+  /** The pool reads its bound for each request for a connection. */
   #allow(connections: number): void {
     this.#pool.options.max = connections;
   }

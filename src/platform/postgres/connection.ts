@@ -6,12 +6,12 @@ import { DatabaseTimeout, sqlState, toConnectionError } from './errors.js';
 import { ASK_WRITABLE, requireWritable, type Writability } from './writable.js';
 
 /**
- * Timestamps are read in this form, whatever the defaults of the database. A statement is planned once: PostgreSQL expects
- * ten values of `any($1)`, and would plan it anew each time that there are fewer.
+ * The service parses timestamps in this form, whatever the defaults of the database. A statement is planned once:
+ * PostgreSQL expects ten values of `any($1)`, and would plan anew each time there are fewer.
  */
 const SESSION_SETTINGS = "set timezone to 'UTC'; set datestyle to 'ISO'; set plan_cache_mode to 'force_generic_plan'";
 
-/** The server's own bound on a statement ends first, since it also frees the server. In milliseconds. */
+/** This much earlier the server's own bound on a statement ends, since it also frees the server. In milliseconds. */
 const ANSWER_MARGIN_MS = 100;
 
 /** After these errors PostgreSQL closes the connection (appendix A). */
@@ -29,7 +29,7 @@ export interface ConnectionOptions {
   readonly acquireTimeoutMs: number;
   /** Bound on one statement, in milliseconds; 0 for none (bulk work of the command line). */
   readonly statementTimeoutMs: number;
-  /** Whether a server that takes no writes will do, such as a standby. By default its connections fail. */
+  /** Whether a server that takes no writes is accepted, such as a standby. By default its connections fail. */
   readonly mayBeReadOnly?: boolean;
 }
 
@@ -57,7 +57,7 @@ export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
 
 type OnAnswer = (error: unknown, answer?: unknown) => void;
 
-/** The driver's client, with a bound on each query, and with errors of our own for whatever is no answer of PostgreSQL. */
+/** The driver's client, with a bound on each query, and with our own types for errors that PostgreSQL did not send. */
 export class Connection extends pg.Client {
   /** On the clock of `performance.now()`. */
   readonly createdAt = performance.now();
@@ -76,24 +76,25 @@ export class Connection extends pg.Client {
   }
 
   /**
-   * Sets the session up, in what is left of the time for connecting.
+   * Sets the session up, in the rest of the time for connecting.
    *
-   * Each connection to a primary makes sure of it: the address may lead to a standby by now. An open connection cannot
-   * come to lead to one, as PostgreSQL restarts for that.
+   * Each connection to a primary checks that it is one, since the address may lead to a standby by now. An open
+   * connection never comes to lead to a standby: PostgreSQL restarts for that.
    *
    * @throws DatabaseNotWritable, DatabaseUnavailable, or the database's error
    */
   async prepare(): Promise<void> {
     const { connectionTimeoutMillis, mayBeReadOnly } = this.#config;
     const left = connectionTimeoutMillis - (performance.now() - this.createdAt);
-    // Several statements in one query have a result each, which the driver's types do not know.
+    // Several statements in one query have one result each, which the driver's types do not know.
     const settingUp = this.query(`${SESSION_SETTINGS}; ${ASK_WRITABLE}`) as unknown as Promise<pg.QueryResult[]>;
     const results = await inTime(settingUp, left, () => new DatabaseTimeout('no connection in time'));
     if (!mayBeReadOnly) requireWritable(results.at(-1)?.rows[0] as Writability | undefined);
   }
 
   /**
-   * Sends a query, in each form that the driver takes, and bounds the wait for its answer. COPY and cursors have no bound.
+   * Sends a query, in each form that the driver takes, and bounds the wait for its answer. COPY and cursors have no
+   * bound.
    *
    * @throws the database's error, DatabaseTimeout, DatabaseUnavailable
    */
@@ -102,14 +103,15 @@ export class Connection extends pg.Client {
     query: string | pg.QueryConfig,
     values?: unknown[],
   ): Promise<pg.QueryResult<Row>>;
-  // The driver's other forms, of which Knex uses the one with a callback.
+  // The driver's other forms. Knex uses the one with a callback.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   override query(query: any, values?: any, callback?: any): any;
   override query(query: string | pg.QueryConfig | pg.Submittable, values?: unknown, callback?: unknown): unknown {
     if (typeof query === 'object' && 'submit' in query) return super.query(query);
     const onAnswer = (typeof values === 'function' ? values : callback) as OnAnswer | undefined;
     const config = typeof query === 'string' ? { text: query } : query;
-    // By its callback: what its promise holds outlives many requests, which costs a third of the time of a page.
+    // With the driver's callback. What its promise holds outlives many requests, and that costs a third of the time of
+    // a page.
     const reply = new Promise<pg.QueryResult>((resolve, reject) => {
       super.query(Array.isArray(values) ? { ...config, values } : config, (error: Error | undefined, result) => {
         if (error) reject(error);
@@ -123,7 +125,10 @@ export class Connection extends pg.Client {
     }, onAnswer);
   }
 
-  /** @returns an error of this connection: a DatabaseUnavailable once it is lost. For COPY, whose errors query() does not see. */
+  /**
+   * @returns the error of this connection: a DatabaseUnavailable after its loss. For COPY, whose errors query() does
+   *   not see.
+   */
   explain(error: unknown): unknown {
     return this.#isLost ? toConnectionError(error) : error;
   }
@@ -131,7 +136,7 @@ export class Connection extends pg.Client {
   /** Closes the connection without waiting for the server, which may be frozen. */
   destroy(): void {
     this.#isLost = true;
-    // So that the pool does not take it back.
+    // The pool then drops it.
     void this.end();
     this.#socket.destroy();
   }
@@ -141,7 +146,8 @@ export class Connection extends pg.Client {
     try {
       return await (answerTimeoutMs > 0 ? inTime(reply, answerTimeoutMs, noAnswer) : reply);
     } catch (error) {
-      // Later queries would wait behind the missing answer: for a quarter of an hour if the network forgot the connection.
+      // Later queries would wait behind the missing answer: up to a quarter of an hour when the network forgot the
+      // connection.
       if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();
       throw this.explain(error);
     }

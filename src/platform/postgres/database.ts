@@ -8,7 +8,7 @@ import { Pool, type PoolOptions } from './pool.js';
 const POOLS = new WeakMap<object, Pool>();
 
 /**
- * Opens a pool of connections. Nothing is connected until the first query.
+ * Opens a pool of connections. The first query opens the first connection.
  *
  * A `timestamptz` arrives as RFC 3339 in UTC, `2026-11-20T23:40:05.123456Z`, and `int8` as a number: see getTypeParser().
  */
@@ -16,14 +16,14 @@ export function openDatabase(options: PoolOptions): Knex {
   const pool = new Pool(options);
   const db = knex({
     client: 'pg',
-    // Of a driver's pool, Knex calls connect() alone. It releases what it got there.
+    // Of a driver's pool, Knex calls only connect(), and releases the connection.
     connectionPool: pool as unknown as PgPool,
     // An error's text must not carry the values of the query.
     compileSqlOnError: false,
-    // Knex would write to the console; what it has to say arrives as errors.
+    // Knex would write to the console; its problems also arrive as errors.
     log: { warn: ignore, error: ignore, deprecate: ignore, debug: ignore },
   });
-  // Knex leaves a pool open that it was given.
+  // Knex does not close a pool that it was given.
   Object.assign(db.client as object, { destroy: () => pool.end() });
   POOLS.set(db, pool);
   return db;
@@ -37,7 +37,7 @@ export function poolOf(db: Knex): Pool {
 }
 
 /**
- * Opens one connection apart from any pool, for work that keeps a connection to itself. The caller closes it.
+ * Opens one connection apart from any pool, for work that needs a connection to itself. The caller closes it.
  *
  * @throws DatabaseUnavailable, DatabaseNotWritable, or the database's error
  */

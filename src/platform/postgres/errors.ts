@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** PostgreSQL cannot be reached, or does not answer in time. The same query may well succeed a little later. */
+/** PostgreSQL cannot be reached, or does not answer in time. The same query may succeed a little later. */
 export class DatabaseUnavailable extends Error {
   override readonly name: string = 'DatabaseUnavailable';
 }
@@ -14,24 +14,24 @@ export class DatabaseTimeout extends DatabaseUnavailable {
 const UNAVAILABLE_SQLSTATE = /^(?:08|53|57P0[1-5]|57014|3D000|28|25006)/;
 
 /**
- * Distinguishes an outage (the database is away, or too slow) from a bug (the database refused the query).
+ * Distinguishes an outage (the database is away or too slow) from a bug (the database refused the query).
  *
- * @param error - whatever a query threw
- * @returns true when the same query may well succeed a little later
+ * @param error - any value that a query threw
+ * @returns true when the same query may succeed a little later
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   return error instanceof DatabaseUnavailable || UNAVAILABLE_SQLSTATE.test(sqlState(error));
 }
 
-/** @returns the code that PostgreSQL gave an error (appendix A); empty for an error of another origin */
+/** @returns PostgreSQL's code of an error (appendix A); empty for an error of another origin */
 export function sqlState(error: unknown): string {
   return error instanceof pg.DatabaseError ? (error.code ?? '') : '';
 }
 
 /**
- * Gives the error of a connection that failed its type. The driver and the operating system have many errors for that.
+ * Gives the error of a failed connection its type. The driver and the operating system have many errors for that.
  *
- * @returns PostgreSQL's own error as it is; any other one as a DatabaseUnavailable, with that one as its cause
+ * @returns PostgreSQL's own error unchanged; any other error as the cause of a DatabaseUnavailable
  */
 export function toConnectionError(error: unknown): Error {
   if (error instanceof pg.DatabaseError || error instanceof DatabaseUnavailable) return error;

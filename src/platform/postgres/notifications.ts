@@ -1,25 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Connection } from './connection.js';
 
-/** What becomes known of a channel. */
+/** Reports the state of a channel. */
 export interface NotificationHandlers {
-  /** From now on nothing is missed. */
+  /** From now on no notification is missed. */
   readonly onListening: () => void;
   readonly onNotification: () => void;
-  /** Notifications may be missed until it listens again. Told once for each time, with the reason. */
+  /** Notifications may be missed until it listens again. Called once each time, with the reason. */
   readonly onLost: (error: unknown) => void;
 }
 
 /** The two numbers of an advisory lock of PostgreSQL. */
 export type AdvisoryLock = readonly [number, number];
 
-/** How often the connection is tried: one that died silently would never bring anything. In milliseconds. */
+/** How often the connection is checked, in milliseconds: a connection that died silently would never bring anything. */
 const HEARTBEAT_MS = 2_000;
 
-/** How long to wait before the next attempt, in milliseconds: twice as long each time, up to the second. */
+/** The shortest and the longest wait before the next attempt, in milliseconds. It doubles each time. */
 const RETRY_MS = { first: 100, most: 5_000 } as const;
 
-/** Listens to a notification channel of PostgreSQL on a connection of its own, and connects again when it is lost. */
+/** Listens to a notification channel of PostgreSQL on a connection of its own. It connects again after a loss. */
 export class NotificationListener {
   readonly #stopping = new AbortController();
   readonly #isStopping = (): boolean => this.#stopping.signal.aborted;
@@ -27,7 +27,8 @@ export class NotificationListener {
 
   /**
    * @param connect - opens a connection on which every query has a bound
-   * @param presence - a lock that it shares with others while it listens, by which anybody can see in `pg_locks` that it does
+   * @param presence - a lock that it shares with others while it listens, so that `pg_locks` shows that somebody
+   *   listens
    */
   constructor(
     private readonly connect: () => Promise<Connection>,
@@ -36,14 +37,17 @@ export class NotificationListener {
     private readonly handlers: NotificationHandlers,
   ) {}
 
-  /** Begins to listen. @returns when it listens, or the first attempt has failed */
+  /**
+   * Begins to listen.
+   *
+   * @returns when it listens, or when the first attempt has failed
+   */
   start(): Promise<void> {
     return new Promise((resolve) => {
       this.#running = this.#run(resolve);
     });
   }
 
-  /** Stops listening, and closes the connection. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -72,14 +76,19 @@ export class NotificationListener {
     }
   }
 
-  /** Listens until it is stopped. @throws when the connection is lost */
+  /**
+   * Listens until it is stopped.
+   *
+   * @throws when the connection is lost
+   */
   async #session(onListening: () => void): Promise<void> {
     const { signal } = this.#stopping;
     const client = await this.connect();
     let heartbeat: NodeJS.Timeout | undefined;
     let onStop = ignore;
     try {
-      // One promise for as long as it lasts: racing it anew at each heartbeat would leave something behind each time.
+      // One promise for the whole connection: a race with a new one at each heartbeat would leave something behind each
+      // time.
       await new Promise<void>((resolve, reject) => {
         onStop = resolve;
         signal.addEventListener('abort', onStop);
@@ -90,7 +99,7 @@ export class NotificationListener {
         client.on('notification', () => {
           this.handlers.onNotification();
         });
-        // Only somebody who holds the lock alone could refuse it, and is seen in its place.
+        // Only a session that holds the lock exclusively could prevent it; `pg_locks` then shows that session instead.
         const announce = `select pg_catalog.pg_try_advisory_lock_shared(${this.presence.join(', ')})`;
         client.query(`${announce}; listen ${client.escapeIdentifier(this.channel)}`).then(() => {
           if (this.#isStopping()) return;
@@ -105,12 +114,12 @@ export class NotificationListener {
       signal.removeEventListener('abort', onStop);
       clearInterval(heartbeat);
       client.end().catch(ignore);
-      // A server that is frozen would never close its side.
+      // A frozen server would never close its side.
       client.destroy();
     }
   }
 }
 
 function ignore(): void {
-  // It is reported otherwise, or was wanted.
+  // The loss is reported elsewhere, or was intended.
 }

@@ -7,19 +7,17 @@ import { DatabaseUnavailable, sqlState, toConnectionError } from './errors.js';
 /** How long a server may take to close its side of a connection, in milliseconds. A frozen server never does. */
 const CLOSE_TIMEOUT_MS = 500;
 
-/** The pool closes a connection that was idle for this long, in milliseconds. */
+/** The pool closes a connection that was idle for this time, in milliseconds. */
 const IDLE_TIMEOUT_MS = 30_000;
 
-/** SQLSTATE of a prepared statement whose columns have changed since: a connection refuses it from then on. */
+/** SQLSTATE of a prepared statement whose columns have changed: its connection refuses it from then on. */
 const OUTDATED_STATEMENT = '0A000';
 
-/** How a pool connects, and how far it grows. */
 export interface PoolOptions extends ConnectionOptions {
-  /** The most connections held at once. */
   readonly poolSize: number;
 }
 
-/** What a pool is doing: connections, and callers that wait for one. */
+/** The connections of a pool, and the callers that wait for one. */
 export interface PoolState {
   readonly used: number;
   readonly idle: number;
@@ -27,7 +25,7 @@ export interface PoolState {
   readonly max: number;
 }
 
-/** A connection out of the pool. The caller releases it. */
+/** A connection from the pool. The caller releases it. */
 export type PooledConnection = Connection & pg.PoolClient;
 
 /** Connections to one database: the driver's pool, shared by Knex and by statements. */
@@ -36,11 +34,11 @@ export class Pool {
   readonly #options: PoolOptions;
   readonly #shortage: ConnectionShortage;
   readonly #open = new Set<pg.PoolClient>();
-  /** Connections made before this are not used again, on the clock of `performance.now()`. */
+  /** Connections that were opened before this are not used again. On the clock of `performance.now()`. */
   #renewedAt = -Infinity;
   #ending: Promise<void> | undefined;
 
-  /** Connects nothing until the first query. */
+  /** The first query opens the first connection. */
   constructor(options: PoolOptions) {
     this.#options = options;
     const config = {
@@ -48,7 +46,7 @@ export class Pool {
       max: options.poolSize,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
       Client: Connection as unknown as typeof pg.Client,
-      // The pool waits for it, which the driver's types do not know.
+      // The pool awaits it, which the driver's types do not know.
       onConnect: prepare,
     };
     this.#pool = new pg.Pool(config);
@@ -59,16 +57,15 @@ export class Pool {
     this.#shortage = new ConnectionShortage(this.#pool, options.poolSize);
   }
 
-  /** What it is doing now. */
   get state(): PoolState {
     const { totalCount, idleCount, waitingCount } = this.#pool;
     return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount, max: this.#options.poolSize };
   }
 
   /**
-   * Takes a connection out of the pool. Where the database allows no more, the caller waits for one in use.
+   * Takes a connection from the pool. When the database allows no more, the caller waits for one in use.
    *
-   * @throws DatabaseUnavailable, or the database's error, when none can be had in time
+   * @throws DatabaseUnavailable, or the database's error, when no connection is free in time
    */
   async connect(): Promise<PooledConnection> {
     for (;;) {
@@ -87,8 +84,8 @@ export class Pool {
   /**
    * Runs one query on a connection of its own.
    *
-   * A migration may change the columns of a statement that a connection has prepared. That connection is closed, and the
-   * query runs once more without a name, so that PostgreSQL prepares it anew.
+   * A migration may change the columns of a statement that a connection has prepared. Then the pool closes that
+   * connection, and runs the query once more without a name, so that PostgreSQL prepares it anew.
    *
    * @param query - with a name for a prepared statement
    * @throws DatabaseUnavailable, or the database's error
@@ -108,12 +105,12 @@ export class Pool {
     }
   }
 
-  /** Closes each connection that is open now before anyone takes it again; those in use stay so until then. */
+  /** Closes each connection that is open now: an idle one before its next use, one in use when it is released. */
   renew(): void {
     this.#renewedAt = performance.now();
   }
 
-  /** Closes the pool, and connections in use when they are released. Takes no longer than a query may. */
+  /** Closes the pool; connections in use close when they are released. Takes no longer than a query may. */
   end(): Promise<void> {
     return (this.#ending ??= this.#end());
   }

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 
-/** Runs a query where it may be answered a little behind the primary. */
+/** Runs a query where the answer may be a little behind the primary. */
 export interface Read {
-  /** @param isEnough - what a replica answers may be too old to be of use; the primary is asked then */
+  /** @param isEnough - whether an answer of the replica is recent enough; otherwise the primary is asked */
   <T>(query: (db: Knex) => Promise<T>, isEnough?: (result: T) => boolean): Promise<T>;
-  /** Whether a replica may answer, and so be behind the primary. */
+  /** Whether a replica may answer, and so may be behind the primary. */
   readonly mayLag: boolean;
 }
 
@@ -13,22 +13,23 @@ export function readFrom(primary: Knex): Read {
   return Object.assign(<T>(query: (db: Knex) => Promise<T>) => query(primary), { mayLag: false });
 }
 
-/** After a failure the replica is left alone for this long before one query tries it again, in milliseconds. */
+/** After a failure no query uses the replica for this long; then one query tries it again. In milliseconds. */
 const RETRY_AFTER_MS = 5_000;
 
-/** Told when the replica is given up (with the reason) and when it answers again. */
+/** Called when the replica is lost, with the reason, and when it answers again. */
 export type ReplicaListener = (state: 'lost' | 'back', error?: unknown) => void;
 
 /**
  * Reads from a replica of the database as long as it answers, and from the primary otherwise.
  *
- * Whatever goes wrong on the replica is tried on the primary: an outage, a query cancelled because replay needed its rows
- * (SQLSTATE 40001), a migration that has not arrived there yet. A bug of ours then fails there as well.
+ * After any error of the replica the query runs on the primary. The error may be an outage, a query that replay
+ * cancelled (SQLSTATE 40001), or a migration that has not arrived there yet. A bug of ours then fails on the primary as
+ * well.
  *
  * The replica's bounds must leave the primary time to answer within the bound of a request.
  */
 export class ReplicaReader {
-  /** When the replica may be tried again; 0 while it answers. */
+  /** From when on the replica may be tried again; 0 while it answers. */
   #retryAt = 0;
 
   constructor(
@@ -43,7 +44,7 @@ export class ReplicaReader {
     const lost = this.#retryAt > 0;
     if (lost) {
       if (performance.now() < this.#retryAt) return query(this.primary);
-      // Only this query waits for it; those that come meanwhile do not.
+      // Only this query waits for it. Queries that arrive meanwhile do not.
       this.#retryAt = performance.now() + RETRY_AFTER_MS;
     }
     let result;

@@ -5,7 +5,7 @@ import { poolOf } from './database.js';
 /** A prepared statement: each connection parses and plans it once, under its name. */
 export class Statement<Row extends pg.QueryResultRow, Values extends readonly unknown[] = []> {
   /**
-   * @param name - names it on the connections; no two statements may share one
+   * @param name - identifies it on the connections; no two statements share one
    * @param text - with $1, $2 … for the values
    */
   constructor(

@@ -1,18 +1,18 @@
 import { OperatorError } from '../../errors.js';
 
 /**
- * Descriptors that a server process keeps for itself: it has some 20 of its own, besides those of its pools and its
- * connections to Redis, and `/metrics` takes up to 32.
+ * Descriptors that a server process reserves for itself. It uses some 20, besides its pools and its connections to
+ * Redis; `/metrics` takes up to 32.
  */
 const RESERVED = 96;
 
-/** A connection that is given up may still be open when another one takes its place. */
+/** A connection that the pool gave up may still be open when another one takes its place. */
 const DESCRIPTORS_OF_POOLED_CONNECTION = 2;
 
-/** With fewer connections of clients a server is of no use. */
+/** With fewer client connections a server is of no use. */
 const FEWEST_CONNECTIONS = 16;
 
-/** @returns how many files a process may have open, as its diagnostic report says; Infinity for any number */
+/** @returns how many files a process may open, from its diagnostic report; Infinity for any number */
 export function openFilesIn(report: object): number {
   const { userLimits } = report as { userLimits?: { open_files?: { soft: unknown } } };
   const limit = userLimits?.open_files?.soft;
@@ -20,11 +20,11 @@ export function openFilesIn(report: object): number {
 }
 
 /**
- * How many connections of clients a server may have, so that it can always open what it needs itself: connections to
- * PostgreSQL and to Redis, files.
+ * How many client connections a server may have. The server can then always open what it needs itself: files, and
+ * connections to PostgreSQL and to Redis.
  *
- * @param openFiles - how many files the process may have open; Infinity for any number
- * @param pooled - connections to databases that it may have
+ * @param openFiles - how many files the process may open; Infinity for any number
+ * @param pooled - how many connections to databases it may have
  * @throws OperatorError when there are none left for clients
  */
 export function connectionsWithin(openFiles: number, pooled: number): number {

@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 
-/** The most calls that share one load. All of them go on when it ends, and nothing else runs meanwhile. */
+/** The most calls that share one load. All of them continue when it ends, and nothing else runs meanwhile. */
 const MAX_BATCH_SIZE = 64;
 
 /** Loads a value, or gives the error in its place, for each key in order. */
@@ -8,15 +8,15 @@ export type LoadAll<Key, Value> = (keys: readonly Key[]) => Promise<readonly (Va
 
 /** How calls are gathered. */
 export interface GatherOptions {
-  /** The most calls that share one load; 1 for a load for each call. */
+  /** The most calls that share one load; 1 gives each call its own load. */
   readonly maxBatchSize?: number | undefined;
-  /** Resolves when a load may begin. Its batch still grows until then. */
+  /** Resolves when a load may begin. Its batch grows until then. */
   readonly waitForTurn?: (() => Promise<void>) | undefined;
 }
 
 /**
- * Makes calls of the same turn of the event loop share one load. It begins after each of them was made, and nothing is
- * kept. So a call sees all that happened before it, and a later call never gets an earlier answer.
+ * Makes calls of the same turn of the event loop share one load. The load begins after each of them was made, and
+ * nothing is kept. So a call sees all that happened before it, and a later call never gets an earlier answer.
  *
  * @returns a function that loads the value of one key
  */
@@ -27,7 +27,7 @@ export function gather<Key, Value>(
   const loader = new DataLoader<Key, Value>(loadAll, {
     cache: false,
     maxBatchSize,
-    // Everything that this turn has brought has asked by then.
+    // By then, every request of this turn has made its call.
     batchScheduleFn: (send) => setImmediate(waitForTurn === undefined ? send : () => void waitForTurn().then(send)),
   });
   return (key) => loader.load(key);

@@ -1,18 +1,18 @@
 /**
- * Bounds the wait for a reply. Replies that have come by the time the bound is noticed count: when this process was busy,
- * timers run before what has arrived meanwhile is read, and that is no fault of whoever replied.
+ * Bounds the wait for a reply. A reply that arrived before the bound is noticed counts. When this process was busy,
+ * timers run before the waiting replies are read, which is not the replier's fault.
  *
- * @param reply - waited for once, so a query of Knex, which runs each time that it is waited for, runs once
+ * @param reply - awaited once: a query of Knex runs each time that it is awaited
  * @param timeoutMs - in milliseconds
  * @param timeUp - makes the error
- * @throws that error when there is no reply by then; what is still under way is left to itself
+ * @throws that error when no reply arrives in time; the work behind the reply goes on
  */
 export function inTime<T>(
   reply: Promise<T>,
   timeoutMs: number,
   timeUp: () => Error = () => new Error(`no reply within ${Math.round(timeoutMs)} ms`),
 ): Promise<T> {
-  // By hand, since every request comes through here several times: Promise.race would make twice as many promises.
+  // Written out because every request comes here several times: Promise.race would make twice as many promises.
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       setImmediate(() => {
@@ -26,7 +26,7 @@ export function inTime<T>(
       },
       (error: unknown) => {
         clearTimeout(timer);
-        // Whatever it is: what was thrown goes on to whoever waits.
+        // The error is passed on unchanged, also when it is no Error.
         // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors
         reject(error);
       },

@@ -1,14 +1,14 @@
 type Close = () => unknown;
 
-/** Parts of a program that are open. They are closed together, in the reverse order, since later ones use earlier ones. */
+/** The open parts of a program. They close together, in the reverse order, since later ones use earlier ones. */
 export class OpenParts {
   readonly #closers: Close[] = [];
 
-  /** @param onFailure - reports that a part failed to close, which keeps no other part open */
+  /** @param onFailure - reports a part that failed to close; the others close all the more */
   constructor(private readonly onFailure: (error: unknown) => void) {}
 
   /**
-   * Takes over a part that has just been opened.
+   * Takes over a part that was just opened.
    *
    * @param close - closes the part, in bounded time
    * @returns the part

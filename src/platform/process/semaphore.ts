@@ -8,13 +8,13 @@ export class Semaphore {
     this.#free = permits;
   }
 
-  /** Takes a permit, as soon as there is one. The task gives it back by {@link release}. */
+  /** Takes a permit, as soon as one is free. The task returns it by {@link release}. */
   async acquire(): Promise<void> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Gives a permit back: to the task that has waited longest, if one waits. */
+  /** Returns a permit: to the task that has waited longest, if any. */
   release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free += 1;

@@ -10,19 +10,19 @@ import { inTime } from '../process/in-time.js';
 /** Bound on asking one node, connection and all, in milliseconds. */
 const ASK_TIMEOUT_MS = 1_000;
 
-/** How long a server may take to close its side of a connection that we close, in milliseconds. */
+/** How long a server may take to close its side of a connection, in milliseconds. */
 export const DISCONNECT_TIMEOUT_MS = 100;
 
-/** How often a Sentinel that cannot be reached is tried again, only to hear from it, in milliseconds. */
+/** How often the link connects again to a Sentinel that cannot be reached, in milliseconds. */
 const SENTINEL_RETRY_INTERVAL_MS = 5_000;
 
-/** What Sentinels publish: `<name> <old host> <old port> <new host> <new port>`. */
+/** The form of a Sentinel's announcement: `<name> <old host> <old port> <new host> <new port>`. */
 const SWITCH_CHANNEL = '+switch-master';
 
-/** Options of a connection, without what changes the types of replies. */
+/** Options of a connection, without those that change the types of replies. */
 export type ConnectionOptions = Omit<RedisOptions, 'replyMapping'>;
 
-/** For connections beside the one that our commands go through. */
+/** For all connections except the one for commands. */
 const BESIDE = {
   connectTimeout: ASK_TIMEOUT_MS,
   disconnectTimeout: DISCONNECT_TIMEOUT_MS,
@@ -32,10 +32,10 @@ const BESIDE = {
 } as const satisfies RedisOptions;
 
 /**
- * Asks all nodes at once for the server that takes writes, in bounded time.
+ * Asks all nodes at once for the server that takes writes. Takes a bounded time.
  *
- * @param key - a key of ours, by which a Cluster tells the slot
- * @throws Error that tells what each answered
+ * @param key - one of our keys, by which a Cluster finds the slot
+ * @throws Error with the answer of each node
  */
 export async function findPrimary(
   address: RedisSentinelAddress | RedisClusterAddress,
@@ -77,12 +77,12 @@ function askCluster(address: RedisClusterAddress, node: RedisNode, key: string):
       (ranges as unknown as readonly SlotRange[]).find(([first, last]) => first <= slot && slot <= last) ?? [];
     if (master === undefined) throw new Error('it knows no node that holds our keys');
     const [host, port] = master;
-    // No host stands for the one that was asked.
+    // An empty host means the node that was asked.
     return { host: host === null || host === '' ? node.host : host, port };
   });
 }
 
-/** Asks one node something, on a connection for this alone. */
+/** Asks one node, on a connection for this question alone. */
 async function ask<T>(
   node: RedisNode,
   options: ConnectionOptions,
@@ -101,9 +101,9 @@ async function ask<T>(
 }
 
 /**
- * Listens for a Sentinel that another server has become the master, until it is disconnected.
+ * Listens for a Sentinel's announcement that another server has become the master, until it is disconnected.
  *
- * @param onSwitch - told of the old one
+ * @param onSwitch - called with the old master
  */
 export function listenToSentinel(
   address: RedisSentinelAddress,
@@ -117,7 +117,7 @@ export function listenToSentinel(
     retryStrategy: () => SENTINEL_RETRY_INTERVAL_MS,
     autoResubscribe: false,
   });
-  // A Sentinel that is away is nothing to tell: there are others, and where there are none the connection itself will.
+  // A missing Sentinel is not reported: there are others, and without any the connection itself fails.
   client.on('error', nothing);
   client.on('ready', () => void client.subscribe(SWITCH_CHANNEL).catch(nothing));
   client.on('message', (_channel, message: string) => {
@@ -127,7 +127,7 @@ export function listenToSentinel(
   return client;
 }
 
-/** @returns the options that say who we are, and that certificates are verified */
+/** @returns the options for the credentials and for the check of certificates */
 export function access({ username, password }: RedisCredentials, tls: boolean): ConnectionOptions {
   return {
     ...(username !== undefined && { username }),
@@ -137,5 +137,5 @@ export function access({ username, password }: RedisCredentials, tls: boolean): 
 }
 
 function nothing(): void {
-  // There is nothing to do.
+  // Deliberately silent.
 }

@@ -5,21 +5,21 @@ import { DISCONNECT_TIMEOUT_MS } from './discovery.js';
 import { primaryOf, type Primary } from './primary.js';
 
 /**
- * The name of a key of this service. All carry one hash tag, so that one script may touch any of them in a Redis Cluster
- * too, where the keys of a script must lie in one slot.
+ * The name of a key of this service. All names have one hash tag, and so one slot: in a Redis Cluster a script may only
+ * use the keys of one slot.
  */
 export function redisKey(...parts: readonly (string | number)[]): string {
   return ['{catalog}', ...parts].join(':');
 }
 
-/** Redis is away, slow, or refused a command: what was asked of it did not happen, or nobody knows whether it did. */
+/** Redis is away, slow, or refused a command. The command had no effect, or its effect is unknown. */
 export class RedisUnavailable extends Error {
   override readonly name = 'RedisUnavailable';
 }
 
 const NO_TIME_LEFT = 'there is no time left for Redis';
 
-/** A reply has not come in time. */
+/** A reply did not arrive in time. */
 class Late extends Error {
   override readonly name = 'Late';
 
@@ -28,7 +28,7 @@ class Late extends Error {
   }
 }
 
-/** Turns "Redis is unavailable" into undefined, for what can be had without it. */
+/** Turns "Redis is unavailable" into undefined, for callers that have another way. */
 export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined> {
   try {
     return await result;
@@ -38,33 +38,33 @@ export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined>
   }
 }
 
-/** Told when Redis is given up, with the reason, and when it answers again. */
+/** Called when Redis is lost, with the reason, and when it answers again. */
 export type RedisListener = (state: 'lost' | 'back', error?: unknown) => void;
 
 /**
- * Bound on one command, in milliseconds, unless told otherwise: small against the bound on a request, which may have to ask
- * elsewhere then.
+ * The default bound on one command, in milliseconds: short against the bound on a request, which may then have to ask
+ * the database.
  */
 const COMMAND_TIMEOUT_MS = 250;
 
 /** Bound on a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1_000;
 
-/** A connection on which nothing comes back for this long is given up for a new one, in milliseconds. */
+/** When nothing comes back on a connection for this long, the link replaces the connection. In milliseconds. */
 const SILENCE_TIMEOUT_MS = 2_000;
 
-/** How often a lost Redis is tried again, in milliseconds. */
+/** How often the link tries a lost Redis again, in milliseconds. */
 const PROBE_INTERVAL_MS = 500;
 
 const PROBE_KEY = redisKey('probe');
 const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
 
-/** What the probe writes lives no longer than this, in milliseconds. */
+/** The lifetime of the key that the probe writes, in milliseconds. */
 const PROBE_LIFETIME_MS = 1_000;
 
 /**
- * With the defaults a dead or frozen Redis would hang a request for good: commands wait for a connection and are sent
- * again on the next one. Here they fail at once, and what fails is never sent a second time.
+ * With ioredis' defaults a dead or frozen Redis would hang a request for ever: commands wait for a connection, and
+ * ioredis sends them again. Here commands fail at once, and no failed command is sent again.
  */
 const OPTIONS = {
   lazyConnect: true,
@@ -79,8 +79,8 @@ const OPTIONS = {
 } as const satisfies RedisOptions;
 
 /**
- * Redis, for what the service can do without: every command ends in bounded time, and after a failure none is sent until
- * a probe succeeds, so that an outage costs the requests that met it a short wait and all others none.
+ * The connection to Redis as an optional dependency. Every command ends in bounded time. After a failure the link sends
+ * no command until a probe succeeds. So an outage costs a short wait for the first requests, and none for all others.
  */
 export class RedisLink {
   readonly #primary: Primary;
@@ -90,9 +90,9 @@ export class RedisLink {
   readonly timeoutMs: number;
   #isUp = false;
   #hasChanged = false;
-  /** Whether the connection is being given up for a new one. */
+  /** Whether the link is replacing the connection. */
   #isClosing = false;
-  /** Why the connection failed, as far as it has said. */
+  /** Why the connection failed, if it reported a reason. */
   #reason: unknown;
   #probing: Promise<void> | undefined;
   readonly #timer: NodeJS.Timeout;
@@ -100,7 +100,7 @@ export class RedisLink {
   /**
    * Begins to connect.
    *
-   * @param address - may hold a password, and is never printed
+   * @param address - may contain a password, and is never printed
    * @param timeoutMs - bound on one command, in milliseconds
    */
   constructor(address: RedisAddress, onChange: RedisListener, timeoutMs = COMMAND_TIMEOUT_MS) {
@@ -111,11 +111,12 @@ export class RedisLink {
       this.#connectAnew();
     });
     this.#client = new Redis({ ...OPTIONS, ...this.#primary.options });
-    // Without a listener it would be written to the console. It is told once, as the reason below.
+    // Without a listener ioredis would write the error to the console. The loss is reported once, with this reason.
     this.#client.on('error', (error: unknown) => (this.#reason = error));
     this.#client.on('connect', () => (this.#reason = undefined));
     this.#client.on('ready', () => {
-      // Something went wrong on the way here, such as a database that is not there: ioredis would use another.
+      // The connection could not be set up, for example because the database number does not exist. ioredis would use
+      // another one.
       if (this.#reason === undefined) void this.#probe();
       else {
         this.#lose(this.#takeReason());
@@ -135,17 +136,17 @@ export class RedisLink {
     this.#connect();
   }
 
-  /** For scripts to be defined on. Commands go through {@link run}. */
+  /** The client on which scripts are defined. Commands go through {@link run}. */
   get client(): Redis {
     return this.#client;
   }
 
-  /** Whether commands are sent at all. */
+  /** Whether the link sends commands. */
   get isUp(): boolean {
     return this.#isUp;
   }
 
-  /** Waits until Redis answers or has failed to for the first time. */
+  /** Waits for the first answer or the first failure of Redis. */
   async settled(): Promise<void> {
     const deadline = performance.now() + CONNECT_TIMEOUT_MS + this.timeoutMs;
     while (!this.#hasChanged && performance.now() < deadline) {
@@ -155,10 +156,8 @@ export class RedisLink {
   }
 
   /**
-   * Runs a command.
-   *
-   * @param until - a bound beside the command's own, on the clock of `performance.now()`: for several commands together
-   * @throws RedisUnavailable when Redis is lost, fails, or takes too long; the command may take effect even so
+   * @param until - a second bound, on the clock of `performance.now()`, for several commands together
+   * @throws RedisUnavailable when Redis is lost, fails or takes too long; the command may still take effect
    */
   async run<T>(command: (client: Redis) => Promise<T>, until = Infinity): Promise<T> {
     if (!this.#isUp) throw new RedisUnavailable('Redis is lost');
@@ -167,17 +166,16 @@ export class RedisLink {
     try {
       return await inTime(command(this.#client), timeoutMs, () => new Late(timeoutMs));
     } catch (error) {
-      // That whoever asks has less time than a command may take says nothing about Redis.
+      // A caller with less time than a command may take says nothing about Redis.
       if (error instanceof Late && timeoutMs < this.timeoutMs) throw new RedisUnavailable(NO_TIME_LEFT);
       this.#fail(error);
       throw new RedisUnavailable('Redis failed', { cause: error });
     }
   }
 
-  /** Ends the connection. */
   close(): void {
     clearInterval(this.#timer);
-    // The end of the connection is no loss.
+    // This end of the connection is no loss.
     this.#isUp = false;
     this.#hasChanged = true;
     this.#primary.close();
@@ -189,14 +187,14 @@ export class RedisLink {
   }
 
   #tryAgain(): void {
-    // Where the way to the server was not found, ioredis does not look for it again.
+    // When ioredis has not found a server, it does not look again by itself.
     if (this.#client.status === 'end') this.#connect();
     else void this.#probe();
   }
 
   /**
-   * A script, as most that is asked of Redis, which not every user may run; and one that writes, since a Redis that is full
-   * or a replica answers reads.
+   * The probe is a script that writes. Most commands of the service are scripts, which not every user may run. A full
+   * Redis or a replica answers reads and refuses writes.
    */
   async #probe(): Promise<void> {
     if (this.#isUp || this.#isClosing || this.#client.status !== 'ready') return;
@@ -217,11 +215,11 @@ export class RedisLink {
     if (!isFirst) this.#onChange('back');
   }
 
-  /** After a command that failed. */
+  /** Decides after a failed command. */
   #fail(error: unknown): void {
     this.#lose(this.#explain(error));
-    // Where the server changes, nothing that failed is trusted to be the one that takes writes; elsewhere one that says
-    // itself that it is not: the address may lead to the new one.
+    // Behind Sentinels or a Cluster, any failure may mean that another server takes the writes now. With one address,
+    // only a server's own refusal of writes means that: the address may lead to a new server.
     if (this.#primary.changes || (error instanceof Error && error.message.startsWith('READONLY'))) this.#connectAnew();
   }
 
@@ -231,7 +229,7 @@ export class RedisLink {
   }
 
   #connectAnew(): void {
-    // Once for each connection, however many commands have failed on it; in other states there is none to give up.
+    // Once for each connection, however many of its commands fail. In other states there is no connection to replace.
     if (this.#isClosing || !['connect', 'ready'].includes(this.#client.status)) return;
     this.#isClosing = true;
     this.#client.disconnect(true);
@@ -252,5 +250,5 @@ export class RedisLink {
 }
 
 function ignore(): void {
-  // The listeners hear of it.
+  // The listeners report the failure.
 }

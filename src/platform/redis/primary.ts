@@ -4,31 +4,31 @@ import { connect as connectTls } from 'node:tls';
 import type { RedisAddress, RedisNode } from '../../config/redis-address.js';
 import { access, DISCONNECT_TIMEOUT_MS, findPrimary, listenToSentinel, type ConnectionOptions } from './discovery.js';
 
-/** How to connect to the one server that takes writes of all our keys. */
+/** How to connect to the one server that takes the writes of all our keys. */
 export interface Primary {
   readonly options: ConnectionOptions;
-  /** Whether each new connection is to be led anew to the server that takes writes. */
+  /** Whether each new connection must first find the server that takes writes. */
   readonly changes: boolean;
-  /** Stops listening for a change. */
+  /** Stops listening for changes. */
   close(): void;
 }
 
 /**
  * Prepares connections to the server that takes writes.
  *
- * All our keys lie in one slot, so a Redis Cluster is to us one master that has to be found, as one behind Sentinels has.
- * Hence one plain connection in every case, and not the Cluster of ioredis: that one waits and sends again in silence, and
- * would take us to a promoted replica, which may have an older epoch, without a word.
+ * All our keys lie in one slot. So a Redis Cluster is one master that must be found, as behind Sentinels. Every case
+ * uses one plain connection, not the Cluster client of ioredis. That client waits and sends commands again silently. It
+ * would also lead us to a promoted replica, which may have an older epoch.
  *
- * @param key - one of our keys, by which a Cluster tells the slot
- * @param onChange - told that another server takes writes than the one last found
+ * @param key - one of our keys, by which a Cluster finds the slot
+ * @param onChange - called when another server takes writes than the last one found
  */
 export function primaryOf(address: RedisAddress, key: string, onChange: (reason: Error) => void): Primary {
   const options = access(address.credentials, address.tls);
   if (address.kind === 'server') {
     return { options: { ...options, ...address.nodes[0], db: address.database }, changes: false, close: nothing };
   }
-  /** The server last found, as long as it is not known to have been replaced. */
+  /** The last server found, unless it is known to be replaced. */
   let current: RedisNode | undefined;
   const target = {
     find: async () => (current = await findPrimary(address, key)),
@@ -58,14 +58,13 @@ export function primaryOf(address: RedisAddress, key: string, onChange: (reason:
 }
 
 interface Target {
-  /** Finds out where it is. */
   readonly find: () => Promise<RedisNode>;
-  /** Whether what was found last still is the one. */
+  /** Whether the last server found still is the one. */
   readonly isCurrent: () => boolean;
   readonly tls: boolean;
 }
 
-/** Connects to a server that has to be found first. */
+/** Connects to a server that must be found first. */
 class PrimaryConnector extends AbstractConnector {
   #report: ((type: string, error: Error) => void) | undefined;
 
@@ -77,7 +76,7 @@ class PrimaryConnector extends AbstractConnector {
     this.#report = report;
     this.connecting = true;
     const node = await this.target.find();
-    // ioredis may have been told to disconnect meanwhile.
+    // The link may have disconnected meanwhile.
     if (this.#isGivenUp()) throw new Error('the connection was given up');
     const stream: Socket = this.target.tls ? connectTls(node) : connectPlain(node);
     stream.once('error', (error) => (this.firstError = error));
@@ -89,7 +88,9 @@ class PrimaryConnector extends AbstractConnector {
     return !this.connecting;
   }
 
-  /** Asked with what INFO says, before the connection is used: whoever was asked for the way may not know the latest. */
+  /**
+   * Checked with INFO before the connection is used: the node that named this server may not know the latest change.
+   */
   override check(info: { role?: string }): boolean {
     const fits = (info.role === undefined || info.role === 'master') && this.target.isCurrent();
     if (!fits) this.#report?.('error', new Error('what should be the master is not, or not any more'));
@@ -98,5 +99,5 @@ class PrimaryConnector extends AbstractConnector {
 }
 
 function nothing(): void {
-  // There is nothing to do.
+  // Deliberately silent.
 }

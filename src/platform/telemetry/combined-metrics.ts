@@ -6,19 +6,19 @@ const ANSWER_TIMEOUT_MS = 500;
 
 /** A process whose metrics are part of the whole. */
 export interface MetricsMember {
-  /** What it said last; nothing at first. */
+  /** Its last answer; empty at first. */
   readonly lastMetrics: MetricsSnapshot;
-  /** Asks it to say more. Resolves when it has; may take for ever. */
+  /** Asks for a new answer. Resolves when it has arrived, which may never happen. */
   askForMetrics(): Promise<unknown>;
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<unknown>;
 }
 
-/** How many processes there are, or were. */
+/** The number of processes in each state. */
 export interface MembersState {
-  /** There, and answered when they were last asked. */
+  /** Alive, and answered the last question. */
   readonly answering: number;
-  /** There, but did not. */
+  /** Alive, and did not answer. */
   readonly silent: number;
   readonly gone: number;
 }
@@ -26,9 +26,9 @@ export interface MembersState {
 /**
  * The metrics of several processes as one.
  *
- * What only grows must never shrink, or Prometheus would take it for a new beginning and count all of it again. So a
- * process that does not answer stands with what it said last, and of one that is gone its counts stay. What a process that
- * was killed counted since it was last asked is lost.
+ * A counter must never shrink: Prometheus would take that for a new beginning and count all of it again. So a process
+ * that does not answer is represented by its last answer, and the counts of an ended process stay. What a killed
+ * process counted after its last answer is lost.
  */
 export class CombinedMetrics implements MetricsSource {
   readonly #members = new Set<MetricsMember>();

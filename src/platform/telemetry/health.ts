@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 
-/** What the service works with. It can do without all of them but the database, at a cost. */
+/** The components that the service works with. Only the database is essential; the loss of another one has a cost. */
 export type Component = 'database' | 'redis' | 'announcements' | 'replica';
 
-/** A component counts as up until its loss is told. */
+/** A component counts as up until its loss is reported. */
 export type ComponentState = 'up' | 'lost';
 
-/** What the loss of a component means for those who call, in a sentence. Public: it names no address. */
+/** What the loss of a component means for clients, in one sentence. It is public and names no address. */
 export const CONSEQUENCES: Readonly<Record<Component, string>> = {
   database: 'Requests that need it are answered with 503.',
   redis: 'Limits are counted in each process, and keys are checked in the database.',
@@ -14,11 +14,13 @@ export const CONSEQUENCES: Readonly<Record<Component, string>> = {
   replica: 'The primary is read instead.',
 };
 
-/** The one place that knows what is up and what is lost. Each change of state is logged once, however often it is told. */
+/**
+ * The one place that knows which components are up. Each change of state is logged once, however often it is reported.
+ */
 export class Health {
   readonly #states: Map<Component, ComponentState>;
 
-  /** @param components - those that are configured; what is told of others is ignored */
+  /** @param components - the configured ones; reports about others are ignored */
   constructor(
     private readonly log: Logger,
     components: readonly Component[],
@@ -26,12 +28,12 @@ export class Health {
     this.#states = new Map(components.map((component) => [component, 'up']));
   }
 
-  /** The components that are configured, each with its state now. */
+  /** The configured components, each with its current state. */
   get states(): ReadonlyMap<Component, ComponentState> {
     return this.#states;
   }
 
-  /** Notes that a component cannot be used. @param error - why, for the log alone */
+  /** Notes that a component cannot be used. @param error - why, only for the log */
   lost(component: Component, error?: unknown): void {
     if (this.#states.get(component) !== 'up') return;
     this.#states.set(component, 'lost');
@@ -45,7 +47,6 @@ export class Health {
     this.log.info(`${component} back`);
   }
 
-  /** The same for those who tell the state as a word. */
   note(component: Component, state: 'lost' | 'back', error?: unknown): void {
     if (state === 'lost') this.lost(component, error);
     else this.back(component);

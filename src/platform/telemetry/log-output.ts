@@ -2,24 +2,24 @@ import { writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 
-/** A pipe takes so many bytes whole or not at all (Linux, pipe(7)): lines of several processes do not mix in it. */
+/** A pipe takes this many bytes whole or not at all (Linux, pipe(7)), so the lines of several processes do not mix. */
 const PIECE_BYTES = 4_096;
 
 /** Bound on what waits for a reader, in bytes: 4,000 common lines. */
 const MAX_WAITING_BYTES = 1_048_576;
 
-/** How often writing is tried while nothing new is to be written, in milliseconds. */
+/** How often writing is tried while no new line arrives, in milliseconds. */
 const RETRY_MS = 100;
 
-/** How long a pipe that was full is not tried again, in milliseconds: each time costs as much as a short request. */
+/** How long a full pipe is not tried again, in milliseconds: each attempt costs as much as a short request. */
 const FULL_MS = 1;
 
-/** Between two messages to the operator at least, in milliseconds. */
+/** The least time between two messages to the operator, in milliseconds. */
 const TELL_INTERVAL_MS = 60_000;
 
 const NEWLINE = 0x0a;
 
-/** What stands in the way: a full pipe, a pipe that nobody reads any more, or anything else, such as a full disk. */
+/** Why a write failed: the pipe is full, nobody reads the pipe any more, or another reason, such as a full disk. */
 type Obstacle = 'full' | 'unread' | 'broken';
 
 const OBSTACLES: Readonly<Record<string, Obstacle>> = {
@@ -29,11 +29,10 @@ const OBSTACLES: Readonly<Record<string, Obstacle>> = {
   ECONNRESET: 'unread',
 };
 
-/** What the owner of a log has to say. */
 export interface LogOutputOptions {
-  /** Makes the line of the log that tells how many lines were dropped. */
+  /** Makes the log line with the number of dropped lines. */
   readonly lossLine: (lines: number) => string;
-  /** Tells the operator by another way than the log that lines get lost, and why. Must neither wait nor throw. */
+  /** Tells the operator, by another way than the log, that lines are lost, and why. Must neither wait nor throw. */
   readonly tell: (message: string) => void;
   /** Called once, when nobody reads the log any more. */
   readonly onUnread: () => void;
@@ -41,17 +40,17 @@ export interface LogOutputOptions {
 
 /**
  * Writes a log to a file descriptor and never waits for its reader. It keeps what a pipe cannot take yet, up to a
- * bound. It drops and counts lines beyond the bound, and lines that a full disk refuses. Once lines can be written again,
- * one of them says how many are missing.
+ * bound. It drops and counts lines beyond the bound, and lines that a full disk refuses. As soon as it can write again,
+ * it writes a line with the number of missing lines.
  */
 export class LogOutput implements DestinationStream {
   readonly #fd: number;
   readonly #options: LogOutputOptions;
-  /** Lines that a pipe could not take; of the first ones it may have taken a part. */
+  /** Lines that the pipe could not take; it may have taken a part of the first. */
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #dropped = 0;
-  /** How many of those dropped no line of the log has told of yet. */
+  /** Dropped lines that no line of the log has counted yet. */
   #untold = 0;
   #nextTellAt = -Infinity;
   #obstacle: Obstacle | undefined;
@@ -60,7 +59,7 @@ export class LogOutput implements DestinationStream {
   #fullUntil = -Infinity;
   #retry: NodeJS.Timeout | undefined;
 
-  /** @param fd - of a pipe or a socket only where it does not block: Node.js has made that of `process.stdout` */
+  /** @param fd - non-blocking if it is a pipe or a socket: Node.js makes that of `process.stdout` */
   constructor(fd: number, options: LogOutputOptions) {
     this.#fd = fd;
     this.#options = options;
@@ -71,12 +70,12 @@ export class LogOutput implements DestinationStream {
     return this.#dropped;
   }
 
-  /** Writes whole lines, keeps or drops them. Never throws. */
+  /** Writes whole lines, keeps them or drops them. Never throws. */
   write(lines: string): void {
     const bytes = Buffer.from(lines);
     if (this.#isBehind && performance.now() > this.#fullUntil) this.#catchUp();
     if (this.#untold > 0 && this.#waiting.length === 0) {
-      // It was just found that nothing can be written, not even how many lines are missing.
+      // Nothing can be written, not even the number of missing lines.
       this.#drop(bytes);
     } else if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) {
       this.#reason = 'its reader does not keep up';
@@ -89,7 +88,7 @@ export class LogOutput implements DestinationStream {
     if (this.#isBehind && this.#retry === undefined) this.#tryLater();
   }
 
-  /** Waits until a reader has taken what is kept for it. @param atMostMs - bound on it, in milliseconds */
+  /** Waits until the reader has taken what is kept. @param atMostMs - bound on the wait, in milliseconds */
   async settle(atMostMs: number): Promise<void> {
     const deadline = performance.now() + atMostMs;
     while (this.#waiting.length > 0 && performance.now() < deadline) {
@@ -115,7 +114,7 @@ export class LogOutput implements DestinationStream {
     }, RETRY_MS).unref();
   }
 
-  /** Writes what is kept, and then how many lines are missing behind it. */
+  /** Writes what is kept, and then the number of missing lines. */
   #catchUp(): void {
     this.#writeWaiting();
     if (this.#untold === 0 || this.#waiting.length > 0) return;
@@ -126,7 +125,7 @@ export class LogOutput implements DestinationStream {
     if (written < line.length) this.#keep(line.subarray(written));
   }
 
-  /** Writes what is kept as far as it can be written now. */
+  /** Writes as much of what is kept as is possible now. */
   #writeWaiting(): void {
     for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
       const written = this.#put(first);
@@ -144,7 +143,7 @@ export class LogOutput implements DestinationStream {
     }
   }
 
-  /** @returns how many bytes could be written; where it is not all, the obstacle is known */
+  /** @returns how many bytes were written; if not all, the obstacle is set */
   #put(bytes: Buffer): number {
     let written = 0;
     try {
@@ -178,7 +177,7 @@ export class LogOutput implements DestinationStream {
   }
 }
 
-/** @returns where the piece that begins here ends: as many whole lines as a pipe takes at once, or one that is longer */
+/** @returns where the next piece ends: as many whole lines as a pipe takes at once, or one longer line */
 function endOfPiece(bytes: Buffer, start: number): number {
   if (bytes.length - start <= PIECE_BYTES) return bytes.length;
   const lastNewline = bytes.lastIndexOf(NEWLINE, start + PIECE_BYTES - 1);

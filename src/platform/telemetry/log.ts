@@ -1,21 +1,21 @@
 import pino, { type DestinationStream, type Level, type Logger } from 'pino';
 
-/** Two ways into one log. Lines come out in the order in which they were written. */
+/** Two ways into one log. The lines keep the order in which they were logged. */
 export interface Logs {
-  /** For what happens now and then: each line is written at once. */
+  /** For events: each line is written at once. */
   readonly log: Logger;
-  /** For requests: the lines of requests that end at the same time are written together. */
+  /** For requests: the lines of requests that end together are written together. */
   readonly requestLog: WriteLine;
-  /** Writes what is still held together: for the end of the process, which may come in the middle of something. */
+  /** Writes the lines that still wait: for the end of the process, which may come at any moment. */
   readonly flush: () => void;
   /** How many lines were dropped so far. */
   readonly droppedLines: () => number;
 }
 
-/** Where lines go, and how many of them it has dropped; one that does not count drops none. */
+/** Where lines go, and how many it has dropped; undefined for none. */
 export type Destination = DestinationStream & { readonly dropped?: number };
 
-/** Writes a line. @param members - plain data; those that are undefined are left out */
+/** Writes a line. @param members - plain data; undefined members are left out */
 export type WriteLine = (level: Level, members: object, message: string) => void;
 
 /**
@@ -30,7 +30,7 @@ export function createLog(level: string, destination: Destination, members: obje
     level,
     base: members,
     timestamp: timeMember(),
-    // A plain object is an error that was described before.
+    // A plain object is an error that was already described.
     serializers: { err: (error: unknown) => (isPlainObject(error) ? error : describeError(error)) },
   };
   const gathered = new GatheredLines(destination);
@@ -50,15 +50,15 @@ export function createLog(level: string, destination: Destination, members: obje
   };
 }
 
-/** Makes the line that tells how many lines are missing before it. @param members - what every line carries */
+/** Makes the line with the number of lines that are missing before it. @param members - what every line carries */
 export function lossLine(members: object): (lines: number) => string {
   const makeLine = lineMaker(members);
   return (lines) => makeLine('warn', { dropped_lines: lines }, 'lines of the log were dropped before this one');
 }
 
 /**
- * Writes lines as pino does, at a third of its cost: it looks at each member in turn for what might have to be written in
- * some other way, and with a line a request that was a tenth of a short one.
+ * Writes lines as pino does, at a third of its cost. Pino examines each member of a line; with one line a request, that
+ * took a tenth of the time of a short one.
  */
 function plainLines(least: string, destination: DestinationStream, members: object): WriteLine {
   const { values } = pino.levels;
@@ -83,7 +83,9 @@ function membersOf(object: object): string {
   return text === '' ? '' : `,${text}`;
 }
 
-/** @returns what makes the member `time` of a line: written anew once a millisecond, which may have many lines */
+/**
+ * @returns a function that gives the member `time` of a line. It formats the time once a millisecond, for many lines.
+ */
 function timeMember(): () => string {
   let writtenAt = NaN;
   let member = '';
@@ -97,12 +99,12 @@ function timeMember(): () => string {
   };
 }
 
-/** So many characters are written without waiting for more. */
+/** The longest text that waits for more lines, in characters. */
 const MAX_GATHERED = 65_536;
 
 /**
- * Gathers lines until everything that has arrived by now is dealt with, and writes them together: each write is a system
- * call, a tenth of a short request.
+ * Gathers lines until all that has arrived is handled, and writes them together: each write is a system call, a tenth
+ * of the time of a short request.
  */
 class GatheredLines {
   #lines = '';
@@ -123,7 +125,10 @@ class GatheredLines {
   }
 }
 
-/** What an error says, and no other property of it: drivers hang connections and queries on their errors. */
+/**
+ * Describes an error by its name, message, code, stack and cause. Drivers attach connections and queries to their
+ * errors, so other properties stay out.
+ */
 export function describeError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { code } = error as { readonly code?: unknown };

@@ -8,28 +8,28 @@ import {
   type Aggregator,
 } from 'prom-client';
 
-/** What is said of a metric, by the conventions of Prometheus: base units, and `_total` for what only grows. */
+/** The description of a metric, by the conventions of Prometheus: base units, and `_total` for a counter. */
 export interface MetricDefinition<Label extends string> {
   readonly name: string;
   readonly help: string;
-  /** The names of its labels. Whatever a client sends must never become a value of one: each value is a series for ever. */
+  /** The names of its labels. Text from a client must never become a label's value: each value is a series for ever. */
   readonly labels: readonly Label[];
-  /** How the values of several processes become one; their sum unless told otherwise. */
+  /** How the values of several processes become one; by default their sum. */
   readonly aggregator?: Aggregator;
 }
 
-/** What is counted elsewhere, and read whenever somebody asks. */
+/** A metric that is counted elsewhere, and read at each scrape. */
 export interface ReadDefinition<Label extends string> extends MetricDefinition<Label> {
   readonly read: () => readonly Reading<Label>[];
 }
 
-/** A value of a metric, and which one of the metric's. */
+/** A value of a metric, with its labels. */
 export interface Reading<Label extends string> {
   readonly labels: Readonly<Record<Label, string>>;
   readonly value: number;
 }
 
-/** What can be asked for its metrics. Answers in bounded time. */
+/** A source of metrics. It answers in bounded time. */
 export interface MetricsSource {
   /** The metrics in the text format of Prometheus. */
   text(): Promise<string>;
@@ -38,7 +38,7 @@ export interface MetricsSource {
 /** The media type of the text format. */
 export const METRICS_MEDIA_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** The metrics of one process as data, which may be sent to another one. */
+/** The metrics of one process as data that can be sent to another process. */
 export type MetricsSnapshot = readonly MetricSnapshot[];
 
 interface MetricSnapshot {
@@ -48,8 +48,8 @@ interface MetricSnapshot {
 }
 
 /**
- * The metrics of one process. Nothing outside this file knows of prom-client, which lives on as `@prometheus-io/client`;
- * that one wants Node.js 22.
+ * The metrics of one process. No other file knows of prom-client. Its successor `@prometheus-io/client` requires
+ * Node.js 22.
  */
 export class Metrics implements MetricsSource {
   readonly #registry = new Registry();
@@ -72,7 +72,7 @@ export class Metrics implements MetricsSource {
     return new Histogram({ ...this.#configuration(definition), buckets: [...buckets] });
   }
 
-  /** Adds a counter that is read: what it reads must only grow. */
+  /** Adds a counter that is read at each scrape. Its value must only grow. */
   readCounter<Label extends string>(definition: ReadDefinition<Label>): void {
     new Counter({
       ...this.#configuration(definition),
@@ -83,7 +83,7 @@ export class Metrics implements MetricsSource {
     });
   }
 
-  /** Adds a gauge that is read. */
+  /** Adds a gauge that is read at each scrape. */
   readGauge<Label extends string>(definition: ReadDefinition<Label>): void {
     new Gauge({
       ...this.#configuration(definition),
@@ -94,10 +94,10 @@ export class Metrics implements MetricsSource {
     });
   }
 
-  /** Adds what every Node.js process tells of itself: processor time, memory, event loop, garbage collection. */
+  /** Adds the standard metrics of a Node.js process: processor time, memory, event loop, garbage collection. */
   addProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
-    // Of several processes the average would hide the one that is stuck.
+    // The average of several processes would hide the one that hangs.
     for (const metric of this.#registry.getMetricsAsArray()) {
       if (/^nodejs_eventloop_lag_(?:seconds|max|mean|p\d+)/.test(metric.name)) metric.aggregator = 'max';
     }
@@ -108,7 +108,7 @@ export class Metrics implements MetricsSource {
   }
 }
 
-/** Makes one snapshot out of those of several processes, each metric by its aggregator. */
+/** Combines the snapshots of several processes, each metric by its aggregator. */
 export function combine(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
   const combined = AggregatorRegistry.aggregate(snapshots as unknown as object[]).getMetricsAsArray();
   return combined as unknown as MetricsSnapshot;
@@ -119,7 +119,7 @@ export function toText(snapshot: MetricsSnapshot): Promise<string> {
   return AggregatorRegistry.aggregate([snapshot as unknown as object[]]).metrics();
 }
 
-/** What there is no number for yet, such as a mean of nothing, would arrive as null on the way between processes. */
+/** A value without a number, such as the mean of nothing, would become null on the way between processes. */
 function withoutGaps(snapshot: MetricsSnapshot): MetricsSnapshot {
   return snapshot.map((metric) => ({
     ...metric,

@@ -3,9 +3,9 @@ import type { Worker } from 'node:cluster';
 /**
  * Closes a connection that was on its way to a worker when the worker died.
  *
- * node:cluster hands one connection at a time to a worker and closes its own copy when the worker has confirmed. When the
- * worker dies first, the copy stays open, and the client waits for an answer that nobody will give. So the last one that
- * was sent is closed with the worker; if it had been confirmed it is closed already, and that does nothing.
+ * node:cluster sends one connection at a time to a worker, and closes its own copy when the worker has confirmed. When
+ * the worker dies first, the copy stays open, and the client waits for ever. So the last connection that was sent is
+ * closed with the worker. If it was confirmed, it is closed already, and closing it again does nothing.
  */
 export function closeConnectionInTransit({ process: child }: Worker): void {
   // Without a process there is no channel.

@@ -3,24 +3,24 @@ import type { MetricsSnapshot } from '../../telemetry/metrics.js';
 /** How often a worker says that it is alive, in milliseconds. */
 export const BEAT_INTERVAL_MS = 1_000;
 
-/** What a worker tells the primary. */
+/** A message from a worker to the primary. */
 export type Report =
   | { readonly kind: 'beat' }
   | { readonly kind: 'listening'; readonly url: string }
-  /** Nobody reads the log that all processes write to. */
+  /** Nobody reads the log of all processes any more. */
   | { readonly kind: 'unread' }
   | { readonly kind: 'metrics'; readonly snapshot: MetricsSnapshot }
-  /** It ends, and this is why, in the words for the operator. */
+  /** The worker ends, for this reason, which is written for the operator. */
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** What the primary tells a worker. */
+/** A message from the primary to a worker. */
 export type Order =
-  /** End in order. Drains: go on serving first, for as long as the settings say. */
+  /** End in order. `drains`: first go on serving, for as long as the settings say. */
   | { readonly kind: 'stop'; readonly drains: boolean }
-  /** Tell your metrics. */
+  /** Send your metrics. */
   | { readonly kind: 'measure' };
 
-/** Node and other packages send messages over the same channel: those without this mark are theirs, and left alone. */
+/** Node.js and other packages use the same channel. Messages without this mark are theirs, and are ignored. */
 const MARK = 'catalogWorker';
 
 /** Makes a message of a report or an order. */
@@ -28,14 +28,14 @@ export function seal(content: Report | Order): object {
   return { [MARK]: content };
 }
 
-/** @returns what is in a message; undefined when the message is somebody else's */
+/** @returns the content of a message; undefined when the message is not ours */
 export function unseal(message: unknown): Report | Order | undefined {
   return typeof message === 'object' && message !== null && MARK in message
     ? (message[MARK] as Report | Order)
     : undefined;
 }
 
-/** Tells what a worker says from what it is told. */
+/** Distinguishes a report of a worker from an order of the primary. */
 export function isReport(content: Report | Order): content is Report {
   return content.kind !== 'stop' && content.kind !== 'measure';
 }

@@ -4,31 +4,29 @@ import type { Logger } from 'pino';
 import { OperatorError } from '../../../errors.js';
 import { WatchedWorker, type Ending } from './watched-worker.js';
 
-/** A worker that lived as long, in milliseconds, was sound: when it dies it is replaced at once. */
+/** A worker that lived for this long, in milliseconds, was sound: when it dies, it is replaced at once. */
 const SOUND_LIFE_MS = 5_000;
 
-/** Between replacements of workers that die young, in milliseconds. The first one is replaced at once. */
+/** The pauses between replacements of workers that die young, in milliseconds. The first one is replaced at once. */
 const PAUSE_MS = { first: 100, factor: 2, max: 5_000 } as const;
 
-/** Bound on a worker's orderly end after its drain, in milliseconds: more than the service takes for it. */
+/** Bound on the orderly end of a worker after its drain, in milliseconds: more than the service needs. */
 const STOP_TIMEOUT_MS = 8_000;
 
-/** What the supervisor needs. */
 export interface SupervisorOptions {
-  /** How many workers there are to be. */
   readonly count: number;
   /** Starts a worker process. */
   readonly fork: () => Worker;
-  /** Told of each worker that was started. */
+  /** Called for each worker that was started. */
   readonly onStarted: (worker: WatchedWorker) => void;
   readonly log: Logger;
 }
 
 /**
- * In the primary process: starts workers, replaces those that die or hang, and stops them all.
+ * Runs in the primary process. Starts workers, replaces those that die or hang, and stops them all.
  *
- * A worker that hangs, stopped or in an endless loop, is killed after ten seconds and replaced like one that died. Workers
- * that die again and again are replaced after growing pauses, so that a lasting fault costs no processor.
+ * A worker that hangs, stopped or in an endless loop, is killed after ten seconds and replaced. Workers that die again
+ * and again are replaced after growing pauses, so that a lasting fault does not use up the processor.
  */
 export class Supervisor {
   readonly #options: SupervisorOptions;
@@ -40,10 +38,11 @@ export class Supervisor {
   }
 
   /**
-   * Starts the workers: the first one alone, which shows whether it can be done, and then the others.
+   * Starts the first worker alone, which shows whether a start succeeds, and then the others.
    *
    * @returns the URL, once all of them listen
-   * @throws OperatorError with what a worker said when it could not start. Others may be running then: call stop
+   * @throws OperatorError with the reason that a worker gave for its failed start. Other workers may be running then:
+   *   call stop()
    */
   async start(): Promise<string> {
     const url = await this.#startOne();
@@ -52,9 +51,9 @@ export class Supervisor {
   }
 
   /**
-   * Lets the workers finish what is in flight, and waits until all are gone. Takes a bounded time and never rejects.
+   * Lets the workers finish their requests, and waits until all have ended. Takes a bounded time and never rejects.
    *
-   * @param drainSeconds - how long the workers go on serving first; 0 for not at all
+   * @param drainSeconds - how long the workers first go on serving; 0 for not at all
    */
   async stop(drainSeconds = 0): Promise<void> {
     this.#stopping.abort();
@@ -78,7 +77,7 @@ export class Supervisor {
     });
   }
 
-  /** Runs a worker, and another when it ends, unless the first one ends before it listens. */
+  /** Runs a worker, and another one when it ends, unless the first ends before it listens. */
   async #keep(onListening: (url: string) => void, onFailed: (ending: Ending) => void): Promise<void> {
     const { signal } = this.#stopping;
     let hasStarted = false;

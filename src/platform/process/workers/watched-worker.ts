@@ -5,8 +5,9 @@ import type { MetricsSnapshot } from '../../telemetry/metrics.js';
 import { BEAT_INTERVAL_MS, isReport, seal, unseal, type Order, type Report } from './protocol.js';
 
 /**
- * So many beats in a row may be missing, before the worker has said its first word and after: a process that starts on a
- * busy machine needs its time, but one that serves answers every request within a second, and so turns its event loop.
+ * How many beats in a row may be missing, before the first message of the worker and after it. A process that starts on
+ * a busy machine needs more time. A worker that serves answers every request within a second, and so turns its event
+ * loop.
  */
 const MISSING_BEATS = { starting: 30, started: 10 } as const;
 
@@ -15,7 +16,7 @@ export interface Ending {
   /** Exit code; null when a signal ended it. */
   readonly code: number | null;
   readonly signal: string | null;
-  /** What it said itself, or why it could not even start. */
+  /** The reason that it gave, or why it could not start. */
   readonly reason?: string;
 }
 
@@ -23,24 +24,24 @@ export interface Ending {
 export class WatchedWorker implements MetricsMember {
   readonly id: number;
   readonly pid: number | undefined;
-  /** Resolves to its URL once it serves. Never does if it ends before. */
+  /** Resolves to its URL once it serves. Never resolves if the worker ends before. */
   readonly listening: Promise<string>;
-  /** Resolves when it says that nobody reads the log. */
+  /** Resolves when it reports that nobody reads the log. */
   readonly unread: Promise<void>;
-  /** Resolves when it is gone, however it ends. */
+  /** Resolves when the worker has ended, in any way. */
   readonly ended: Promise<Ending>;
   readonly #worker: Worker;
-  /** The order to end, once it is given. */
+  /** The order to end, once it was given. */
   #stop: Order | undefined;
   #reason: string | undefined;
   #noteUnread: () => void = ignore;
   #missing = 0;
   #patience: number = MISSING_BEATS.starting;
   #lastMetrics: MetricsSnapshot = [];
-  /** Those who wait for its metrics. */
+  /** The calls that wait for its metrics. */
   #onMetrics: (() => void)[] = [];
 
-  /** @param onHang - called before it is killed because it hangs */
+  /** @param onHang - called before a worker that hangs is killed */
   constructor(worker: Worker, onHang: () => void) {
     this.#worker = worker;
     this.id = worker.id;
@@ -60,14 +61,14 @@ export class WatchedWorker implements MetricsMember {
       worker.once('exit', (code: number | null, signal: string | null) => {
         resolve({ code, signal, ...(this.#reason !== undefined && { reason: this.#reason }) });
       });
-      // A process that could not be started never exits. Of one that was, this is a message that met its death.
+      // A process that could not be started never exits. For a started one, this is a message that came too late.
       worker.on('error', (error) => {
         if (worker.process.pid === undefined) resolve({ code: null, signal: null, reason: String(error) });
       });
     });
     closeConnectionInTransit(worker);
     const watching = setInterval(() => {
-      // Beats are counted, not time: a primary that was stopped itself must not blame its workers for it.
+      // Counts beats, not time: a primary that was stopped itself must not blame its workers.
       if (++this.#missing <= this.#patience) return;
       this.#missing = 0;
       onHang();
@@ -76,7 +77,7 @@ export class WatchedWorker implements MetricsMember {
     void this.ended.then(() => clearInterval(watching));
   }
 
-  /** Asks it to finish what is in flight and to end. @param drains - whether it goes on serving first */
+  /** Makes the worker finish its requests and end. @param drains - whether it first goes on serving */
   stop(drains: boolean): void {
     this.#stop = { kind: 'stop', drains };
     this.#order(this.#stop);
@@ -93,9 +94,8 @@ export class WatchedWorker implements MetricsMember {
     });
   }
 
-  /** Ends it at once. */
   kill(): void {
-    // Not worker.kill(), which waits for a worker that hangs.
+    // Not worker.kill(): that waits for a worker that hangs.
     this.#worker.process.kill('SIGKILL');
   }
 
@@ -108,7 +108,7 @@ export class WatchedWorker implements MetricsMember {
     }
     if (report.kind === 'unread') this.#noteUnread();
     if (report.kind === 'failed') this.#reason = report.reason;
-    // What it was told before its first word may not have been heard.
+    // The worker may have missed an order that was sent before its first message.
     if (this.#stop) this.#order(this.#stop);
   }
 
@@ -118,5 +118,5 @@ export class WatchedWorker implements MetricsMember {
 }
 
 function ignore(): void {
-  // An order that does not arrive: the worker is dying, and 'exit' tells.
+  // When an order does not arrive, the worker is dying, and 'exit' reports that.
 }

@@ -2,9 +2,9 @@ import type { Worker } from 'node:cluster';
 import type { MetricsSnapshot } from '../../telemetry/metrics.js';
 import { BEAT_INTERVAL_MS, seal, unseal, type Report } from './protocol.js';
 
-/** In a worker process: the connection to the primary, which started it and watches it. */
+/** In a worker process: the connection to the primary, which started the worker and watches it. */
 export class WorkerLink {
-  /** Number of this worker. A worker that replaces another has a number of its own. */
+  /** The number of this worker. A worker that replaces another one gets a new number. */
   readonly id: number;
   readonly #worker: Worker;
   readonly #beating: NodeJS.Timeout;
@@ -12,8 +12,8 @@ export class WorkerLink {
 
   /**
    * @param worker - `cluster.worker`
-   * @param onStop - called when this process is to end in order: the primary says so, or is gone; told whether to go on
-   *   serving first
+   * @param onStop - called when this process must end in order: on the primary's order, or when the primary is gone.
+   *   Its argument says whether the process first goes on serving
    */
   constructor(worker: Worker, onStop: (drains: boolean) => void) {
     this.id = worker.id;
@@ -21,11 +21,11 @@ export class WorkerLink {
     worker.on('message', (message: unknown) => {
       const order = unseal(message);
       if (order?.kind === 'stop') onStop(order.drains);
-      // Without an answer the primary goes by the last one.
+      // Without an answer the primary uses the last one.
       if (order?.kind === 'measure') this.tellMetrics().catch(ignore);
     });
     worker.once('disconnect', () => {
-      // Unless told that this was meant, Node.js would end the process right here, with requests in flight.
+      // Otherwise Node.js would end the process here, in the middle of requests.
       worker.exitedAfterDisconnect = true;
       onStop(false);
     });
@@ -33,39 +33,40 @@ export class WorkerLink {
     this.#report({ kind: 'beat' });
   }
 
-  /** From now on answers with metrics, when the primary asks for them. */
+  /** From now on answers the primary's questions for metrics. */
   offerMetrics(measure: () => Promise<MetricsSnapshot>): void {
     this.#measure = measure;
   }
 
-  /** Tells the metrics as they are now. */
+  /** Sends the current metrics. */
   async tellMetrics(): Promise<void> {
     this.#report({ kind: 'metrics', snapshot: await this.#measure() });
   }
 
-  /** Tells that requests are served. @param url - where */
+  /** Reports that the worker serves. @param url - where */
   listening(url: string): void {
     this.#report({ kind: 'listening', url });
   }
 
-  /** Tells that nobody reads the log that all processes write to. */
+  /** Reports that nobody reads the log of all processes any more. */
   unread(): void {
     this.#report({ kind: 'unread' });
   }
 
-  /** Tells why this process ends. */
+  /** Reports why this process ends. */
   failed(reason: string): void {
     this.#report({ kind: 'failed', reason });
   }
 
-  /** Ends the connection, which would keep the process. What was told before still arrives. */
+  /** Ends the connection, which would keep the process alive. Earlier messages still arrive. */
   leave(): void {
     clearInterval(this.#beating);
     if (this.#worker.isConnected()) this.#worker.process.disconnect();
   }
 
   #report(report: Report): void {
-    // Without a callback an error would be thrown where nobody can catch it; a primary that is gone shows by 'disconnect'.
+    // Without a callback, Node.js would throw an error that nobody can catch. The event 'disconnect' reports a lost
+    // primary.
     if (this.#worker.isConnected()) this.#worker.process.send(seal(report), undefined, undefined, ignore);
   }
 }
