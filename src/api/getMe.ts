@@ -1,6 +1,6 @@
 import { operation } from './operation.js';
 
-/** What the service knows of the calling key: never the key itself. */
+/** What the service knows about the calling key, except the key itself. */
 export const getMe = operation('getMe', { cache: 'never' }, (_dependencies, { caller }) =>
   Promise.resolve({
     data: {

@@ -6,7 +6,7 @@ import { operation } from './operation.js';
 export const getTitle = operation('getTitle', { cache: 'revalidate' }, async ({ read }, { path }) => {
   const title = await read(
     (db) => findTitle(db, path.title_id),
-    // A replica may not have yet what a mirror has read of elsewhere.
+    // A mirror may have read from the primary what a replica does not have yet.
     (found) => found !== undefined,
   );
   if (title === undefined) throw new Problem('title_not_found', 'The catalogue has no title with this id.');

@@ -4,7 +4,7 @@ import type { Answer, OperationId, PathParameters, QueryParameters } from '../co
 import type { Caller } from '../admission/callers.js';
 import type { Read } from '../platform/postgres/replica.js';
 
-/** What operations work with. */
+/** What operations use. */
 export interface Dependencies {
   /** The primary. */
   readonly db: Knex;
@@ -14,17 +14,17 @@ export interface Dependencies {
   readonly now: () => Micros;
 }
 
-/** A request to one operation: authenticated, and valid by the contract. */
+/** A request to one operation: authenticated, and validated by the contract. */
 export interface OperationRequest<Id extends OperationId> {
   readonly path: PathParameters<Id>;
   readonly query: QueryParameters<Id>;
-  /** The query as text, decoded: for values that a number would round. */
+  /** The query as text, decoded. A number would round some values. */
   readonly search: URLSearchParams;
   readonly caller: Caller;
 }
 
 /**
- * Answers one operation: a request in, the body of the 200 answer out.
+ * Answers one operation: takes a request, and returns the body of the 200 answer.
  *
  * @throws Problem for every other answer of the contract
  */
@@ -33,17 +33,17 @@ export type Handler<Id extends OperationId> = (
   request: OperationRequest<Id>,
 ) => Promise<Answer<Id>>;
 
-/** Parses every value that a request gives a parameter. @throws Problem that says what is wrong with them */
+/** Parses every value that a request gives a parameter. @throws Problem that explains what is wrong */
 export type Explain = (values: readonly string[]) => unknown;
 
 /** How HTTP treats an operation's requests and answers. */
 export interface Policy<Id extends OperationId> {
   /**
-   * `revalidate`: the client may keep the answer, and asks each time whether it still holds. `never`: no cache keeps the
-   * answer, not even the client's.
+   * `revalidate`: the client may keep the answer, and asks each time whether it still holds. `never`: no cache keeps
+   * the answer, not even the client's.
    */
   readonly cache: 'revalidate' | 'never';
-  /** Whether the answer is compressed for clients that accept a coding: worth it where answers can be long. */
+  /** Whether the answer is compressed for clients that accept a coding: for answers that can be long. */
   readonly compress?: boolean;
   /** Query parameters that explain an invalid value better than their schema can. */
   readonly explains?: Readonly<Partial<Record<keyof QueryParameters<Id>, Explain>>>;

@@ -13,8 +13,8 @@ const DAY: Micros = 86_400n * MICROS_PER_SECOND;
 const AGEING: Micros = WINDOW / 2n;
 
 /**
- * How far behind the clock a position is moved up to. Stamps come from the database's clock. With a day's distance the
- * position stays before all later stamps, even when that clock is set back or differs from ours by hours.
+ * How far behind the clock a position is moved up to. Stamps come from the database's clock. At a day's distance the
+ * position stays before all later stamps, even when that clock is wrong by hours.
  */
 const CLOCK_MARGIN: Micros = DAY;
 

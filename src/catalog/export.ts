@@ -73,7 +73,7 @@ async function quietClock(db: Knex): Promise<Micros | undefined> {
     `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as can_tell`,
   );
   if (!rows[0].can_tell) return undefined;
-  // Without the bounds of the feed: they are read from titles, which may be locked, and the signal could not end that
+  // Without the bounds of the feed, which are read from titles: titles may be locked, and the signal could not end that
   // wait.
   const clock = await db.raw<{ rows: [{ quiet: string | null }] }>('select public.catalog_quiet_clock() as quiet');
   const [{ quiet }] = clock.rows;

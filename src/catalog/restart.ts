@@ -36,8 +36,8 @@ export interface RestartedFeed {
 
 /**
  * Begins the feed anew: after the commit, every server refuses each position that was given before it. The operator
- * needs this when the database has lost commits that mirrors may have seen: after the restore of a backup, or when a
- * standby without these commits took over.
+ * needs this when the database has lost commits that mirrors may have seen. That happens when a backup was restored, or
+ * when a standby without these commits took over.
  *
  * Positions come from stamps and from the database's clock. Stamps come from the later of the clock and the last stamp.
  * So the new beginning is later than the clock, the last stamp and `after`. The writers' lock is held meanwhile: no

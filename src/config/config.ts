@@ -1,7 +1,7 @@
 import { InvalidSetting } from './invalid-setting.js';
 import { SETTINGS, type Config } from './settings.js';
 
-/** Settings that cannot be used. The message lists all of them. */
+/** Unusable settings. The message lists all of them. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -11,7 +11,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Reads the settings from environment variables. An empty variable counts as not set.
  *
- * @throws ConfigError that names every setting that is wrong, not only the first
+ * @throws ConfigError that names every wrong setting, not only the first
  */
 export function readConfig(environment: Environment): Config {
   const problems: string[] = [];

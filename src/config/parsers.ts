@@ -1,16 +1,17 @@
 import { InvalidSetting } from './invalid-setting.js';
 
-// Each takes the text of an environment variable, returns its value, and throws InvalidSetting where it has none.
+// Each parser takes the text of an environment variable, returns its value, and throws InvalidSetting for an invalid
+// text.
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Where metrics are served. */
+/** The address of the metrics. */
 export interface MetricsAddress {
   readonly host: string;
   readonly port: number;
-  /** Whether the operator named it: a server that cannot listen on the default address goes on without metrics. */
+  /** Whether the operator named it. When the default address is not available, a server goes on without metrics. */
   readonly isRequired: boolean;
 }
 

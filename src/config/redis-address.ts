@@ -1,34 +1,33 @@
 import { isIPv6 } from 'node:net';
 import { InvalidSetting } from './invalid-setting.js';
 
-/** Where one server listens. */
+/** The address of one server. */
 export interface RedisNode {
   readonly host: string;
   readonly port: number;
 }
 
-/** Who we are to a server; both undefined where it asks for nothing. */
+/** Our credentials for a server; both undefined when it asks for none. */
 export interface RedisCredentials {
   readonly username: string | undefined;
   readonly password: string | undefined;
 }
 
 interface Deployment {
-  /** The server, or those to ask where it is. At least one. */
+  /** The server, or the nodes that know where it is. At least one. */
   readonly nodes: readonly [RedisNode, ...RedisNode[]];
   /** For the servers that hold the data. */
   readonly credentials: RedisCredentials;
-  /** To all of them, with certificates verified. */
+  /** For all connections, with verified certificates. */
   readonly tls: boolean;
 }
 
-/** One server. */
 export interface RedisServerAddress extends Deployment {
   readonly kind: 'server';
   readonly database: number;
 }
 
-/** A master with its replicas, watched by Sentinels: the nodes are those. */
+/** A master with its replicas, watched by Sentinels, which are the nodes. */
 export interface RedisSentinelAddress extends Deployment {
   readonly kind: 'sentinel';
   readonly masterName: string;
@@ -36,12 +35,12 @@ export interface RedisSentinelAddress extends Deployment {
   readonly sentinelCredentials: RedisCredentials;
 }
 
-/** A Redis Cluster, of which any nodes are named. */
+/** A Redis Cluster; the nodes are some of its nodes. */
 export interface RedisClusterAddress extends Deployment {
   readonly kind: 'cluster';
 }
 
-/** What REDIS_URL can name. */
+/** The kinds of Redis that REDIS_URL can name. */
 export type RedisAddress = RedisServerAddress | RedisSentinelAddress | RedisClusterAddress;
 
 const REDIS_PORT = 6379;
@@ -52,14 +51,15 @@ const EXAMPLES =
   'redis://:password@host:6379/0, redis+sentinel://:password@host1:26379,host2:26379/mymaster or ' +
   'redis+cluster://:password@host1:7000,host2:7000; rediss for TLS';
 
-/** Scheme, kind, credentials up to the last @ (which are often not encoded), hosts, path, parameters, fragment. */
+/** Scheme, kind, credentials up to the last @ (often not encoded), hosts, path, parameters, fragment. */
 const FORM =
   /^redis(s)?(?:[+-](sentinel|cluster))?:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?(?:#(.*))?$/i;
 
 /**
- * Reads an address. There is no standard beyond redis:// and rediss://. For Sentinel and Cluster these are the notations
- * of the Python clients (`redis+sentinel://host,host/mymaster/0`, `redis+cluster://host,host`) and of Lettuce
- * (`redis-sentinel://host,host/0#mymaster`, or `?sentinelMasterId=mymaster`); each with `rediss` for TLS.
+ * Parses an address. There is no standard beyond redis:// and rediss://. For Sentinel and Cluster it accepts the
+ * notations of the Python clients and of Lettuce. They are `redis+sentinel://host,host/mymaster/0` and
+ * `redis+cluster://host,host`; `redis-sentinel://host,host/0#mymaster` and `?sentinelMasterId=mymaster`. With `rediss`
+ * each uses TLS.
  *
  * @throws InvalidSetting
  */
@@ -102,7 +102,7 @@ function readUserInfo(userInfo: string | undefined): RedisCredentials {
   if (userInfo === undefined || userInfo === '') return { username: undefined, password: undefined };
   const colon = userInfo.indexOf(':');
   const username = decode(colon < 0 ? userInfo : userInfo.slice(0, colon));
-  // The password alone stands for the default user.
+  // A password without a user belongs to the default user.
   return { username: username || undefined, password: colon < 0 ? '' : decode(userInfo.slice(colon + 1)) };
 }
 
@@ -133,7 +133,7 @@ function readDatabase(text: string): number {
   return Number(text);
 }
 
-/** The name comes first in the path, before the database, unless it stands elsewhere. */
+/** Unless it stands elsewhere, the name is the first part of the path, before the database. */
 function readMaster(
   path: string,
   parameters: URLSearchParams,

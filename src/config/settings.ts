@@ -13,7 +13,7 @@ import {
   type MetricsAddress,
 } from './parsers.js';
 
-/** A setting of the service: an environment variable, and how its text becomes a value. */
+/** A setting of the service: an environment variable and the parser of its text. */
 interface Setting<Value> {
   /** Name of the environment variable. */
   readonly name: string;
@@ -28,7 +28,7 @@ interface Setting<Value> {
 
 const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
 
-/** Every setting there is, by its name in {@link Config}. The operating guide documents each. */
+/** Every setting, by its name in {@link Config}. The operating guide documents each. */
 export const SETTINGS = {
   host: setting({
     name: 'HOST',
@@ -44,7 +44,7 @@ export const SETTINGS = {
     parse: parseWholeNumber(0, 65_535),
     description: 'port to listen on; 0 for any free one',
   }),
-  /** Undefined for the embedded PostgreSQL. It may hold a password: never printed. */
+  /** Undefined for the embedded PostgreSQL. It may contain a password and is never printed. */
   databaseUrl: setting<string | undefined>({
     name: 'DATABASE_URL',
     default: 'the embedded PostgreSQL',
@@ -52,7 +52,7 @@ export const SETTINGS = {
     parse: parsePostgresUrl,
     description: 'PostgreSQL to use, postgres://user:password@host:port/database',
   }),
-  /** It may hold a password: never printed. */
+  /** It may contain a password and is never printed. */
   databaseReadUrl: setting<string | undefined>({
     name: 'DATABASE_READ_URL',
     default: 'none',
@@ -67,7 +67,7 @@ export const SETTINGS = {
     parse: parseWholeNumber(2, 1000),
     description: 'most database connections of one server process',
   }),
-  /** It may hold a password: never printed. */
+  /** It may contain a password and is never printed. */
   redis: setting<RedisAddress | undefined>({
     name: 'REDIS_URL',
     default: 'none',
@@ -136,7 +136,7 @@ export const SETTINGS = {
     parse: parseWholeNumber(0, 600),
     description: 'how long SIGTERM leaves a balancer to find out before the server stops listening; 0 for none',
   }),
-  /** Undefined for the place that the embedded PostgreSQL chooses. */
+  /** Undefined for the default place of the embedded PostgreSQL. */
   dataDir: setting<string | undefined>({
     name: 'DATA_DIR',
     default: '.data in the checkout',

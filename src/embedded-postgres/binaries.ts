@@ -54,9 +54,8 @@ export async function findNativePackage(): Promise<NativePackage> {
 
 /**
  * Makes sure that an account can run PostgreSQL's programs. The programs run from npm's folder when possible. There
- * this function repairs what an installation without install scripts lacks: symbolic links and exec bits. It makes a
- * copy when they still do not run: the account may not be able to enter the checkout, or a strict umask may have
- * removed rights.
+ * this function repairs what an installation without install scripts lacks: symbolic links and exec bits. Otherwise it
+ * makes a copy. A copy is needed when the account cannot enter the checkout, or when a strict umask has removed rights.
  *
  * @param copyTo - the folder for a copy, which is named by version, shared and kept
  * @throws OperatorError when the programs run nowhere

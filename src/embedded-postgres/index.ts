@@ -58,8 +58,8 @@ export interface EmbeddedPostgresOptions {
 /**
  * Starts the embedded PostgreSQL, or joins the one that another process has started. Keeps it running until released.
  *
- * @throws OperatorError with the remedy: for an unsupported platform, an unusable data directory, a full disk, a
- *   cluster of another major version, or a server that does not start
+ * @throws OperatorError with the remedy, for example for an unusable data directory, a full disk or a cluster of
+ *   another major version
  */
 export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { systemDirectory = SYSTEM_DIRECTORY, onEvent = () => undefined } = options;

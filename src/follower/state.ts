@@ -159,7 +159,7 @@ function parse(text: string): Document | undefined {
   }
 }
 
-/** Writes a new file to the disk, and then gives it the name, so that the name never stands for half a file. */
+/** Writes a new file to the disk, and then gives it its name, so that the name never stands for half a file. */
 async function replace(path: string, text: string): Promise<void> {
   const temporary = `${path}.new`;
   try {

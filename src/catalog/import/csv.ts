@@ -41,9 +41,9 @@ const INCOMPLETE = -1;
  * Reads CSV with a header line, after RFC 4180. Fields may be quoted, with doubled quotes and line breaks inside. Lines
  * end in LF, CRLF or CR. Empty lines are skipped. Another dialect makes it read TSV.
  *
- * A malformed row costs that row alone: reading goes on at the next line of the file, also after a quote that never
- * closes. csv-parse cannot do this: after a stray quote it silently drops rows up to the next quote. It also counts a
- * CRLF within quotes as two lines.
+ * A malformed row costs that row alone. Reading goes on at the next line of the file, also after a quote that never
+ * closes. The package csv-parse silently drops rows after a stray quote, up to the next quote. It also counts a CRLF
+ * within quotes as two lines.
  */
 export class CsvReader implements RowReader {
   readonly #columns: readonly MappedColumn[];
@@ -210,10 +210,7 @@ export class CsvReader implements RowReader {
     return this.#malformed(text, start, text.length, isEnd, `the quote that opens field ${open + 1} is never closed`);
   }
 
-  /**
-   * Rejects a row, and goes on at the next line of the file: the end of a malformed row is unknown, that of a line is
-   * not.
-   */
+  /** Rejects a row, and goes on at the next line of the file. Where a malformed row ends is unknown. */
   #malformed(text: string, start: number, at: number, isEnd: boolean, reason: string): number {
     // A row that is too long is rejected for that reason, also when all of it has arrived.
     const hint = this.#quotedFields ? '; perhaps a quote is not closed' : '';

@@ -59,12 +59,12 @@ const PIECE = 64 * 1024;
  * Rows that do not differ are not written, so they do not reach the feed.
  *
  * The import first reads the whole file into a temporary table, and writes nothing until then. It then writes to the
- * catalogue in the order of the file, in transactions of some 50,000 rows. An interrupted import leaves whole
+ * catalogue in the order of the file, in transactions of about 50,000 rows. An interrupted import leaves whole
  * transactions, and running it again completes it. Memory stays flat at any size.
  *
  * @param source - the bytes, which may be gzip; destroyed unless it is read to its end
- * @throws OperatorError when the options, the header or the source are unusable, when a row is and `strict` is set, and
- *   when the signal is aborted; its message says what was written
+ * @throws OperatorError for unusable options, headers or sources, for an unusable row if `strict` is set, and for an
+ *   aborted signal; it says what was written
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
   const { kind, strict, signal, onRejected } = options;

@@ -4,7 +4,9 @@ import type { Logger } from 'pino';
 /** A full backlog counts as full until it has shrunk to this part of its bound. Otherwise it would report all the time. */
 const FREE_AGAIN = 0.5;
 
-/** What a server reports about its backlog: connections were cut since it was full; there is room again. */
+/**
+ * What a server reports about its backlog: it cut connections since the backlog was full, and now there is room again.
+ */
 export type BacklogState =
   { readonly is: 'full'; readonly bytes: number } | { readonly is: 'free'; readonly cut: number };
 
@@ -28,7 +30,7 @@ export class Backlog {
     this.#onChange = onChange;
   }
 
-  /** Adds what a connection holds from now on, in bytes. The connection may be cut by it. */
+  /** Adds the memory of a connection, in bytes. This may cut the connection. */
   add(socket: Socket, bytes: number): void {
     if (socket.destroyed) return;
     this.#held.set(socket, (this.#held.get(socket) ?? 0) + bytes);
@@ -36,10 +38,10 @@ export class Backlog {
     while (this.#bytes > this.#mostBytes) this.#cutLargest();
   }
 
-  /** Takes away what a connection holds no more, in bytes. */
+  /** Subtracts the memory that a connection no longer holds, in bytes. */
   remove(socket: Socket, bytes: number): void {
     const held = this.#held.get(socket);
-    // It was cut, or was gone before it was added.
+    // The connection was cut, or had ended before it was added.
     if (held === undefined) return;
     if (held > bytes) this.#held.set(socket, held - bytes);
     else this.#held.delete(socket);
@@ -59,12 +61,12 @@ export class Backlog {
     if (++this.#cut === 1) this.#onChange({ is: 'full', bytes: this.#bytes });
     this.#held.delete(largest);
     this.#bytes -= most;
-    // Not in order: the system would go on offering the client what it does not read.
+    // Not closed in order: the system would go on offering the client what it does not read.
     largest.resetAndDestroy();
   }
 }
 
-/** Logs that connections are cut for what they hold, and how many were once there is room again. */
+/** Logs when connections are cut for their memory, and their number once there is room again. */
 export function logBacklog(log: Logger, state: BacklogState): void {
   if (state.is === 'free') log.info({ cut: state.cut }, 'unread answers fewer again');
   else

@@ -17,7 +17,7 @@ export function takeConnect(
   const { socket } = request;
   socket.on('error', ignore);
   socket.setTimeout(idleTimeoutMs, () => socket.destroy());
-  // What follows is no request and is thrown away; the end of the connection is noticed by reading.
+  // The following bytes are no request and are dropped. Only a reader notices the end of the connection.
   socket.resume();
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
@@ -40,5 +40,5 @@ function assignWhereFree(response: ServerResponse, socket: Socket): void {
 }
 
 function ignore(): void {
-  // The connection broke. Its response hears of that by 'close'.
+  // The connection broke. Its response gets the event 'close'.
 }

@@ -6,8 +6,8 @@ import type { Logger } from 'pino';
 const FREE_AGAIN = 0.9;
 
 /**
- * Closes new connections at once, unread, while so many are open. Those that are open go on being served. The log says
- * when the first one is refused, and how many were once there is room again.
+ * Closes new connections at once, unread, above a limit. Open connections are still served. The log reports the first
+ * refusal, and the number of refusals once there is room again.
  *
  * Not `server.maxConnections`: node:cluster passes a connection that one worker refuses on to the next. While all are full,
  * it goes round and round.
@@ -40,7 +40,7 @@ export function limitConnections(server: Server, most: number, log: Logger): voi
       refused = 0;
     });
   });
-  // The system could not give a connection, although this process stayed within its limit.
+  // The system could not accept a connection, although this process stayed within its limit.
   server.on('error', (error) => {
     if (server.listening) refuse(error);
   });

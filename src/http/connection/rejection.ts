@@ -5,7 +5,7 @@ import { chooseRequestId } from '../request/request-id.js';
 import { problemDocument, PROBLEM_MEDIA_TYPE } from '../response/problems.js';
 import type { Turns } from './turns.js';
 
-/** A request that never became one, and its answer: for the log. */
+/** A message that is no valid request, and its answer: for the log. */
 export interface Rejection {
   readonly requestId: string;
   readonly problem: Problem;
@@ -14,7 +14,9 @@ export interface Rejection {
 /** The last request of a connection that announced content. */
 const lastWithContent = new WeakMap<Duplex, IncomingMessage>();
 
-/** Remembers a request that announces content: where that does not come, its connection fails after the answer. */
+/**
+ * Remembers a request that announces content. When the content does not arrive, its connection fails after the answer.
+ */
 export function noteContent(request: IncomingMessage): void {
   const { headers, socket } = request;
   const hasContent = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
@@ -22,10 +24,10 @@ export function noteContent(request: IncomingMessage): void {
 }
 
 /**
- * Answers what never became a request with a problem document, and closes the connection.
+ * Answers a message that is no valid request with a problem document, and closes the connection.
  *
  * @param turns - of the server: an answer must not overtake those of the requests before it
- * @returns undefined where the connection is closed without an answer
+ * @returns undefined when the connection is closed without an answer
  */
 export function rejectConnection(
   error: NodeJS.ErrnoException,
@@ -37,12 +39,12 @@ export function rejectConnection(
     return undefined;
   }
   const close = (): void => void socket.end(() => socket.destroy());
-  // It came behind requests that are being answered: this answer would be taken for one of theirs.
+  // Earlier requests of the connection are being answered: the client would take this answer for one of theirs.
   if (socket._httpMessage) {
     turns.last(socket, close);
     return undefined;
   }
-  // A request whose content did not come has had its answer.
+  // A request whose content did not arrive has its answer.
   if (lastWithContent.get(socket)?.complete === false) {
     close();
     return undefined;

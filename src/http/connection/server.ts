@@ -14,7 +14,10 @@ export interface ServerLimits {
   readonly requestTimeoutMs: number;
   /** An idle connection is kept this long for the next request, in milliseconds. */
   readonly keepAliveTimeoutMs: number;
-  /** A connection whose client does not read an answer, or on which nothing moves, is cut after this long, in milliseconds. */
+  /**
+   * After this long, a connection is cut whose client does not read an answer, or on which nothing moves. In
+   * milliseconds.
+   */
   readonly stalledTimeoutMs: number;
   /** The most memory that unread answers and waiting requests may take, of all connections together, in bytes. */
   readonly maxBacklogBytes: number;
@@ -35,10 +38,10 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
   checkIntervalMs: 1_000,
 };
 
-/** Answers a request in its own time; it deals with its errors itself. */
+/** Answers a request. It handles its own errors. */
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** What a server tells, for the log. */
+/** What a server reports, for the log. */
 export interface ServerReports {
   readonly onRejected?: (rejection: Rejection) => void;
   readonly onBacklog?: (state: BacklogState) => void;
@@ -95,7 +98,7 @@ export function createHttpServer(
     const rejection = rejectConnection(error, socket, turns);
     if (rejection) onRejected?.(rejection);
   });
-  // Node's documentation leaves it out. Without it, a client that sends no more is taken for one that reads no more.
+  // Node's documentation does not name it. Without it, a client that sends no more looks like one that reads no more.
   Object.assign(server, { httpAllowHalfOpen: true });
   return server;
 }
@@ -103,13 +106,13 @@ export function createHttpServer(
 /**
  * Starts to listen.
  *
- * @param setting - the setting that names both host and port; for the message, where it cannot be had
- * @returns the port, which was chosen by the system where 0 was asked for
- * @throws OperatorError when the address cannot be had
+ * @param setting - the setting with host and port, for the message of the error
+ * @returns the port, which the system chose for 0
+ * @throws OperatorError when the address is not available
  */
 export async function listen(server: Server, host: string, port: number, setting?: string): Promise<number> {
   await new Promise<void>((resolve, reject) => {
-    // Kept: a connection that cannot be accepted later on is an error, too, and would end the process if nobody listened.
+    // The listener stays: a connection that cannot be accepted later is an error too, which would end the process.
     server.on('error', (error: NodeJS.ErrnoException) => {
       const address = setting === undefined ? `HOST ${host}, PORT ${port}` : `${setting} ${authority(host, port)}`;
       reject(new OperatorError(`Cannot listen on ${address}: ${explain(error, setting)}`));
@@ -120,7 +123,7 @@ export async function listen(server: Server, host: string, port: number, setting
   return typeof address === 'object' && address !== null ? address.port : port;
 }
 
-/** Where a server that listens can be reached from this machine. A wildcard is no address that one can call. */
+/** The URL of a listening server on this machine. Nobody can call a wildcard address. */
 export function urlOf(host: string, port: number): string {
   return `http://${authority(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}`;
 }
@@ -130,7 +133,7 @@ function authority(host: string, port: number): string {
 }
 
 /**
- * Stops listening, lets the requests in flight finish, and closes all connections.
+ * Stops listening, lets the current requests finish, and closes all connections.
  *
  * @param graceMs - after this long, in milliseconds, connections are cut
  */

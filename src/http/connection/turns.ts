@@ -2,35 +2,35 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Backlog } from './backlog.js';
 
-/** So many requests of a connection may wait for their turn before no more are read from it. */
+/** When so many requests of a connection wait for their turn, the server reads no more from it. */
 const MOST_WAITING = 16;
 
-/** What a request that waits takes: measured as 1.4 to 1.7 KB, as parsed by Node. */
+/** The memory of a waiting request: measured as 1.4 to 1.7 KB, as parsed by Node. */
 const WAITING_REQUEST_BYTES = 2_048;
 
-/** What waits for its turn. */
+/** A request that waits for its turn. */
 interface Turn {
   readonly begin: () => void;
-  /** Its turn never comes: the connection ends before. */
+  /** Called when its turn never comes, because the connection has ended. */
   readonly drop: () => void;
 }
 
 const queues = new WeakMap<Duplex, Turn[]>();
 
-/** @returns whether others of its connection wait for the answer to a request */
+/** @returns whether other requests of the connection wait for the answer to a request */
 export function isWaitedFor({ socket }: IncomingMessage): boolean {
   return (queues.get(socket)?.length ?? 0) > 0;
 }
 
 /**
- * Begins the requests of each connection one after the other, each once the answer before it has gone out.
+ * Begins the requests of each connection one after the other, each when the answer before it has been sent.
  *
- * A client may send many requests without waiting (RFC 9112, section 9.3.2). Node hands over every request as it is read,
- * and 64 KiB hold thousands. Begun together, they would keep the process from all other connections. Their answers would
- * pile up for a client that does not read. Between two of them other connections have their turn. While many wait, the
+ * A client may send many requests without waiting (RFC 9112, section 9.3.2). Node emits every request as it is read,
+ * and 64 KiB hold thousands. Without turns they would keep the process from all other connections. Their answers would
+ * pile up for a client that does not read. Between two of them other connections are served. While many wait, the
  * server reads no more from the connection.
  *
- * A request whose connection ends before its turn is never begun. It costs its sender nothing, and has no line in the log.
+ * A request whose connection ends before its turn never begins. It is not charged, and has no line in the log.
  */
 export class Turns {
   readonly #closing = new WeakSet<Duplex>();
@@ -70,7 +70,7 @@ export class Turns {
     });
   }
 
-  /** Runs `act` once all requests of a connection are answered, some of which are not yet. Only the first one counts. */
+  /** Runs `act` once all requests of a connection are answered. Only the first call for a connection counts. */
   last(socket: Duplex, act: () => void): void {
     if (this.#closing.has(socket)) return;
     this.#closing.add(socket);
@@ -89,7 +89,7 @@ export class Turns {
     const turn = queue?.shift();
     if (queue === undefined || turn === undefined) return;
     if (queue.length === MOST_WAITING - 1) socket.resume();
-    // In the ticks of this one, all of them would be answered before anyone else.
+    // In the ticks of this request, all of them would be answered before any other connection is served.
     setImmediate(() => {
       if (socket.writable) {
         turn.begin();
@@ -103,7 +103,7 @@ export class Turns {
 
   #holdBack(socket: Duplex): void {
     if (!isLong(socket)) return;
-    // To begin to read a request sets its connection going, in the ticks before.
+    // Reading a request resumes its connection, in the ticks before.
     queueMicrotask(() => {
       if (isLong(socket)) socket.pause();
     });

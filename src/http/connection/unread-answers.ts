@@ -10,10 +10,10 @@ export class UnreadAnswers {
     this.#onWritten = function () {
       const { socket } = this;
       const bytes = socket?.writableLength ?? 0;
-      // Most answers: the system has taken the whole.
+      // Most answers: the system has taken all of it.
       if (socket === null || bytes === 0) return;
       backlog.add(socket, bytes);
-      // Not the timeout of the socket: Node sets that anew when it expires while something is being written.
+      // Not the timeout of the socket: when that expires during a write, Node starts it again.
       const timer = setTimeout(() => socket.resetAndDestroy(), timeoutMs);
       this.once('close', () => {
         clearTimeout(timer);
@@ -22,7 +22,7 @@ export class UnreadAnswers {
     };
   }
 
-  /** Looks at a response once it is written. Its connection sends no other one before it is read or cut. */
+  /** Watches a response after it was written. Its connection sends no other response until this one is read or cut. */
   watch(response: ServerResponse): void {
     response.on('prefinish', this.#onWritten);
   }

@@ -36,10 +36,10 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
   const backend = new OpenAPIBackend({
     definition,
     strict: true,
-    // The start is spared what `make test` does: checking the contract, and compiling validators of all responses.
+    // `make test` has checked the contract and compiled all validators of responses, so the start skips both.
     quick: true,
     coerceTypes: true,
-    // A parameter of another operation is left out before validation would refuse it: a tolerant reader ignores it.
+    // Validation would refuse a parameter of another operation. A tolerant reader ignores it, so it is left out.
     ajvOpts: { strict: false, removeAdditional: true },
     customizeAjv: (ajv) => {
       addFormats.default(ajv);
@@ -60,7 +60,7 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
       },
       ...Object.fromEntries(Object.values(operations).map((operation) => [operation.id, toHandler(operation)])),
     },
-    // Nothing is there to be found wrong where the contract has no parameters.
+    // Without parameters in the contract there is nothing to validate.
     validate: ({ operation }: Exchange) => hasParameters(operation),
   });
   await backend.init();
@@ -80,7 +80,7 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
   function toHandler<Id extends OperationId>({ handle }: Operation<Id>) {
     return ({ request }: Exchange, { state: { target, caller } }: RequestContext): Promise<Answer<Id>> => {
       if (caller === undefined) throw new Error('a request without a caller was dispatched');
-      // The contract's validation has just made the parameters what the handler's type says they are.
+      // The contract's validation has just checked that the parameters have the handler's type.
       const path = request.params as PathParameters<Id>;
       const query = request.query as QueryParameters<Id>;
       return handle(dependencies, { path, query, search: target.search, caller });

@@ -10,7 +10,7 @@ const PATH_PARAMETER = /\{([^{}]+)\}/g;
 
 /**
  * The router of openapi-backend, which rebuilds its lists of operations and patterns for every request. This one builds
- * them once. It decides the same.
+ * them once. Its decisions are the same.
  *
  * Requests come in their final form: the path without the query, the query as an object, neither header fields nor
  * content.
@@ -23,7 +23,7 @@ export class ContractRouter extends OpenAPIRouter {
 
   /**
    * @param definition - valid OpenAPI without references
-   * @throws Error where the contract has parameters that this router does not read
+   * @throws Error when the contract has parameters that this router does not read
    */
   constructor(definition: Document) {
     super({ definition, ignoreTrailingSlashes: false });
@@ -54,7 +54,7 @@ export class ContractRouter extends OpenAPIRouter {
     const matching = [...this.#templates].filter(
       ([operation, { pattern }]) => operation.method === method && pattern.test(path),
     );
-    // None, or several of which the most specific counts.
+    // No operation, or several of which the most specific counts.
     return matching.length === 1 && matching[0] ? matching[0][0] : super.matchOperation(request, strict);
   }
 

@@ -3,7 +3,7 @@ import { OpenAPIValidator, type Operation, type ParsedRequest, type Request } fr
 
 type Parameters = Record<string, unknown>;
 
-/** Whether a request to an operation has anything to be validated: parameters of the path or the query. */
+/** Whether a request to an operation has parameters of the path or the query to validate. */
 export function hasParameters({ parameters = [] }: Operation): boolean {
   return parameters.some((parameter) => 'in' in parameter && (parameter.in === 'path' || parameter.in === 'query'));
 }

@@ -6,11 +6,11 @@ export interface Readiness {
   readonly isStopping: boolean;
   /** The components that are configured. */
   readonly states: ReadonlyMap<Component, ComponentState>;
-  /** What changes nothing of readiness. */
+  /** Warnings, which do not change the readiness. */
   readonly warnings: readonly Warning[];
 }
 
-/** Why the service is not as it should be. */
+/** A reason why the service is not fully available. */
 interface Reason {
   /** For programs; never renamed. */
   readonly code: `${Component}_lost` | 'shutting_down';
@@ -33,8 +33,9 @@ const SHUTTING_DOWN: Reason = {
 };
 
 /**
- * Tells "degraded" from "not ready". A server without its database can answer nothing, and should get no requests. Without
- * the rest it answers everything, at a cost. A balancer that took servers without Redis away would take all of them.
+ * Distinguishes "degraded" from "not ready". A server without its database can answer nothing, and should get no
+ * requests. Without another component it answers everything, at a cost. A balancer that removes servers without Redis
+ * would remove all of them.
  */
 export function reportReadiness({ isStopping, states, warnings }: Readiness): ReadinessReport {
   const lost = [...states].filter(([, state]) => state === 'lost').map(([component]) => component);

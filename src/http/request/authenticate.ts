@@ -17,7 +17,7 @@ const VARY_BY_KEY = 'Authorization, X-API-Key';
 /** The admission of a request whose key is valid. */
 type KnownAdmission = Exclude<Admission, { kind: 'unknown_key' }>;
 
-/** What authentication works with. */
+/** What authentication needs. */
 export interface AuthenticationParts {
   readonly admit: Admit;
   readonly failedAttempts: FailedAttempts;
@@ -29,7 +29,7 @@ export interface AuthenticationParts {
 }
 
 /**
- * Finds out who is calling, and charges the request to the caller's plan. The answer says where the plan stands.
+ * Finds the caller of a request, and charges the request to the caller's plan. The answer says where the plan stands.
  *
  * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded; the database's error as it is, since an outage
  *   does not make a key wrong
@@ -48,8 +48,8 @@ export function authenticate(parts: AuthenticationParts): Middleware {
 }
 
 /**
- * Keys that fail are counted by the address they came from. Above the limit the client gets 429 instead of 401; valid keys
- * from the same address are served.
+ * Failed keys are counted by the client's address. Above the limit the client gets 429 instead of 401. Valid keys from
+ * the same address are served.
  */
 async function admit(parts: AuthenticationParts, { req, state }: RequestContext): Promise<KnownAdmission> {
   const credentials = readCredentials(req, state.target.search);
@@ -64,7 +64,7 @@ async function admit(parts: AuthenticationParts, { req, state }: RequestContext)
       throw invalidApiKey('The request carries several API keys, or one place for it twice. Send one key, once.');
     case 'key': {
       const hash = hashApiKey(credentials.key);
-      // A text without the form of a key is no attempt at one, and has cost nothing.
+      // A text without the form of a key is no guess of a key, and is not counted.
       if (hash === undefined) throw unknownApiKey();
       const admission = await parts.admit(hash);
       if (admission.kind !== 'unknown_key') return admission;

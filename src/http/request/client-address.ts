@@ -5,11 +5,11 @@ import { fieldValues } from './field-values.js';
 /**
  * Finds the address that a request comes from.
  *
- * Each proxy adds the address it was called from to the end of `X-Forwarded-For`. Entries further left come from the client
- * and may be invented. So as many entries count, from the right, as there are proxies of our own.
+ * Each proxy appends the address of its client to `X-Forwarded-For`. Entries further left come from the client and may
+ * be invented. So the entry counts that the first of our own proxies wrote, counted from the right.
  *
- * @param trustedProxies - how many proxies stand in front of the service; with 0 the field is not looked at
- * @returns an IPv4 address, or the first 64 bits of an IPv6 address, as many as one customer of a network gets
+ * @param trustedProxies - how many proxies stand in front of the service; with 0 the field is ignored
+ * @returns an IPv4 address, or the first 64 bits of an IPv6 address, which a network gives to one customer
  */
 export function clientAddress(request: IncomingMessage, trustedProxies: number): string {
   let address = request.socket.remoteAddress ?? '';
@@ -17,7 +17,7 @@ export function clientAddress(request: IncomingMessage, trustedProxies: number):
     const forwarded = fieldValues(request, 'x-forwarded-for').join(',').split(',');
     for (const entry of forwarded.reverse().slice(0, trustedProxies)) {
       const parsed = withoutPort(entry.trim());
-      // Something else than an address, such as "unknown": the proxy that wrote it is the nearest that is known.
+      // The entry is no address, such as "unknown". Then the proxy that wrote it is the nearest known address.
       if (isIP(parsed) === 0) break;
       address = parsed;
     }

@@ -5,19 +5,19 @@ import type { Caller } from '../../admission/callers.js';
 import { chooseRequestId } from './request-id.js';
 import { originForm, parseTarget, type Target } from './target.js';
 
-/** What the stages of a request hand on to one another. */
+/** What the stages of a request pass on to one another. */
 export interface RequestState {
   /** Made or accepted for every request, and returned in `X-Request-Id`. */
   readonly requestId: string;
   readonly target: Target;
-  /** There, and aborted, when the deadline has passed: the client has an answer then, and no later stage begins. */
+  /** Set and aborted when the deadline has passed. The client then has an answer, and no later stage begins. */
   signal?: AbortSignal;
   caller?: Caller;
-  /** Known once the request is routed, also when its answer is a problem. */
+  /** Set when the request is routed, also when its answer is a problem. */
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;
-  /** What the operation answered: the body of a 200 answer before it is written as JSON. */
+  /** The body of a 200 answer, before it is written as JSON. */
   answer?: unknown;
-  /** The error behind a problem: for the log. */
+  /** The cause of a problem, for the log. */
   error?: unknown;
 }
 

@@ -4,7 +4,7 @@ import { fieldValues } from './field-values.js';
 /** What a request says about its key. */
 export type Credentials =
   | { readonly kind: 'none' }
-  /** Several keys that differ, or one place used twice: never guess which one was meant. */
+  /** Several different keys, or one place used twice: the service never guesses which one is right. */
   | { readonly kind: 'conflict' }
   | { readonly kind: 'key'; readonly key: string };
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Every value that a request gives a header field, in order. Node's `headers` keeps only the first value of some fields. Its
- * `headersDistinct` sorts all fields of a request to find one.
+ * Returns every value that a request gives a header field, in order. Node's `headers` keeps only the first value of
+ * some fields. Node's `headersDistinct` sorts all fields of a request.
  *
  * @param name - in small letters
  */

@@ -5,10 +5,10 @@ import type { Middleware } from './context.js';
 const API_ROOT = /^\/api\/v1(?:\/|$)/;
 
 /**
- * Hands requests outside the API to a stage of their own, such as a router, which spares the API its cost. The later stages
- * get requests of the API alone.
+ * Passes requests outside the API to a stage of their own, such as a router. The API does not pay for that stage, and
+ * the later stages get only requests of the API.
  *
- * @throws Problem not_found where that stage calls its `next`
+ * @throws Problem not_found when that stage calls its `next`
  */
 export function outsideApi(stage: Middleware): Middleware {
   return (ctx, next) => (API_ROOT.test(ctx.state.target.path) ? next() : stage(ctx, notFound));

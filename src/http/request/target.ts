@@ -2,8 +2,8 @@
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
 /**
- * One percent-encoded octet. Not after a stray percent sign: decoded there, it would make malformed encoding well-formed,
- * as of `%2%35`.
+ * One percent-encoded octet. Not after a stray percent sign: decoding it there would make malformed encoding
+ * well-formed, as in `%2%35`.
  */
 const ENCODED_OCTET = /(?<!%[0-9a-f]?)%([0-9a-f]{2})/gi;
 
@@ -11,13 +11,13 @@ const ENCODED_OCTET = /(?<!%[0-9a-f]?)%([0-9a-f]{2})/gi;
 const UNRESERVED = /[A-Za-z0-9._~-]/;
 
 /**
- * Brings a request's target into origin form: a path that begins with a slash, and the query. The path is normalised, so
- * that everything which looks at it sees one spelling.
+ * Brings a request's target into origin form: a path that begins with a slash, and the query. The path is normalised,
+ * so that all stages see one spelling.
  *
- * A server must also accept the absolute form that clients send to proxies (RFC 9112, section 3.2.2). Which host it names
- * makes no difference here, so it is not parsed. Node's parser throws at some hosts, and prints others in warnings, with
- * their query. A fragment has no place in a target and is left out. The rest (`*`, other schemes) becomes a path that there
- * is not.
+ * A server must also accept the absolute form that clients send to proxies (RFC 9112, section 3.2.2). Its host makes no
+ * difference here and is not parsed. Node's parser throws for some hosts, and prints others in warnings, with their
+ * query. A fragment does not belong in a target and is dropped. Any other form (`*`, other schemes) becomes a path that
+ * does not exist.
  */
 export function originForm(target: string): string {
   if (target.startsWith('/') && !target.includes('#')) return withNormalPath(target);
@@ -27,8 +27,8 @@ export function originForm(target: string): string {
 }
 
 /**
- * Decodes percent-encoded unreserved characters of the path. Paths that differ in these alone are the same (RFC 3986,
- * section 6.2.2.2). All other encoding stays, also where it is malformed.
+ * Decodes percent-encoded unreserved characters of the path. Paths that differ only in these are the same (RFC 3986,
+ * section 6.2.2.2). All other encoding stays, also when it is malformed.
  */
 function withNormalPath(target: string): string {
   if (!target.includes('%')) return target;
@@ -40,11 +40,11 @@ function withNormalPath(target: string): string {
   return normal + target.slice(path.length);
 }
 
-/** A target in origin form, in its parts. */
+/** The parts of a target in origin form. */
 export interface Target {
   /** Percent-encoded and normalised, without the query. */
   readonly path: string;
-  /** As it came, without its question mark; empty where there is none. */
+  /** Unchanged, without its question mark; empty when there is none. */
   readonly querystring: string;
   /** The query as text, decoded leniently. */
   readonly search: URLSearchParams;
@@ -54,7 +54,7 @@ export interface Target {
 export function parseTarget(target: string): Target {
   const path = pathOf(target);
   const querystring = target.slice(path.length + 1);
-  // A plus is a plus (RFC 3986), as in 1.795218005e+09. It stands for a blank in forms alone.
+  // A plus is a plus (RFC 3986), as in 1.795218005e+09. Only in forms it stands for a blank.
   return { path, querystring, search: new URLSearchParams(querystring.replaceAll('+', '%2B')) };
 }
 

@@ -14,8 +14,8 @@ import Negotiator from 'negotiator';
 export type ContentCoding = 'gzip' | 'br';
 
 /**
- * The last of zlib's levels that search in the quick way. From 4 on it takes half as long again, or more, for 2 % fewer
- * bytes; `make bench PARTS=compression` shows it.
+ * The last of zlib's quick levels. Level 4 takes at least half as long again for 2 % fewer bytes; see `make bench
+ * PARTS=compression`.
  */
 export const GZIP_LEVEL = 3;
 
@@ -23,26 +23,26 @@ export const GZIP_LEVEL = 3;
 export const BROTLI_QUALITY = 2;
 
 /**
- * Content below this is sent as it is, in bytes. With 480 bytes of status line and header fields it fits into one segment of
- * TCP over Ethernet (1,448 bytes). Compressed it would take one as well.
+ * Shorter content is not compressed, in bytes. It fits into one TCP segment over Ethernet (1,448 bytes), together with
+ * 480 bytes of status line and header fields.
  */
 const SMALLEST_CODED_BYTES = 960;
 
 /**
- * The codings of the service, the best first where a client takes several equally well. Most send "gzip, deflate, br"
- * without a thought. gzip takes half to two thirds of the time of br, for 3 to 10 % more bytes.
+ * The codings of the service, the best first when a client accepts several equally. Most clients send "gzip, deflate,
+ * br" by default. gzip takes half to two thirds of the time of br, for 3 to 10 % more bytes.
  */
 const PREFERENCE = ['gzip', 'br', 'identity'] as const;
 
-/** Of negotiator: its types do not know yet that the server may have a preference of its own. */
+/** The types of negotiator lack the server's own preference. */
 interface Negotiation {
   encoding(available: readonly string[], options?: { readonly preferred: readonly string[] }): string | undefined;
 }
 
 /**
- * Content up to this is compressed at once, in bytes. The work is about as short as the way to a thread and back. There, a
- * page of 30 KB cost 3 % more CPU time, and requests of `/me` at the same time were no quicker. Longer content goes to a thread. The longest page
- * has titles of 1,000 characters, and at random those would hold the process up for 20 ms and more.
+ * Shorter content is compressed at once, in bytes: the work is as short as the way to a thread and back. In a thread, a
+ * page of 30 KB cost 3 % more CPU time, and concurrent requests of `/me` were no quicker. Longer content goes to a
+ * thread. The longest page, with random titles of 1,000 characters, would block the process for 20 ms and more.
  */
 const LONGEST_AT_ONCE_BYTES = 64 * 1024;
 
@@ -70,12 +70,12 @@ const ENCODERS: Readonly<Record<ContentCoding, Encoder>> = {
 };
 
 /**
- * Chooses the coding of an answer (RFC 9110, section 12.5.3). A client that does not ask for one gets none. One that
- * refuses all codings gets none either, even when it refuses plain content: a 406 would serve it no better (section 12.1).
+ * Chooses the coding of an answer (RFC 9110, section 12.5.3). A client that asks for none gets none. A client that
+ * refuses all codings, also plain content, gets plain content: a 406 would serve it no better (section 12.1).
  *
- * @param accepted - the field `Accept-Encoding`; undefined where there is none
+ * @param accepted - the field `Accept-Encoding`, if there is one
  * @param length - of the content, in bytes
- * @returns undefined for the content as it is
+ * @returns undefined for no coding
  */
 export function chooseCoding(accepted: string | undefined, length: number): ContentCoding | undefined {
   if (accepted === undefined) return undefined;
@@ -94,9 +94,9 @@ export function encode(content: Buffer, coding: ContentCoding): Buffer | Promise
 }
 
 /**
- * The entity tag of content in a coding: other bytes, so another tag (RFC 9110, section 8.8.3.3).
+ * The entity tag of encoded content: other bytes need another tag (RFC 9110, section 8.8.3.3).
  *
- * @param tag - of the content as it is, a strong one
+ * @param tag - of the plain content, a strong one
  */
 export function codedTag(tag: string, coding: ContentCoding): string {
   return `${tag.slice(0, -1)}-${coding}"`;

@@ -2,13 +2,13 @@ import { Problem } from '../../errors.js';
 import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
 import type { Middleware } from '../request/context.js';
 
-/** How long a client should wait before it tries again while the service lacks something it needs, in seconds. */
+/** How long a client should wait before it tries again while a component is lost, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
 
 /** The media type of a problem document: RFC 9457 gives it no parameters. */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
-/** Answers with a problem wherever a later stage throws. Header fields that a stage has set before it threw stay. */
+/** Answers with a problem when a later stage throws. Header fields that a stage set before stay. */
 export const problems: Middleware = async (ctx, next) => {
   try {
     await next();
@@ -21,7 +21,7 @@ export const problems: Middleware = async (ctx, next) => {
   }
 };
 
-/** Decides what the client learns of an error. One that is not a Problem is a bug, and none of the client's business. */
+/** Decides what the client learns of an error. An error that is no Problem is a bug, whose text stays in the log. */
 function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (isDatabaseUnavailable(error)) return serviceUnavailable({ cause: error });
@@ -32,7 +32,7 @@ function toProblem(error: unknown): Problem {
   );
 }
 
-/** The answer while something the service needs is away. @param specifics - where there is more to say than that */
+/** The answer while an essential component is lost. @param specifics - for a more specific answer */
 export function serviceUnavailable({
   detail = 'The service cannot answer at the moment. Try again after the seconds in Retry-After.',
   members = {},

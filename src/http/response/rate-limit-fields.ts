@@ -5,8 +5,8 @@ import type { Quota, Standing } from '../../limits/quotas.js';
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 
 /**
- * Writes where a client stands as the header fields of draft-ietf-httpapi-ratelimit-headers-11. The draft still moves: no
- * other file knows its syntax.
+ * Writes where a client stands as the header fields of draft-ietf-httpapi-ratelimit-headers-11. The draft still
+ * changes: no other file knows its syntax.
  */
 export function rateLimitFields(limits: readonly Standing[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
   return { 'RateLimit-Policy': policyList(limits), RateLimit: standingList(limits) };
@@ -17,8 +17,8 @@ function policyList(limits: readonly Standing[]): string {
 }
 
 /**
- * `toFixed`, since V8 caches the text of every number that is written otherwise. What is left of a quota is another number
- * each time, and only a full garbage collection frees those texts.
+ * With `toFixed`, V8 does not cache the text of the number. The rest of a quota is another number each time, and only a
+ * full garbage collection frees the cached texts.
  */
 function standingList(limits: readonly Standing[]): string {
   return limits
@@ -26,7 +26,7 @@ function standingList(limits: readonly Standing[]): string {
     .join(', ');
 }
 
-/** The refusal of a request over its quota. A client that waits `Retry-After` is served. */
+/** The refusal of a request over its quota. A client that waits for `Retry-After` is served. */
 export function rateLimitExceeded(violated: readonly Quota[]): Problem {
   const seconds = Math.max(...violated.map(({ resetSeconds }) => resetSeconds));
   const names = violated.map(({ name }) => name);
@@ -37,7 +37,7 @@ export function rateLimitExceeded(violated: readonly Quota[]): Problem {
   );
 }
 
-/** The refusal of a key that fails, when many from the same address have. */
+/** The refusal of a failed key, after many failed keys from the same address. */
 export function tooManyFailures(standing: Standing): Problem {
   const seconds = String(standing.resetSeconds);
   return new Problem(

@@ -5,8 +5,8 @@ import type { RequestContext } from '../request/context.js';
 import { decodeLeniently } from './loggable-url.js';
 
 /**
- * Makes a listener to Koa's errors, which Koa would write to the console: answers that could not be sent. A connection that
- * the client broke is none of them. The line of its request says so.
+ * Makes a listener for Koa's errors, which Koa would write to the console: answers that could not be sent. Connections
+ * that the client broke are left out, since the line of the request reports them.
  */
 export function logFailedAnswers(log: Logger): (error: unknown, ctx: RequestContext) => void {
   return (error, ctx) => {
@@ -16,8 +16,8 @@ export function logFailedAnswers(log: Logger): (error: unknown, ctx: RequestCont
 }
 
 /**
- * An error of a request as it may be logged: without what the client sent. PostgreSQL and Node repeat the values that they
- * refuse in their messages, and these may hold a key.
+ * Describes an error for the log, without the client's text. The messages of PostgreSQL and Node repeat refused values,
+ * which may contain a key.
  */
 export function describeRequestError(error: unknown, { originalUrl, req }: RequestContext): object {
   const sent = [originalUrl, decodeLeniently(originalUrl) ?? '', ...req.rawHeaders].join('\n');

@@ -3,21 +3,23 @@ import type { Target } from '../request/target.js';
 
 const MAX_LENGTH = 200;
 
-/** How often a text may have been encoded: proxies do it once or twice. Each time costs as much as the text is long. */
+/**
+ * How often a text may have been encoded. Proxies do it once or twice. Each decoding costs as much as the text is long.
+ */
 const MAX_ENCODINGS = 8;
 
-/** Stands for a target that was encoded more often: what it may hide is not known. */
+/** Replaces a target that was encoded more often, whose content is unknown. */
 const TOO_DEEP = '(encoded too often)';
 
-/** What follows a feed: seconds with decimals. */
+/** The position of a follower: seconds with decimals. */
 const PLAIN_NUMBER = /^\d{1,11}(?:\.\d{1,11})?$/;
 
 /**
- * A request's target as it may be logged: the path, and of the query `since` alone. A key is cut to its prefix, with all
- * that follows. Every other run of letters and digits that may be part of a secret is cut as well.
+ * Makes a request's target safe for the log: the path, and of the query only `since`. A key is cut to its prefix, with
+ * all that follows. Every other run of letters and digits that may be part of a secret is cut as well.
  *
- * @param isFound - whether the path led to something that exists. Such a path holds no key: it is one of the contract's, with
- *   the id of a title of the catalogue. The id may look like a secret.
+ * @param isFound - whether the path exists. Such a path contains no key: it is a path of the contract, with the id of a
+ *   title. The id may look like a secret.
  */
 export function loggableUrl({ path, search }: Pick<Target, 'path' | 'search'>, isFound = false): string {
   const query = loggedQuery(search);
@@ -25,7 +27,7 @@ export function loggableUrl({ path, search }: Pick<Target, 'path' | 'search'>, i
   return text.slice(0, MAX_LENGTH);
 }
 
-/** What is logged of a query, with its question mark; empty for nothing. */
+/** Returns the loggable part of a query, with its question mark; empty for nothing. */
 function loggedQuery(search: URLSearchParams): string {
   const values = search.size === 0 ? [] : search.getAll('since');
   const [since] = values;
@@ -41,10 +43,10 @@ function loggable(text: string): string {
 }
 
 /**
- * Decodes ASCII until nothing is left to decode, so that a key cannot hide behind encoding. Unlike decodeURIComponent it
- * takes any text.
+ * Decodes ASCII repeatedly, until nothing changes, so that a key cannot hide behind encoding. Unlike decodeURIComponent
+ * it accepts any text.
  *
- * @returns undefined for what was encoded too often
+ * @returns undefined for a text that was encoded too often
  */
 export function decodeLeniently(text: string): string | undefined {
   let encoded = text;

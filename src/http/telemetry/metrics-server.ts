@@ -3,11 +3,11 @@ import type { Logger } from 'pino';
 import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/telemetry/metrics.js';
 import { close, createHttpServer, listen, urlOf, type ServerLimits } from '../connection/server.js';
 
-/** Scrapers are few and near. */
+/** Few scrapers exist, and their network is near. */
 const LIMITS: ServerLimits = {
   headersTimeoutMs: 2_000,
   requestTimeoutMs: 2_000,
-  // Longer than Prometheus commonly waits between two scrapes.
+  // Longer than the usual pause of Prometheus between two scrapes.
   keepAliveTimeoutMs: 65_000,
   stalledTimeoutMs: 10_000,
   maxBacklogBytes: 4 * 1024 * 1024,
@@ -37,9 +37,9 @@ export interface MetricsServer {
 }
 
 /**
- * Serves `/metrics` on an address of its own, where no client of the API gets to.
+ * Serves `/metrics` on an address of its own, which clients of the API cannot reach.
  *
- * @throws OperatorError when the address cannot be had
+ * @throws OperatorError when the address is not available
  */
 export async function serveMetrics(
   { host, port }: MetricsAddress,
@@ -59,7 +59,7 @@ async function answer(
   read: () => Promise<string>,
   log: Logger,
 ): Promise<void> {
-  // A client that sends content is no scraper. The content is never read, so the connection ends with the answer.
+  // A client that sends content is no scraper. The content stays unread, so the connection ends with the answer.
   if (request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined) {
     response.setHeader('Connection', 'close');
   }
@@ -84,7 +84,7 @@ function end(response: ServerResponse, status: number, text: string, contentType
   response.end(text);
 }
 
-/** Scrapers that ask while an answer is being made share it: many cost little more than one. */
+/** Concurrent scrapes share one answer: many cost little more than one. */
 function sharing<T>(make: () => Promise<T>): () => Promise<T> {
   let current: Promise<T> | undefined;
   return () =>

@@ -1,25 +1,25 @@
 import type { Metrics } from '../../platform/telemetry/metrics.js';
 
-/** Stands for the operation of a request that has not reached one, and for the status of one that got no answer. */
+/** The label of a request that reached no operation, and of one that got no answer. */
 const NONE = 'none';
 
 /** Upper bounds of durations, in seconds: from an answer out of the cache to the bound on a request. */
 const DURATION_BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1] as const;
 
-/** Series that are there before the first such answer, so that its first increase is seen. */
+/** These series exist before the first such answer, so that its increase is visible. */
 const STATUSES_FROM_THE_START = [500, 503] as const;
 
-/** A request that is over. */
+/** An ended request. */
 export interface FinishedRequest {
-  /** Undefined where it was refused before anyone knew, or is none of the contract's. */
+  /** Undefined when the request was refused before routing, or is none of the contract's. */
   readonly operationId: string | undefined;
-  /** Undefined where its client had gone before it could be answered. */
+  /** Undefined when the client left before the answer. */
   readonly status: number | undefined;
   readonly seconds: number;
 }
 
 /**
- * Counts requests by their operation and status. Neither is of a client's choosing: operations are the contract's, statuses
+ * Counts requests by their operation and status. A client can choose neither: operations are the contract's, statuses
  * ours.
  */
 export class RequestMetrics {
@@ -64,7 +64,7 @@ export class RequestMetrics {
     this.#duration.observe({ operation }, seconds);
   }
 
-  /** Counts what never became a request, and has no duration. */
+  /** Counts messages that are no valid requests. They have no duration. */
   reject(status: number): void {
     this.#total.inc({ operation: NONE, status });
   }

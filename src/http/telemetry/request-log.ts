@@ -6,8 +6,8 @@ import { loggableUrl } from './loggable-url.js';
 import type { RequestMetrics } from './metrics.js';
 
 /**
- * Counts each request and writes its line, once its answer has gone out or its connection has closed. The line never holds
- * a key. Its URL is cut to what may be logged, and the key appears as its public prefix.
+ * Counts each request and writes its line, when its answer was sent or its connection has closed. The line never
+ * contains a key. Its URL is cut to the loggable part, and the key appears as its public prefix.
  */
 export function recordRequests(writeLine: WriteLine, metrics: RequestMetrics): Middleware {
   return (ctx, next) => {
@@ -17,7 +17,7 @@ export function recordRequests(writeLine: WriteLine, metrics: RequestMetrics): M
     res.once('close', () => {
       const { requestId, target, operation, caller, error } = state;
       const milliseconds = performance.now() - startedAt;
-      // None where the client had gone before it could be answered.
+      // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
       metrics.end({ operationId: operation?.id, status, seconds: milliseconds / 1000 });
       const isFound = operation !== undefined && (status === 200 || status === 304);
@@ -29,7 +29,7 @@ export function recordRequests(writeLine: WriteLine, metrics: RequestMetrics): M
         status,
         duration_ms: Math.round(milliseconds * 1000) / 1000,
         key_prefix: caller?.keyPrefix,
-        // The client went away before the answer had gone out.
+        // The client left before the whole answer was sent.
         aborted: res.writableFinished ? undefined : true,
         err: error === undefined ? undefined : describeRequestError(error, ctx),
       };

@@ -38,7 +38,7 @@ export function batched<Key, Value>(
 }
 
 /**
- * Like {@link batched}, for reads that cannot be joined: requests for the same key share one read, and keys are read in
+ * Like {@link batched}, for reads that cannot be joined. Requests for the same key share one read; keys are read in
  * parallel.
  */
 export function shared<Value>(read: KeyedRead<string, Value>): KeyedRead<string, Value> {

@@ -1,7 +1,7 @@
 import { OperatorError } from '../../errors.js';
 
 /**
- * Descriptors that a server process reserves for itself. It uses some 20, besides its pools and its connections to
+ * Descriptors that a server process reserves for itself. It uses about 20, besides its pools and its connections to
  * Redis; `/metrics` takes up to 32.
  */
 const RESERVED = 96;

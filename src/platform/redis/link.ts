@@ -5,8 +5,8 @@ import { DISCONNECT_TIMEOUT_MS } from './discovery.js';
 import { primaryOf, type Primary } from './primary.js';
 
 /**
- * The name of a key of this service. All names have one hash tag, and so one slot: in a Redis Cluster a script may only
- * use the keys of one slot.
+ * The name of a key of this service. All names have one hash tag, and so one slot. In a Redis Cluster, a script may
+ * only use the keys of one slot.
  */
 export function redisKey(...parts: readonly (string | number)[]): string {
   return ['{catalog}', ...parts].join(':');
@@ -41,10 +41,7 @@ export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined>
 /** Called when Redis is lost, with the reason, and when it answers again. */
 export type RedisListener = (state: 'lost' | 'back', error?: unknown) => void;
 
-/**
- * The default bound on one command, in milliseconds: short against the bound on a request, which may then have to ask
- * the database.
- */
+/** The default bound on one command, in milliseconds. After it, a request still has time to ask the database. */
 const COMMAND_TIMEOUT_MS = 250;
 
 /** Bound on a connection, in milliseconds. */
@@ -63,8 +60,8 @@ const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
 const PROBE_LIFETIME_MS = 1_000;
 
 /**
- * With ioredis' defaults a dead or frozen Redis would hang a request for ever: commands wait for a connection, and
- * ioredis sends them again. Here commands fail at once, and no failed command is sent again.
+ * With ioredis' defaults a dead or frozen Redis would hang a request for ever: ioredis lets commands wait, and sends
+ * them again. Here commands fail at once, and no failed command is sent again.
  */
 const OPTIONS = {
   lazyConnect: true,

@@ -57,8 +57,8 @@ export function lossLine(members: object): (lines: number) => string {
 }
 
 /**
- * Writes lines as pino does, at a third of its cost. Pino examines each member of a line; with one line a request, that
- * took a tenth of the time of a short one.
+ * Writes lines as pino does, at a third of its cost. Pino examines each member of a line. With one line for each
+ * request, that took a tenth of the time of a short request.
  */
 function plainLines(least: string, destination: DestinationStream, members: object): WriteLine {
   const { values } = pino.levels;
@@ -103,7 +103,7 @@ function timeMember(): () => string {
 const MAX_GATHERED = 65_536;
 
 /**
- * Gathers lines until all that has arrived is handled, and writes them together: each write is a system call, a tenth
+ * Gathers lines until all that has arrived is handled, and writes them together. Each write is a system call, a tenth
  * of the time of a short request.
  */
 class GatheredLines {
