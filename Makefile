@@ -25,7 +25,7 @@ NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://n
 # Folders are listed too: a folder's time changes when a file in it is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench mutants stryker contract generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench screenshots mutants stryker contract generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -43,8 +43,8 @@ test: $(BUILT) check programs ## Every check, then every test
 redis: $(INSTALLED) ## Find the Redis server that the tests start, or install one with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis
 
-programs: $(INSTALLED) ## The same for every program that the tests start: Redis, and HAProxy, without which one test is skipped
-	@exec node --import tsx test/support/programs/provide-programs.ts redis haproxy
+programs: $(INSTALLED) ## The same for every program that the tests start: Redis; HAProxy and Chromium, without which some are skipped
+	@exec node --import tsx test/support/programs/provide-programs.ts redis haproxy chromium
 
 check: $(INSTALLED) ## All checks of the sources, two at a time, also those after a failed one
 	@$(MAKE) --keep-going --jobs=2 $(CHECKS)
@@ -72,6 +72,9 @@ check-dead-code: $(INSTALLED) ## Knip: unused files, exports and packages
 
 bench: $(BUILT) redis ## Measure size and speed: import, reads, writes, compression, costs, speed, idle, or the PARTS named; growth when named
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
+
+screenshots: $(INSTALLED) programs ## Take pictures of the pages, light and dark, wide and narrow, into .cache/screenshots
+	@exec node --import tsx test/site/screenshots.ts
 
 mutants: $(INSTALLED) programs ## Plant each fault of test/mutants in a copy, and see that a test notices; those that MATCH, or all
 	@exec node --import tsx test/mutants/run.ts

@@ -43,7 +43,7 @@ export default defineConfig(
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   js.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { project: 'test/tsconfig.json', tsconfigRootDir: root } },
     rules: {
@@ -67,7 +67,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['src/**/*.ts'],
+    files: ['src/**/*.{ts,tsx}'],
     ignores: entryPoints,
     rules: forbid(noProcess, noConsole),
   },
@@ -76,12 +76,17 @@ export default defineConfig(
     rules: forbid(noConsole),
   },
   {
-    files: ['src/**/*.ts'],
+    files: ['src/**/*.{ts,tsx}'],
     rules: { 'max-lines': ['error', { max: 300, skipBlankLines: true, skipComments: true }] },
   },
   {
     files: ['**/*.{js,mjs,cjs}'],
+    ignores: ['src/site/static/*.js'],
     languageOptions: { globals: globals.nodeBuiltin },
+  },
+  {
+    files: ['src/site/static/*.js'],
+    languageOptions: { sourceType: 'script', globals: globals.browser },
   },
   {
     files: ['**/*.cjs'],

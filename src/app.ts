@@ -18,6 +18,8 @@ import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/request-log.js';
 import type { WriteLine } from './platform/telemetry/log.js';
+import type { SiteOptions } from './site/context.js';
+import { createSite } from './site/site.js';
 
 /** The parts of the application. */
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
@@ -27,6 +29,8 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   /** Logs the lines of requests. */
   readonly requestLog: WriteLine;
   readonly requestMetrics: RequestMetrics;
+  /** Undefined for a server without pages for people. */
+  readonly site: SiteOptions | undefined;
 }
 
 /**
@@ -43,6 +47,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(drainConnections(parts.isStopping));
   app.use(problems);
   app.use(requireHost);
+  if (parts.site) app.use(createSite({ ...parts, site: parts.site }));
   app.use(ignoreContent);
   app.use(outsideApi(probes({ yaml: parts.contract, json: JSON.stringify(contract) }, parts)));
   app.use(deadline());

@@ -122,6 +122,14 @@ export const SETTINGS = {
     parse: parseProxies,
     description: 'number of your own proxies in front, whose X-Forwarded-For tells the address of a client',
   }),
+  /** Whether the server has pages for people beside the API. */
+  site: setting({
+    name: 'SITE',
+    default: 'on',
+    fallback: true,
+    parse: parseSwitch,
+    description: 'on, or off for a server without pages for people',
+  }),
   workers: setting({
     name: 'WORKERS',
     default: '1',

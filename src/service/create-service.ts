@@ -32,6 +32,7 @@ import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
 import type { WriteLine } from '../platform/telemetry/log.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
+import { StaticFiles } from '../site/delivery/static-files.js';
 import { OpenParts } from '../platform/process/open-parts.js';
 import { recurring } from '../platform/process/recurring.js';
 import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
@@ -185,6 +186,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   const budget = budgetOf(config, db, log);
   await budget.check();
   let stopping: Promise<void> | undefined;
+  let url = '';
   const app = await createApp({
     contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
@@ -201,6 +203,9 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     requestMetrics,
     now: overrides.now ?? systemClock,
     isStopping: () => stopping !== undefined,
+    site: config.site
+      ? { files: await StaticFiles.read(packageRoot), publicUrl: () => config.publicUrl ?? url }
+      : undefined,
   });
   const serverLimits = { ...DEFAULT_SERVER_LIMITS, ...overrides.serverLimits };
   const server = createHttpServer(app.callback(), serverLimits, {
@@ -215,7 +220,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   limitConnections(server, maxConnections, log);
   const metricsServer = await openMetrics(config.metricsAddress, metrics, log);
   if (metricsServer) opened.add(metricsServer, (it) => it.close());
-  const port = await listen(server, config.host, config.port);
+  url = urlOf(config.host, await listen(server, config.host, config.port));
   opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS));
 
   async function flush(): Promise<void> {
@@ -250,7 +255,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     log.info('stopped');
   }
   return {
-    url: urlOf(config.host, port),
+    url,
     metricsUrl: metricsServer?.url,
     metrics,
     applied: database.applied,

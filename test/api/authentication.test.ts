@@ -210,7 +210,6 @@ describe('authentication', () => {
 
   it('asks for no key outside of the API', async () => {
     for (const path of [
-      '/',
       '/api',
       '/api/',
       '/api/v1x',

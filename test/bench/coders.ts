@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
 import { BROTLI_QUALITY, GZIP_LEVEL, type ContentCoding } from '../../src/http/response/content-coding.js';

@@ -46,6 +46,8 @@ export interface TestServiceOptions extends ServiceOverrides {
   /** Limits in this Redis and a cache of callers; without it limits in memory and no cache. */
   readonly redisUrl?: string;
   readonly trustedProxies?: number;
+  /** Further settings, by the names of their environment variables. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** More than any test asks for. */
@@ -60,7 +62,7 @@ const CHANGE = /^(\w+ (?:lost|back))/;
 
 /** Starts the service. Stop it in an `after` hook. */
 export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
-  const { databaseUrl: givenUrl, redisUrl, trustedProxies, ...overrides } = options;
+  const { databaseUrl: givenUrl, redisUrl, trustedProxies, settings, ...overrides } = options;
   const database = givenUrl === undefined ? await createTestDatabase() : undefined;
   const databaseUrl = givenUrl ?? database?.url ?? '';
   const logged: string[] = [];
@@ -75,6 +77,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
       DATABASE_POOL_SIZE: '8',
       REDIS_URL: redisUrl,
       TRUST_PROXY: trustedProxies?.toString(),
+      ...settings,
     }),
     ...createLog('info', keepLines(logged, changes)),
     packageRoot: PACKAGE_ROOT,

@@ -22,7 +22,7 @@ export const problems: Middleware = async (ctx, next) => {
 };
 
 /** Decides what the client learns of an error. An error that is no Problem is a bug, whose text stays in the log. */
-function toProblem(error: unknown): Problem {
+export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (isDatabaseUnavailable(error)) return serviceUnavailable({ cause: error });
   return new Problem(

@@ -1,8 +1,12 @@
-import { HAPROXY, provideProgram, REDIS } from './system-program.js';
+import { CHROMIUM, HAPROXY, provideProgram, REDIS } from './system-program.js';
 
 // Makes sure that the programs are there that the tests start, before they do: an installation takes its time. Without
-// HAProxy the tests that need it are skipped, and say so.
-const KNOWN = { redis: { program: REDIS, isRequired: true }, haproxy: { program: HAPROXY, isRequired: false } };
+// HAProxy or Chromium the tests that need it are skipped, and say so.
+const KNOWN = {
+  redis: { program: REDIS, isRequired: true },
+  haproxy: { program: HAPROXY, isRequired: false },
+  chromium: { program: CHROMIUM, isRequired: false },
+};
 
 for (const name of process.argv.slice(2)) {
   const { program, isRequired } = KNOWN[name as keyof typeof KNOWN];

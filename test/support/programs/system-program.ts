@@ -26,6 +26,13 @@ export const HAPROXY: SystemProgram = {
   packages: ['haproxy'],
 };
 
+/** The browser that the pages are tested in. Debian has it as a package; Playwright's own would be one more download. */
+export const CHROMIUM: SystemProgram = {
+  title: 'Chromium',
+  programs: ['chromium', 'chromium-browser', 'google-chrome'],
+  packages: ['chromium'],
+};
+
 /** Where package managers put programs that a short PATH leaves out. */
 const MORE_FOLDERS = ['/usr/local/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 

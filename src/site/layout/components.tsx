@@ -1,0 +1,124 @@
+import type { ComponentChildren, VNode } from 'preact';
+
+interface CodeBlockProps {
+  /** What the block holds, for the line above it and for screen readers: `curl`, `Response`. */
+  readonly label: string;
+  readonly code: string;
+}
+
+/** A block of code. The script gives it a button that copies it. */
+export function CodeBlock({ label, code }: CodeBlockProps): VNode {
+  return (
+    <figure class="code-block">
+      <figcaption>
+        <span>{label}</span>
+        <button type="button" class="copy-button" data-copy hidden>
+          Copy
+        </button>
+      </figcaption>
+      <pre tabIndex={0} aria-label={label} role="region">
+        <code>{code}</code>
+      </pre>
+    </figure>
+  );
+}
+
+interface TabsProps {
+  /** The name of the group of radio buttons, unique in the page. */
+  readonly name: string;
+  /** What is chosen among, for screen readers. */
+  readonly legend: string;
+  readonly tabs: readonly { readonly label: string; readonly content: ComponentChildren }[];
+}
+
+/** Alternatives of which one is shown at a time, without a script: up to four. Radio buttons, which arrow keys move. */
+export function Tabs({ name, legend, tabs }: TabsProps): VNode {
+  return (
+    <fieldset class="tabs">
+      <legend class="visually-hidden">{legend}</legend>
+      {tabs.map(({ label }, index) => (
+        <input
+          key={label}
+          class="tab-input"
+          type="radio"
+          name={name}
+          id={`${name}-${index}`}
+          checked={index === 0}
+          autocomplete="off"
+        />
+      ))}
+      <div class="tab-labels">
+        {tabs.map(({ label }, index) => (
+          <label key={label} for={`${name}-${index}`}>
+            {label}
+          </label>
+        ))}
+      </div>
+      {tabs.map(({ label, content }) => (
+        <div key={label} class="tab-panel">
+          {content}
+        </div>
+      ))}
+    </fieldset>
+  );
+}
+
+interface TableProps {
+  /** What the table shows, in a few words. */
+  readonly caption: string;
+  /** Columns that hold numbers are set flush right. */
+  readonly columns: readonly (string | { readonly label: string; readonly numeric: true })[];
+  /** The first cell of a row is its header. */
+  readonly rows: readonly (readonly ComponentChildren[])[];
+}
+
+/** A table that scrolls by itself where it is wider than the page. */
+export function Table({ caption, columns, rows }: TableProps): VNode {
+  const classOf = (index: number): string | undefined => (typeof columns[index] === 'object' ? 'numeric' : undefined);
+  return (
+    <div class="table-scroll" tabIndex={0} role="region" aria-label={caption}>
+      <table class="table">
+        <caption class="visually-hidden">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column, index) => (
+              <th key={index} scope="col" class={classOf(index)}>
+                {typeof column === 'object' ? column.label : column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((cells, row) => (
+            <tr key={row}>
+              {cells.map((cell, index) =>
+                index === 0 ? (
+                  <th key={index} scope="row">
+                    {cell}
+                  </th>
+                ) : (
+                  <td key={index} class={classOf(index)}>
+                    {cell}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** How good or bad something is: the colour of a notice or a badge, beside its words. */
+export type Tone = 'info' | 'ok' | 'warning' | 'danger';
+
+/** A remark that stands apart from the text. */
+export function Notice({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
+  return <div class={`notice notice-${tone}`}>{children}</div>;
+}
+
+/** A word in a coloured pill. */
+export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
+  return <span class={`badge badge-${tone}`}>{children}</span>;
+}

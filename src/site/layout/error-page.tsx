@@ -1,0 +1,69 @@
+import type { VNode } from 'preact';
+import { Problem } from '../../errors.js';
+import { toProblem } from '../../http/response/problems.js';
+import type { PageContext } from '../context.js';
+import { page } from './page.js';
+
+/** An error for the reader of a page, with a status that the contract of the API has no code for, such as 403. */
+export class PageError extends Error {
+  override readonly name = 'PageError';
+
+  /**
+   * @param title - the heading, a few words
+   * @param detail - what happened and what to do; it repeats nothing secret
+   */
+  constructor(
+    readonly status: number,
+    readonly title: string,
+    readonly detail: string,
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(`${status} ${title}: ${detail}`);
+  }
+}
+
+/** What a reader is told in place of the detail, which is about calls of the API. */
+const DETAILS: Partial<Record<number, string>> = {
+  404: 'There is no page at this address. It may be mistyped, or the page has moved.',
+  500: 'The service made a mistake. It is logged with the id below, which helps when you report it.',
+  503: 'The service cannot make this page at the moment. Try again in a few seconds.',
+};
+
+/** Answers with an error as a page. */
+export function errorPage(ctx: PageContext, error: unknown): void {
+  const shown = error instanceof PageError ? error : toProblem(error);
+  if (shown instanceof Problem) ctx.state.error = shown.cause;
+  ctx.set(shown.headers);
+  const { status, title } = shown;
+  const detail = (shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail;
+  page(
+    ctx,
+    { title, status },
+    <ErrorBody status={status} title={title} detail={detail} requestId={ctx.state.requestId} />,
+  );
+}
+
+interface ErrorBodyProps {
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+  readonly requestId: string;
+}
+
+function ErrorBody({ status, title, detail, requestId }: ErrorBodyProps): VNode {
+  return (
+    <div class="container error-page">
+      <p class="error-status">{status}</p>
+      <h1>{title}</h1>
+      <p class="lead">{detail}</p>
+      <p>
+        <a class="button" href="/">
+          Go to the overview
+        </a>
+      </p>
+      <p class="muted small">
+        Request <code>{requestId}</code>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,90 @@
+import type { ComponentChildren, VNode } from 'preact';
+import type { StaticFiles } from '../delivery/static-files.js';
+
+const SERVICE = 'Catalog Lookup Service';
+
+/** The parts of the site, as the navigation lists them. */
+const SECTIONS = [{ id: 'home', path: '/', label: 'Overview' }] as const;
+
+/** A part of the site. */
+export type Section = (typeof SECTIONS)[number]['id'];
+
+/** What a page says of itself. */
+export interface PageDescription {
+  /** For the window and for search engines; the heading of the page stands in its body. */
+  readonly title: string;
+  /** Which entry of the navigation is marked; none where it is left out. */
+  readonly section?: Section;
+  /** A sentence for search engines. */
+  readonly description?: string;
+}
+
+interface LayoutProps extends PageDescription {
+  readonly files: StaticFiles;
+  readonly children: ComponentChildren;
+}
+
+/** The frame of every page: skip link, header with navigation, the body, footer. */
+export function Layout({ files, title, section, description, children }: LayoutProps): VNode {
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>{title === SERVICE ? title : `${title} · ${SERVICE}`}</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        {description !== undefined && <meta name="description" content={description} />}
+        <link rel="icon" type="image/svg+xml" href={files.pathOf('favicon.svg')} />
+        <link rel="stylesheet" href={files.pathOf('site.css')} />
+        <script src={files.pathOf('site.js')} defer />
+      </head>
+      <body>
+        <a class="skip-link" href="#main">
+          Skip to the content
+        </a>
+        <header class="site-header">
+          <div class="site-header-inner">
+            <a class="brand" href="/">
+              <svg class="brand-mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false">
+                <rect x="2" y="3" width="5" height="18" rx="1.5" />
+                <rect x="9.5" y="3" width="5" height="18" rx="1.5" />
+                <path d="M17 4.6l2.6-.7a1 1 0 0 1 1.2.7l3 13.5a1 1 0 0 1-.7 1.2l-2.6.7a1 1 0 0 1-1.2-.7l-3-13.5a1 1 0 0 1 .7-1.2z" />
+              </svg>
+              <span>Catalog</span>
+            </a>
+            <nav class="site-nav" aria-label="Site">
+              <ul>
+                {SECTIONS.map(({ id, path, label }) => (
+                  <li key={id}>
+                    <a href={path} aria-current={id === section ? 'page' : undefined}>
+                      {label}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </nav>
+          </div>
+        </header>
+        <main id="main" tabIndex={-1}>
+          {children}
+        </main>
+        <footer class="site-footer">
+          <div class="site-footer-inner">
+            <p>{SERVICE}. A read-only HTTP catalogue of titles, people and collections.</p>
+            <ul>
+              <li>
+                <a href="/openapi.yaml">OpenAPI (YAML)</a>
+              </li>
+              <li>
+                <a href="/openapi.json">OpenAPI (JSON)</a>
+              </li>
+              <li>
+                <a href="/readyz">Readiness</a>
+              </li>
+            </ul>
+          </div>
+        </footer>
+      </body>
+    </html>
+  );
+}

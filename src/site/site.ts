@@ -1,0 +1,81 @@
+import Router from '@koa/router';
+import { Problem } from '../errors.js';
+import { ignoreContent } from '../http/request/content.js';
+import type { Middleware } from '../http/request/context.js';
+import { deadline } from '../http/request/deadline.js';
+import { isApiPath } from '../http/request/outside-api.js';
+import type { PageContext, PageState, SiteParts } from './context.js';
+import { boundConcurrency, PAGE_LIMITS, type PageLimits } from './delivery/concurrency.js';
+import { setSecurityFields } from './delivery/headers.js';
+import { addLandingPage } from './landing/landing.js';
+import { errorPage, PageError } from './layout/error-page.js';
+
+/**
+ * Serves the pages for people. Requests of the API and of probes go on to the later stages. A path that nobody knows is
+ * answered with a page where the client is a browser.
+ *
+ * A further part of the site is one more line that adds its routes to the router.
+ */
+export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): Middleware {
+  const router = new Router<PageState>({ strict: true, sensitive: true });
+  addLandingPage(router, parts);
+
+  const inTime = deadline();
+  const bounded = boundConcurrency(limits);
+  const routes = router.routes() as unknown as Middleware;
+
+  /** Answers each error as a page, since a person asked. */
+  async function answer(ctx: PageContext, stage: () => Promise<unknown>): Promise<void> {
+    Object.assign(ctx.state, { site: parts.site });
+    setSecurityFields(ctx);
+    try {
+      await stage();
+    } catch (error) {
+      errorPage(ctx, error);
+    }
+  }
+
+  return async (requestContext, next) => {
+    const { path } = requestContext.state.target;
+    if (isApiPath(path)) return next();
+    const ctx = requestContext as PageContext;
+    if (parts.site.files.has(path)) {
+      return answer(ctx, async () => {
+        requireMethod(ctx, ['GET', 'HEAD']);
+        await ignoreContent(ctx, () => parts.site.files.send(ctx));
+      });
+    }
+    const methods = methodsAt(router, path, ctx.method);
+    if (methods.length > 0) {
+      return answer(ctx, async () => {
+        requireMethod(ctx, methods);
+        const make = (): Promise<void> => inTime(ctx, () => bounded(ctx, () => routes(ctx, next)));
+        // A route that takes a form reads it by itself.
+        await (ctx.method === 'POST' ? make() : ignoreContent(ctx, make));
+      });
+    }
+    try {
+      await next();
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === 'not_found' && isBrowser(ctx))) throw error;
+      await answer(ctx, () => Promise.reject(error));
+    }
+  };
+}
+
+/** @returns the methods that routes answer at a path; none where there is no such page */
+function methodsAt(router: Router<PageState>, path: string, method: string): readonly string[] {
+  return [...new Set(router.match(path, method).path.flatMap(({ methods }) => methods))].sort();
+}
+
+/** @throws PageError for another method */
+function requireMethod(ctx: PageContext, methods: readonly string[]): void {
+  if (methods.includes(ctx.method)) return;
+  const allowed = methods.join(', ');
+  throw new PageError(405, 'Method not allowed', `This page answers only to ${allowed}.`, { Allow: allowed });
+}
+
+/** Whether a client wants a page more than a problem document. Tools take anything, or JSON. */
+function isBrowser(ctx: PageContext): boolean {
+  return ctx.accepts('application/problem+json', 'application/json', 'text/html') === 'text/html';
+}

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import type { Server } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import Koa from 'koa';
+import pino from 'pino';
+import { requestContext, type RequestState } from '../../src/http/request/context.js';
+import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
+import { problems } from '../../src/http/response/problems.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
+import { Health } from '../../src/platform/telemetry/health.js';
+import { CachedValue } from '../../src/site/delivery/cached-value.js';
+import { boundConcurrency, type PageLimits } from '../../src/site/delivery/concurrency.js';
+import { StaticFiles } from '../../src/site/delivery/static-files.js';
+import { createSite } from '../../src/site/site.js';
+import type { PageContext } from '../../src/site/context.js';
+import { contextOf } from '../support/http/context.js';
+import { freePort } from '../support/programs/free-port.js';
+import { assertHeaders } from '../support/problem.js';
+import { send } from '../support/request.js';
+
+/** Serves the site alone, with a database that refuses connections. */
+async function serveWithoutDatabase(limits?: PageLimits): Promise<{ url: string; health: Health; server: Server }> {
+  const health = new Health(pino({ enabled: false }), ['database', 'redis']);
+  const db = openDatabase({
+    address: `postgres://nobody@127.0.0.1:${await freePort()}/none`,
+    applicationName: 'test',
+    poolSize: 2,
+    acquireTimeoutMs: 300,
+    statementTimeoutMs: 300,
+  });
+  const files = await StaticFiles.read(fileURLToPath(new URL('../..', import.meta.url)));
+  const site = { files, publicUrl: () => 'http://catalog.example' };
+  const app = new Koa<RequestState>();
+  app.use(requestContext);
+  app.use(problems);
+  app.use(createSite({ db, health, isStopping: () => false, site }, limits));
+  const server = createHttpServer(app.callback());
+  const port = await listen(server, '127.0.0.1', 0);
+  server.once('close', () => {
+    void db.destroy();
+  });
+  return { url: urlOf('127.0.0.1', port), health, server };
+}
+
+describe('the pages while something is away', () => {
+  it('are there without the database: the numbers are missing, and the page says so', async () => {
+    const { url, health, server } = await serveWithoutDatabase();
+    health.lost('database');
+    const { status, text } = await send(url, '/');
+    assert.equal(status, 200);
+    assert.ok(text.includes('The database does not answer at the moment'));
+    assert.ok(text.includes('Not ready') && text.includes('Requests that need it are answered with 503.'));
+    assert.ok(text.includes('curl -H'));
+    health.back('database');
+    health.lost('redis');
+    const degraded = await send(url, '/');
+    assert.ok(degraded.text.includes('Degraded') && degraded.text.includes('Limits are counted in each process'));
+    server.close();
+  });
+
+  it('are refused with 503 and Retry-After where too many requests wait, as a page', async () => {
+    const { url, server } = await serveWithoutDatabase({ running: 0, waiting: 0 });
+    const { status, headers, text } = await send(url, '/');
+    assert.equal(status, 503);
+    assertHeaders({ headers } as never, { 'retry-after': '2', 'content-type': 'text/html; charset=utf-8' });
+    assert.ok(text.includes('Try again in a few seconds.'));
+    const [, stylesheet = ''] = /href="(\/assets\/site[^"]+css)"/.exec(text) ?? [];
+    assert.equal((await send(url, stylesheet)).status, 200, 'its stylesheet is served');
+    server.close();
+  });
+});
+
+describe('the bound on pages', () => {
+  const ctx = contextOf() as PageContext;
+
+  it('lets so many be made at a time, lets others wait in turn, and refuses the rest', async () => {
+    const bounded = boundConcurrency({ running: 2, waiting: 2 });
+    const finish: (() => void)[] = [];
+    const make = (): Promise<void> => new Promise((resolve) => finish.push(resolve));
+    const four = [1, 2, 3, 4].map(() => bounded(ctx, make));
+    await new Promise(setImmediate);
+    assert.equal(finish.length, 2);
+    await assert.rejects(bounded(ctx, make), { code: 'service_unavailable' });
+    for (const end of finish.splice(0)) end();
+    await new Promise(setImmediate);
+    assert.equal(finish.length, 2);
+    for (const end of finish) end();
+    await Promise.all(four);
+  });
+
+  it('gives the turn of a page that failed, or whose client has an answer, to the next', async () => {
+    const bounded = boundConcurrency({ running: 1, waiting: 2 });
+    await assert.rejects(
+      bounded(ctx, () => Promise.reject(new Error('broken'))),
+      /broken/,
+    );
+    const late = Object.assign(contextOf(), { state: { signal: AbortSignal.abort() } }) as unknown as PageContext;
+    await bounded(late, () => assert.fail('was made although nobody waits for it'));
+    let made = false;
+    await bounded(ctx, async () => {
+      made = true;
+    });
+    assert.ok(made);
+  });
+});
+
+describe('a value that is kept for a while', () => {
+  it('is read once for all who ask meanwhile, and again when its time is up', async () => {
+    let time = 0;
+    let reads = 0;
+    const value = new CachedValue(
+      async () => (reads += 1),
+      { valueMs: 100, failureMs: 10 },
+      () => time,
+    );
+    assert.deepEqual(await Promise.all([value.get(), value.get()]), [1, 1]);
+    time = 99;
+    assert.equal(await value.get(), 1);
+    time = 100;
+    assert.equal(await value.get(), 2);
+  });
+
+  it('is missing after a failure, for a shorter time', async () => {
+    let time = 0;
+    const outcomes = [Promise.reject(new Error('away')), Promise.resolve('back')];
+    outcomes[0]?.catch(() => undefined);
+    const value = new CachedValue(
+      () => outcomes.shift() ?? assert.fail('was read too often'),
+      { valueMs: 100, failureMs: 10 },
+      () => time,
+    );
+    assert.equal(await value.get(), undefined);
+    time = 9;
+    assert.equal(await value.get(), undefined);
+    time = 10;
+    assert.equal(await value.get(), 'back');
+  });
+});

@@ -1,0 +1,2 @@
+/** Every page that a service has, as a path. */
+export const PAGES = ['/'];

@@ -1,0 +1,41 @@
+import { mkdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
+import { startBrowser } from '../support/programs/browser.js';
+import { ROOT } from '../support/guides.js';
+import { startService } from '../support/service.js';
+import { CHROMIUM, provideProgram } from '../support/programs/system-program.js';
+import { PAGES } from './pages.js';
+
+// Takes a picture of each page, or of those that ONLY matches, light and dark, on a wide and on a narrow screen, into
+// .cache/screenshots.
+
+const FOLDER = fileURLToPath(new URL('.cache/screenshots', ROOT));
+
+const SCREENS = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
+
+const program = provideProgram(CHROMIUM);
+const service = await startService();
+await service.db('api_keys').delete();
+await service.db('developers').delete();
+await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
+const browser = await startBrowser(program, service.url);
+await mkdir(FOLDER, { recursive: true });
+try {
+  for (const [screen, size] of Object.entries(SCREENS)) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { page, open, close } = await browser.newPage({ ...size, colorScheme });
+      for (const path of PAGES.filter((each) => each.includes(process.env.ONLY ?? ''))) {
+        await open(path);
+        const name = path === '/' ? 'overview' : path.slice(1).replaceAll('/', '-');
+        const file = `${FOLDER}/${name}-${screen}-${colorScheme}.png`;
+        await page.screenshot({ path: file, fullPage: process.env.FULL !== 'no' });
+        process.stdout.write(`${file}\n`);
+      }
+      await close();
+    }
+  }
+} finally {
+  await browser.close();
+  await service.stop();
+}

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
+import { firstCalls } from '../../src/site/landing/first-calls.js';
+import { ROOT } from '../support/guides.js';
+import { assertHeaders, assertProblem } from '../support/problem.js';
+import { send, type Reply } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+
+const run = promisify(execFile);
+
+const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
+
+const SECURITY_FIELDS = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+};
+
+describe('the site', () => {
+  let service: TestService;
+  let key: string;
+
+  before(async () => {
+    service = await startService();
+    await service.db('api_keys').delete();
+    await service.db('developers').delete();
+    key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))) ?? assert.fail('no demo key');
+  });
+
+  after(() => service.stop());
+
+  function ask(path: string, headers: Record<string, string> = BROWSER, method = 'GET'): Promise<Reply> {
+    return send(service.url, path, { headers, method });
+  }
+
+  function assertPage(reply: Reply, status: number, headers: Record<string, string | undefined> = {}): void {
+    assert.equal(reply.status, status);
+    assertHeaders(reply, { 'content-type': 'text/html; charset=utf-8', ...SECURITY_FIELDS, ...headers });
+    assert.match(reply.text, /^<!doctype html>\n<html lang="en">.*<\/html>\n$/s);
+  }
+
+  it('answers a page with an entity tag, and with 304 to a browser that has it', async () => {
+    const reply = await ask('/');
+    assertPage(reply, 200, { 'cache-control': 'no-cache', vary: 'Accept-Encoding' });
+    const again = await ask('/', { ...BROWSER, 'if-none-match': reply.headers.etag ?? '' });
+    assert.deepEqual([again.status, again.text], [304, '']);
+    assertHeaders(again, SECURITY_FIELDS);
+  });
+
+  it('compresses a page for a browser that asks for it', async () => {
+    const plain = await ask('/');
+    const coded = await ask('/', { ...BROWSER, 'accept-encoding': 'gzip' });
+    assertPage(coded, 200, { 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
+    assert.equal(coded.text, plain.text);
+    assert.notEqual(coded.headers.etag, plain.headers.etag);
+  });
+
+  it('answers HEAD with the header fields of a page', async () => {
+    const [page, head] = await Promise.all([ask('/'), ask('/', BROWSER, 'HEAD')]);
+    assert.equal(head.text, '');
+    assertHeaders(head, { 'content-length': String(page.bytes.length), etag: page.headers.etag, ...SECURITY_FIELDS });
+  });
+
+  it('answers other methods at a page or a file with 405, as a page', async () => {
+    const [file = ''] = assetsOf(await ask('/'));
+    for (const path of ['/', file]) {
+      for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+        const reply = await ask(path, {}, method);
+        assertPage(reply, 405, { allow: 'GET, HEAD', 'cache-control': 'no-store' });
+      }
+    }
+  });
+
+  it('answers 404 at an unknown path with a page to a browser, and with a problem to all others', async () => {
+    const page = await ask('/nope');
+    assertPage(page, 404, { 'cache-control': 'no-store' });
+    assert.ok(page.text.includes(String(page.headers['x-request-id'])));
+    for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.5']) {
+      assertProblem(await ask('/nope', { accept }), 'not_found');
+    }
+    assertProblem(await ask('/nope', {}), 'not_found');
+  });
+
+  it('leaves the API and the probes as they are, also to a browser', async () => {
+    assertProblem(await ask('/api/v1/stats'), 'missing_api_key');
+    assertProblem(await ask('/api/v1/nope'), 'missing_api_key');
+    assertProblem(await ask('/livez', BROWSER, 'POST'), 'method_not_allowed');
+    assert.equal((await ask('/readyz')).headers['content-type'], 'application/json');
+    for (const path of ['/api/v1/stats', '/livez', '/openapi.yaml']) {
+      assertHeaders(await ask(path), { 'content-security-policy': undefined });
+    }
+  });
+
+  it('ignores a little content with GET and refuses more, as the API does', async () => {
+    const sendContent = (body: string): Promise<Reply> =>
+      send(service.url, '/', { headers: { ...BROWSER, 'content-length': String(body.length) }, body });
+    assert.equal((await sendContent('{}')).status, 200);
+    assertPage(await sendContent('x'.repeat(20_000)), 413, { connection: 'close' });
+  });
+
+  it('serves its files under names that change with their content, for good', async () => {
+    const assets = assetsOf(await ask('/'));
+    assert.equal(assets.length, 3);
+    for (const path of assets) {
+      assert.match(path, /^\/assets\/\w+\.[0-9a-f]{12}\.(css|js|svg)$/);
+      const reply = await ask(path, {});
+      assert.equal(reply.status, 200);
+      assertHeaders(reply, { 'cache-control': 'public, max-age=31536000, immutable', ...SECURITY_FIELDS });
+      const again = await ask(path, { 'if-none-match': reply.headers.etag ?? '' });
+      assert.equal(again.status, 304);
+    }
+    assertProblem(await ask('/assets/site.css', {}), 'not_found');
+  });
+
+  it('shows the numbers of the catalogue and the plans of the database', async () => {
+    const { text } = await ask('/');
+    for (const cell of ['<dd>360</dd>', '<dd>240</dd>', '>60</td>', '>10,000</td>', 'All systems operational']) {
+      assert.ok(text.includes(cell), cell);
+    }
+  });
+
+  it('asks the database nothing for a page that was made a moment ago', async () => {
+    await ask('/');
+    const before = service.queries.length;
+    await Promise.all(Array.from({ length: 20 }, () => ask('/')));
+    assert.equal(service.queries.length, before);
+  });
+
+  it('names its public URL in the first calls, and each of them works', async () => {
+    const { text } = await ask('/');
+    assert.ok(text.includes(`<code>${service.url}/api/v1</code>`));
+    const runners = {
+      curl: ['sh', '-c'],
+      JavaScript: ['node', '--input-type=module', '-e'],
+      Python: ['python3', '-c'],
+    };
+    for (const { language, code } of firstCalls(service.url)) {
+      const [program = '', ...args] = runners[language as keyof typeof runners];
+      // Of these, the tests bring Node.js alone.
+      if (spawnSync(language === 'curl' ? 'curl' : program, ['--version']).status !== 0) continue;
+      const { stdout, stderr } = await run(program, [...args, code], { env: { ...process.env, KEY: key } });
+      assert.match(stdout, /360/, `${language}: ${stderr}`);
+    }
+  });
+
+  it('has no pages with SITE=off, and names PUBLIC_URL where it is set', async () => {
+    const { databaseUrl } = service;
+    const without = await startService({ databaseUrl, settings: { SITE: 'off' } });
+    assertProblem(await send(without.url, '/', { headers: BROWSER }), 'not_found');
+    await without.stop();
+    const named = await startService({ databaseUrl, settings: { PUBLIC_URL: 'https://catalog.example' } });
+    const { text } = await send(named.url, '/', { headers: BROWSER });
+    assert.ok(text.includes('<code>https://catalog.example/api/v1</code>'));
+    await named.stop();
+  });
+});
+
+/** @returns the paths of the files that a page loads */
+function assetsOf({ text }: Reply): string[] {
+  return [...text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = '']) => path);
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import axe from 'axe-core';
+import { chromium, type Page } from 'playwright-core';
+
+/** How a page is looked at. */
+export interface View {
+  readonly colorScheme?: 'light' | 'dark';
+  /** In CSS pixels; a wide screen where it is left out. */
+  readonly width?: number;
+  readonly height?: number;
+  /** False for a browser without scripts. */
+  readonly javaScript?: boolean;
+}
+
+/** A page in a browser profile of its own, which is watched for faults. */
+export interface WatchedPage {
+  readonly page: Page;
+  /** Opens a path of the service. @returns the status of the answer */
+  readonly open: (path: string) => Promise<number>;
+  /** Fails where the page has reported an error, broken its content security policy or asked another origin. */
+  readonly assertNoFault: () => void;
+  readonly close: () => Promise<void>;
+}
+
+/** Chromium, which runs. */
+export interface TestBrowser {
+  newPage(view?: View): Promise<WatchedPage>;
+  close(): Promise<void>;
+}
+
+/** Bound on each step in the browser, in milliseconds. */
+const STEP_TIMEOUT_MS = 10_000;
+
+/**
+ * Starts Chromium without a window.
+ *
+ * @param program - its path
+ * @param origin - of the service; a request that leaves it is a fault
+ */
+export async function startBrowser(program: string, origin: string): Promise<TestBrowser> {
+  const browser = await chromium.launch({
+    executablePath: program,
+    // Chromium refuses its sandbox to root.
+    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+    timeout: 3 * STEP_TIMEOUT_MS,
+  });
+
+  async function newPage(view: View = {}): Promise<WatchedPage> {
+    const { colorScheme = 'light', width = 1280, height = 800, javaScript = true } = view;
+    const context = await browser.newContext({
+      baseURL: origin,
+      colorScheme,
+      viewport: { width, height },
+      javaScriptEnabled: javaScript,
+      permissions: ['clipboard-read', 'clipboard-write'],
+      reducedMotion: 'reduce',
+    });
+    context.setDefaultTimeout(STEP_TIMEOUT_MS);
+    const page = await context.newPage();
+    const faults: string[] = [];
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) faults.push(`${message.type()}: ${message.text()}`);
+    });
+    page.on('pageerror', (error) => faults.push(`uncaught: ${error.message}`));
+    page.on('requestfailed', (request) => faults.push(`failed: ${request.url()}`));
+    page.on('request', (request) => {
+      if (new URL(request.url()).origin !== origin) faults.push(`left the origin: ${request.url()}`);
+    });
+    return {
+      page,
+      open: async (path) => (await page.goto(path))?.status() ?? assert.fail(`no answer: ${path}`),
+      assertNoFault: () => assert.deepEqual(faults, []),
+      close: () => context.close(),
+    };
+  }
+
+  return { newPage, close: () => browser.close() };
+}
+
+/** The rules of WCAG 2.2 at the levels A and AA, and axe's own best practices. */
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+/** Holds the page that is shown against WCAG 2.2 AA, as far as axe-core can. */
+export async function assertAccessible(page: Page): Promise<void> {
+  // Through the debugger, which the content security policy of the page does not bind.
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(
+    (values) => (globalThis as unknown as { axe: typeof axe }).axe.run({ runOnly: { type: 'tag', values } }),
+    RULES,
+  );
+  assert.deepEqual(
+    violations.flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id} (${help}): ${html}`)),
+    [],
+  );
+}
