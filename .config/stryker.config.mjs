@@ -3,7 +3,7 @@
 export default {
   mutate: [
     'src/http/request/{client-address,credentials,field-values,request-id}.ts',
-    'src/http/response/{conditional,content-coding,rate-limit-fields}.ts',
+    'src/http/response/{answers,conditional,content-coding,rate-limit-fields}.ts',
     'src/catalog/since.ts',
     'src/catalog/import/{csv,postgres-text,quote,utf8}.ts',
     'src/config/*.ts',

@@ -8,11 +8,11 @@ import { dispatch } from './http/openapi/dispatch.js';
 import { probes, type ReadinessParts } from './http/probes/operational.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
 import { ignoreContent } from './http/request/content.js';
-import { requestContext, type RequestState } from './http/request/context.js';
+import { identifyRequest, type RequestState } from './http/request/context.js';
 import { deadline } from './http/request/deadline.js';
 import { requireHost } from './http/request/host.js';
 import { outsideApi } from './http/request/outside-api.js';
-import { conditionalAnswers } from './http/response/conditional.js';
+import { sendAnswers } from './http/response/answers.js';
 import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
@@ -24,7 +24,7 @@ import { createSite } from './site/site.js';
 /** The parts of the application. */
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
   /** The text of `openapi.yaml`. */
-  readonly contract: string;
+  readonly contractText: string;
   readonly log: Logger;
   /** Logs the lines of requests. */
   readonly requestLog: WriteLine;
@@ -34,25 +34,26 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
 }
 
 /**
- * Builds the application. The list below is the whole way of a request, from top to bottom.
+ * Builds the application. The list below is the whole way of a request, from top to bottom. A stage that acts on the
+ * answer stands above the stages that make the answer.
  *
  * @throws Error when the contract and the operations in `src/api` do not fit each other
  */
 export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
-  const contract = load(parts.contract) as Document;
+  const document = load(parts.contractText) as Document;
   const app = new Koa<RequestState>();
   app.on('error', logFailedAnswers(parts.log));
-  app.use(requestContext);
+  app.use(identifyRequest);
   app.use(recordRequests(parts.requestLog, parts.requestMetrics));
   app.use(drainConnections(parts.isStopping));
   app.use(problems);
   app.use(requireHost);
   if (parts.site) app.use(createSite({ ...parts, site: parts.site }));
   app.use(ignoreContent);
-  app.use(outsideApi(probes({ yaml: parts.contract, json: JSON.stringify(contract) }, parts)));
+  app.use(outsideApi(probes({ yaml: parts.contractText, json: JSON.stringify(document) }, parts)));
   app.use(deadline());
   app.use(authenticate(parts));
-  app.use(conditionalAnswers);
-  app.use(await dispatch(contract, parts));
+  app.use(sendAnswers);
+  app.use(await dispatch(document, parts));
   return app;
 }

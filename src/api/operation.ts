@@ -17,8 +17,7 @@ export interface Dependencies {
 /** A request to one operation: authenticated, and validated by the contract. */
 export interface OperationRequest<Id extends OperationId> {
   readonly path: PathParameters<Id>;
-  readonly query: QueryParameters<Id>;
-  /** The query as text, decoded. A number would round some values. */
+  /** The decoded query parameters, as text: a number would round some values. */
   readonly search: URLSearchParams;
   readonly caller: Caller;
 }

@@ -188,7 +188,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   let stopping: Promise<void> | undefined;
   let url = '';
   const app = await createApp({
-    contract: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
+    contractText: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
     read: replica?.reader.read ?? readFrom(db),
     admit: shared?.admit ?? admitFromDatabase(lookups, limiter),

@@ -28,9 +28,10 @@ export type RequestContext = Koa.ParameterizedContext<RequestState>;
 export type Middleware = (ctx: RequestContext, next: () => Promise<void>) => Promise<void>;
 
 /** Gives a request its id and its parsed target, and its answer the id. */
-export const requestContext: Middleware = (ctx, next) => {
+export const identifyRequest: Middleware = (ctx, next) => {
   const target = originForm(ctx.req.url ?? '');
   const requestId = chooseRequestId(ctx.req.headers['x-request-id']);
+  // Koa derives `ctx.path` from it, and routers use that path.
   ctx.req.url = target;
   ctx.state = { requestId, target: parseTarget(target) };
   ctx.set('X-Request-Id', requestId);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { clientHas, conditionalAnswers, entityTag } from '../../../src/http/response/conditional.js';
+import { sendAnswers } from '../../../src/http/response/answers.js';
+import { clientHas, entityTag } from '../../../src/http/response/conditional.js';
 import { operations } from '../../../src/api/index.js';
 import type { RequestState } from '../../../src/http/request/context.js';
 import { contextOf } from '../../support/http/context.js';
@@ -19,7 +20,7 @@ interface Response {
 async function respond(headers: Readonly<Record<string, string>>, answer: Answer): Promise<Response> {
   const ctx = contextOf(headers);
   Object.assign(ctx.state, answer);
-  await conditionalAnswers(ctx, () => Promise.resolve());
+  await sendAnswers(ctx, () => Promise.resolve());
   return { status: ctx.status, headers: { ...ctx.response.headers }, body: ctx.body };
 }
 
@@ -119,7 +120,7 @@ describe('an answer to a conditional request', () => {
 
   it('is left to the stage that makes it, where no operation answers', async () => {
     const ctx = contextOf();
-    await conditionalAnswers(ctx, () => {
+    await sendAnswers(ctx, () => {
       ctx.body = 'a page';
       return Promise.resolve();
     });
@@ -182,7 +183,7 @@ describe('an answer that may be compressed', () => {
       const ctx = contextOf(headers);
       const long = 'é'.repeat(40_000);
       Object.assign(ctx.state, compressible(long));
-      const late = conditionalAnswers(ctx, () => Promise.resolve());
+      const late = sendAnswers(ctx, () => Promise.resolve());
       await new Promise(setImmediate);
       assert.deepEqual({ ...ctx.response.headers }, {});
       await late;

@@ -179,7 +179,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Another body has another entity tag.',
     edits: [
       {
-        file: 'src/http/response/conditional.ts',
+        file: 'src/http/response/answers.ts',
         from: 'const tag = coding === undefined ? entityTag(plain)',
         to: "const tag = operation.id === 'getTitle' ? '\"title\"' : coding === undefined ? entityTag(plain)",
       },
@@ -191,7 +191,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'Another body has another entity tag.',
     edits: [
       {
-        file: 'src/http/response/conditional.ts',
+        file: 'src/http/response/answers.ts',
         from: 'const tag = coding === undefined ? entityTag(plain)',
         to: "const tag = operation.id === 'getChanges' && coding === undefined ? entityTag(String(plain.length)) : coding === undefined ? entityTag(plain)",
       },
@@ -238,7 +238,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     name: 'never-means-revalidate',
     promise: 'The answer of /me is never stored.',
     edits: [
-      { file: 'src/http/response/conditional.ts', from: "if (cache === 'never') {", to: 'if (cache === undefined) {' },
+      { file: 'src/http/response/answers.ts', from: "if (cache === 'never') {", to: 'if (cache === undefined) {' },
     ],
     suites: ['test/api/me.test.ts'],
   },
@@ -261,7 +261,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'A problem has no header field of the answer in whose place it comes.',
     edits: [
       {
-        file: 'src/http/response/conditional.ts',
+        file: 'src/http/response/answers.ts',
         from: '  const isKnown = clientHas(ctx.req, tag);',
         to: `  const isKnown = clientHas(ctx.req, tag);
   ctx.set('ETag', tag);`,
