@@ -70,7 +70,7 @@ export async function restartFeed(
       if (after !== undefined && after > farthest) {
         throw new OperatorError(
           `The position ${toRfc3339(after)} lies more than a day ahead of the database's clock, ${clock}: give Unix time in ` +
-            'seconds, and check that clock. The feed is as it was.',
+            'seconds, and check that clock. The feed is unchanged.',
         );
       }
       await transaction('catalog_feed').insert({ beginning }).onConflict('singleton').merge();
@@ -92,7 +92,7 @@ async function lockWriters(transaction: Knex, timeoutMs: number): Promise<void> 
   } catch (error) {
     if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
     throw new OperatorError(
-      `Writers of the catalogue have been at work for ${timeoutMs / 1000} s. Let them end, or end them, and try again. The feed is as it was.`,
+      `Writers of the catalogue have been at work for ${timeoutMs / 1000} s. Let them end, or end them, and try again. The feed is unchanged.`,
       { cause: error },
     );
   }

@@ -45,7 +45,7 @@ export function parseSince(values: readonly string[]): Micros {
   const number = JSON_NUMBER.exec(text)?.groups;
   if (number === undefined) {
     throw invalidSince(
-      'since is not a number. Send Unix time in seconds, such as 1795218005 or 1795218005.123456; an ISO date is not understood.',
+      'since is not a number. Send Unix time in seconds, such as 1795218005 or 1795218005.123456; an ISO date is not accepted.',
     );
   }
   const { sign = '', whole = '', fraction = '', exponent = '0' } = number;

@@ -90,8 +90,8 @@ async function countExisting(db: Knex, seed: number): Promise<number> {
   const others = (await readCounts(db)).titles - existing;
   if (others !== 0) {
     throw new OperatorError(
-      `The catalogue has other titles (${others.toLocaleString('en-US')}) than synthetic ones of seed ${seed}. Titles cannot ` +
-        'be removed, so synthetic ones only go into a catalogue without others: make a database for them.',
+      `The catalogue has ${others.toLocaleString('en-US')} titles that are not synthetic ones of seed ${seed}. Titles cannot ` +
+        'be removed, so use an empty database for synthetic ones.',
     );
   }
   return existing;

@@ -156,15 +156,15 @@ export async function endCachedRecords({ withRedis, stderr }: CommandContext, db
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     stderr.write(
-      `catalog: ${error.message} The change is made. Servers that still reach it hear of the change from the database, within moments.\n`,
+      `catalog: ${error.message} The change is made. Servers that still reach Redis learn it from the database, within moments.\n`,
     );
     return false;
   }
   // The change is made, so a failed announcement is no failure of the command.
   if (!(await areCallersCached(db).catch(() => true))) return true;
   stderr.write(
-    'catalog: There are servers that share a Redis and remember keys, and REDIS_URL is not set. The change is made, and ' +
-      'they hear of it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',
+    'catalog: Servers share a Redis and cache keys, but REDIS_URL is not set here. The change is made, and the servers ' +
+      'learn it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',
   );
   return false;
 }

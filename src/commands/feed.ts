@@ -8,12 +8,12 @@ import { printJson, printLine } from './output.js';
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
 
 const HELP = `
-For a database that has lost commits: one restored from a backup, or a standby that took over without the last of them.
-Mirrors may have entries that are gone, and the feed cannot announce that. From this command on, every server answers
-positions from before it with 400 since_out_of_window, and a mirror takes a fresh copy of the catalogue.
+For a database that has lost commits: it was restored from a backup, or is a standby that took over without the last
+commits. Mirrors may have entries that no longer exist, and the feed cannot announce that. From this command on, every
+server answers earlier positions with 400 since_out_of_window. A mirror then needs a fresh copy of the catalogue.
 
-The new beginning lies a minute after the database's clock and after the last stamp. Where the lost database's clock was
-ahead by more, give in --after the latest position that a mirror may hold: the greatest "since" in the servers' logs.
+The new beginning lies a minute after the database's clock and after the last stamp. If the lost database's clock was
+ahead by more, give with --after the latest position that a mirror may hold: the greatest "since" in the servers' logs.
 
 Examples:
   catalog feed restart
@@ -39,12 +39,12 @@ export const registerFeed: RegisterCommand = (program, { stdout, withDatabase })
       }
       printLine(
         stdout,
-        `The feed now begins at ${String(toSeconds(beginning))} (${toRfc3339(beginning)}). Mirrors with an earlier position are refused, and take a fresh copy.`,
+        `The feed now begins at ${String(toSeconds(beginning))} (${toRfc3339(beginning)}). Mirrors with an earlier position are refused, and need a fresh copy.`,
       );
       if (beginning - clock > NOTABLY_AHEAD) {
         printLine(
           stdout,
-          `This is ${String((beginning - clock) / MICROS_PER_SECOND)} s ahead of the database's clock: until then, new entries bear times that are still to come.`,
+          `This is ${String((beginning - clock) / MICROS_PER_SECOND)} s ahead of the database's clock: until then, new entries have times in the future.`,
         );
       }
     });

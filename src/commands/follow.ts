@@ -21,19 +21,18 @@ interface FollowFlags {
 const DEFAULT_INTERVAL = 15;
 
 const HELP = `
-Writes every entry that is created or updated as a line of NDJSON to standard output, oldest first. Where to go on is
-kept in the state file, and written only when the lines have left the program (into a file: when they are on the disk),
-so every entry arrives at least once. After a crash the last page may come again, and a line may be cut short: skip what
-is no JSON, since its entry comes again too.
+Writes every created or updated entry as a line of NDJSON to standard output, oldest first. The state file keeps the
+position. It is saved only when the lines have left the program; in a file, when they are on the disk. So every entry
+arrives at least once. After a crash the last page may come again, and a line may be incomplete: skip what is not JSON,
+since its entry comes again.
 
-The key comes from the environment variable CATALOG_API_KEY. Failures that may pass are reported on standard error and
-waited for, as long as Retry-After asks. Exit code 0 on SIGINT, SIGTERM, when the reader of the lines has gone, and with
---once; 1 when there is something for you to do, with what it is.
+The key comes from the environment variable CATALOG_API_KEY. The command reports temporary failures on standard error,
+and waits as long as Retry-After says. Exit code 0: SIGINT, SIGTERM, the reader of the lines has ended, or --once.
+Exit code 1: you must act, and the message says how.
 
-A mirror begins with a full copy of the catalogue from its operator, or with nothing. With the state file that the
-operator makes beside the copy (catalog export --state), it follows on exactly where the copy ends. Without one, give a
-time an hour before the copy was begun: the hour covers what was being written then, and applying an entry twice does no
-harm.
+A mirror begins with a full copy of the catalogue from its operator, or with nothing. With the operator's state file
+for the copy (catalog export --state), it continues exactly where the copy ends. Without one, give a time an hour before
+the copy was begun: the hour covers entries that were being written then. Applying an entry twice does no harm.
 
 Examples:
   CATALOG_API_KEY=svc_... catalog follow --base-url https://catalog.example.com --state mirror.json >> changes.ndjson
@@ -45,7 +44,7 @@ export const registerFollow: RegisterCommand = (program, context) => {
   program
     .command('follow')
     .description("follow a service's changes: one line of JSON for each, resuming where it stopped")
-    .requiredOption('--base-url <url>', 'the service: what stands before /api/v1')
+    .requiredOption('--base-url <url>', 'the service: the URL before /api/v1')
     .requiredOption('--state <file>', 'where the position is kept; made if it does not exist')
     .option('--since <seconds>', 'where to begin while there is no state file: Unix time in seconds', position)
     .option('--interval <seconds>', 'between two visits when nothing more is waiting', interval, DEFAULT_INTERVAL)

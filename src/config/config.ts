@@ -32,7 +32,7 @@ export function readConfig(environment: Environment): Config {
   }
   if (config.workers > 1 && !environment.REDIS_URL?.trim()) {
     problems.push(
-      'WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan',
+      'WORKERS must be 1 without REDIS_URL: each process would count limits for itself, and allow that many times the plan',
     );
   }
   problems.push(...missingForOidc(environment));

@@ -57,7 +57,7 @@ export async function openClient(cluster: Cluster, holder: string, onEvent: Even
       if (error instanceof OperatorError) throw error;
       if (attempt === MAX_CONNECT_ATTEMPTS) {
         throw new OperatorError(
-          `The PostgreSQL of ${cluster.dataDirectory} runs and does not answer: ` +
+          `The PostgreSQL of ${cluster.dataDirectory} runs but does not answer: ` +
             (error instanceof Error ? error.message : String(error)),
           { cause: error },
         );

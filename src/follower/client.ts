@@ -40,7 +40,7 @@ const PASSING = new Set([408, 425, 429]);
 export function parseBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new OperatorError('The base URL is not one: give the likes of https://catalog.example.com.');
+    throw new OperatorError('The base URL is not a valid URL. Give one such as https://catalog.example.com.');
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
     throw new OperatorError('The base URL must have no user, password, query or fragment.');
@@ -56,7 +56,7 @@ export function parseBaseUrl(text: string): string {
 export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): ReadPage {
   // Otherwise fetch would repeat the key in its error.
   if (!/^[\x21-\x7e]{1,1000}$/.test(key)) {
-    throw new OperatorError('The API key has characters that no key has, or none at all. Set CATALOG_API_KEY to one.');
+    throw new OperatorError('CATALOG_API_KEY is empty, or has characters that no key has. Set it to your API key.');
   }
   const headers = { Authorization: `Bearer ${key}`, Accept: 'application/json, application/problem+json' };
 

@@ -85,8 +85,8 @@ function requireProgress({ data, meta }: ChangesPage, since: number): void {
 
 function givingUp(failure: string, waitMs: number): OperatorError {
   return new OperatorError(
-    `${failure}. It would be worth trying again in ${Math.ceil(waitMs / 1000)} s; with --once, failures are not ` +
-      `waited for any longer. The position is kept.`,
+    `${failure}. Try again in ${Math.ceil(waitMs / 1000)} s: with --once, the command does not wait that long. ` +
+      'The position is kept.',
   );
 }
 

@@ -229,7 +229,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     } catch (error) {
       // The loss of the database is logged once, by Health.
       if (!isDatabaseUnavailable(error))
-        log.warn({ err: error }, 'could not write down when keys were last used; trying again later');
+        log.warn({ err: error }, 'could not save when keys were last used; trying again later');
     }
   }
   const flushTimer = setInterval(() => void flush(), overrides.lastUsedFlushIntervalMs ?? LAST_USED_FLUSH_INTERVAL_MS);

@@ -125,7 +125,7 @@ function addLimits(metrics: Metrics, { decisions, failedAttempts: { counts } }: 
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_over_limit_total',
-    help: 'Those of them that were told 429, since too many from the same address had failed.',
+    help: 'The part of them that got 429, after too many failed keys from the same address.',
     labels: [],
     read: () => [{ labels: {}, value: counts.overLimit }],
   });
@@ -197,7 +197,7 @@ export async function openMetrics(
     return await serveMetrics(address, source, log);
   } catch (error) {
     if (address.isRequired || !(error instanceof OperatorError)) throw error;
-    log.warn(`no metrics are served (METRICS_ADDRESS=off for none, and no warning): ${error.message}`);
+    log.warn(`metrics are not served (METRICS_ADDRESS=off prevents this warning): ${error.message}`);
     return undefined;
   }
 }

@@ -107,7 +107,7 @@ describe('while the database is away', () => {
         headers: { 'x-api-key': service.key, 'x-request-id': 'broken' },
       });
       assertProblem(reply, 'internal_error', {
-        detail: 'The service made a mistake. It is logged with the request_id, which helps when you report it.',
+        detail: 'The service failed. Its log has the error under this request_id: quote it when you report the error.',
         headers: { 'retry-after': undefined, 'x-request-id': 'broken' },
       });
       assertStanding(reply);

@@ -46,7 +46,7 @@ describe('requests', () => {
         for (const method of ['GET', ...OTHER_METHODS]) {
           const reply = await service.get(path, { method });
           assertProblem(reply, 'not_found', {
-            detail: 'There is no such path. The contract at /openapi.yaml lists those there are.',
+            detail: 'There is no such path. The contract at /openapi.yaml lists all paths.',
             headers: { vary: 'Authorization, X-API-Key', allow: undefined },
           });
           assert.match(String(reply.headers.ratelimit), /^"minute";r=\d+;t=\d+, "day";r=\d+;t=\d+$/);

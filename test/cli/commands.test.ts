@@ -273,7 +273,7 @@ describe('command line', () => {
       const at = await beginning();
       assert.equal(
         stdout.split('\n')[0],
-        `The feed now begins at ${String(Date.parse(at) / 1000)} (${at}). Mirrors with an earlier position are refused, and take a fresh copy.`,
+        `The feed now begins at ${String(Date.parse(at) / 1000)} (${at}). Mirrors with an earlier position are refused, and need a fresh copy.`,
       );
     });
 
@@ -283,7 +283,10 @@ describe('command line', () => {
       assert.equal(code, 0);
       const at = await beginning();
       assert.ok(Date.parse(at) / 1000 > now + 7_200);
-      assert.match(stdout, /\nThis is 7\d{3} s ahead of the database's clock: until then, new entries bear times that/);
+      assert.match(
+        stdout,
+        /\nThis is 7\d{3} s ahead of the database's clock: until then, new entries have times in the future/,
+      );
 
       const refused = await catalog('feed', 'restart', '--after', String(now + 3 * 86_400));
       assert.deepEqual([refused.code, refused.stdout], [1, '']);

@@ -194,7 +194,7 @@ describe('command line beside servers that share a Redis', () => {
     }
 
     for (const [what, , change] of CHANGES) {
-      it(`holds within moments without REDIS_URL, which the command says while servers remember keys: ${what}`, async () => {
+      it(`holds within moments without REDIS_URL, which the command says while servers cache keys: ${what}`, async () => {
         const { key, ...names } = await newKey('free');
         assert.equal(await ask(key), 200);
         const alone = { DATABASE_URL: database.url };
@@ -203,8 +203,8 @@ describe('command line beside servers that share a Redis', () => {
         assert.doesNotMatch(stdout, /from the next request on/);
         assert.equal(
           stderr,
-          'catalog: There are servers that share a Redis and remember keys, and REDIS_URL is not set. The change is made, ' +
-            'and they hear of it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',
+          'catalog: Servers share a Redis and cache keys, but REDIS_URL is not set here. The change is made, and the ' +
+            'servers learn it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',
         );
         if (what === 'keys revoke') {
           assert.equal(stdout, `Revoked ${names.key_prefix}. It is refused within moments, for good.\n`);
@@ -213,12 +213,12 @@ describe('command line beside servers that share a Redis', () => {
       });
     }
 
-    it('holds from the next request on without REDIS_URL where no server remembers keys, even after one was killed', async () => {
+    it('holds from the next request on without REDIS_URL where no server caches keys, even after one was killed', async () => {
       const other = await openTestDatabase();
       try {
         const alone = { DATABASE_URL: other.url };
         const killed = await startServer({ ...alone, REDIS_URL: redis.url });
-        const caution = /There are servers that share a Redis/;
+        const caution = /Servers share a Redis/;
         assert.match((await runCommand(['plans', 'set', 'free', '--name', 'F'], alone)).stderr, caution);
         await killed.stop('SIGKILL');
         // It looks anew each time: PostgreSQL hears of the death a moment later.
@@ -249,7 +249,7 @@ describe('command line beside servers that share a Redis', () => {
         stdout: `Revoked ${prefix}. It is refused within moments, for good.\n`,
         stderr:
           `catalog: The Redis named by REDIS_URL cannot be reached (connect ECONNREFUSED ${redis.url.slice('redis://'.length)}).` +
-          ' The change is made. Servers that still reach it hear of the change from the database, within moments.\n',
+          ' The change is made. Servers that still reach Redis learn it from the database, within moments.\n',
       });
       assert.equal(
         (await catalog('keys', 'set-plan', other, '--plan', 'pro')).stdout,

@@ -110,7 +110,7 @@ describe('settings', () => {
       assert.equal(
         complaint({ WORKERS: '2', ...(url !== undefined && { REDIS_URL: url }) }),
         'These settings cannot be used:\n' +
-          '  WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan',
+          '  WORKERS must be 1 without REDIS_URL: each process would count limits for itself, and allow that many times the plan',
       );
     }
     for (const value of ['0', '129', '-1', '1.5', 'auto', '1e2']) {

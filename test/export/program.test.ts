@@ -210,7 +210,7 @@ describe('catalog export', () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /^catalog: Standard output cannot be written: ENOSPC.* What was written is no whole copy\.\n$/,
+        /^catalog: Standard output cannot be written: ENOSPC.* The written part is not a complete copy\.\n$/,
       );
       assert.deepEqual(await readdir(folder), []);
     });
@@ -225,7 +225,7 @@ describe('catalog export', () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /^catalog: Standard output cannot be written: .*EPIPE\. What was written is no whole copy\.\n$/,
+        /^catalog: Standard output cannot be written: .*EPIPE\. The written part is not a complete copy\.\n$/,
       );
       assert.deepEqual(await readdir(folder), []);
     });
@@ -264,7 +264,7 @@ describe('catalog export', () => {
       );
       await assertRefused(
         run('/dev/null', '--kind', 'titles', '--format', 'csv'),
-        /^catalog: \/dev\/null is no ordinary file: give - in its place/,
+        /^catalog: \/dev\/null is not a regular file. Give - instead/,
       );
       assert.ok((await lstat('/dev/null')).isCharacterDevice());
     });
@@ -299,7 +299,7 @@ describe('catalog export', () => {
       );
       await assertRefused(
         run(file, ...titles, '--state', state, '--base-url', 'x'),
-        /^catalog: The base URL is not one/,
+        /^catalog: The base URL is not a valid URL/,
       );
       assert.deepEqual(await readdir(folder), []);
     });

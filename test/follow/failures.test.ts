@@ -172,8 +172,8 @@ describe('a follower, when', () => {
     assert.deepEqual(failures, []);
     assert.equal(
       'error' in end && end.error.message,
-      'The service answers 429 rate_limit_exceeded: Some detail. It would be worth trying again in 301 s; with --once, ' +
-        'failures are not waited for any longer. The position is kept.',
+      'The service answers 429 rate_limit_exceeded: Some detail. Try again in 301 s: with --once, the command ' +
+        'does not wait that long. The position is kept.',
     );
   });
 

@@ -82,7 +82,7 @@ describe('import of CSV', () => {
       'error: The file has no column svc_id. Its columns are "id", "name". Say which one is meant with --column svc_id=THEIRS.',
     ]);
     assert.deepEqual(read('csv', 'svc_id,name,name\na,b,c\n'), [
-      'error: The header has the column "name" twice: which one is meant cannot be told.',
+      'error: The header has the column "name" twice. Rename one of them.',
     ]);
     assert.deepEqual(read('csv', '\n\n'), ['error: The file is empty: it should begin with a header line.']);
     assert.deepEqual(read('csv', '"svc_id"x,name\n'), [

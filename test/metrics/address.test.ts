@@ -132,7 +132,7 @@ describe('the address of metrics', () => {
       assert.equal(warnings.length, 1);
       assert.equal(
         (JSON.parse(warnings[0] ?? '') as { msg: string }).msg,
-        'no metrics are served (METRICS_ADDRESS=off for none, and no warning): Cannot listen on METRICS_ADDRESS 127.0.0.1:9464: the port is in use. Stop what uses it, or set METRICS_ADDRESS to another one.',
+        'metrics are not served (METRICS_ADDRESS=off prevents this warning): Cannot listen on METRICS_ADDRESS 127.0.0.1:9464: the port is in use. Stop what uses it, or set METRICS_ADDRESS to another one.',
       );
       assert.doesNotMatch(stdout, /metrics_url/);
 

@@ -23,7 +23,7 @@ describe('a server with workers', () => {
       stdout: '',
       stderr:
         'catalog: These settings cannot be used:\n' +
-        '  WORKERS must be 1 without REDIS_URL: limits would be counted in each process, and allow that many times the plan\n',
+        '  WORKERS must be 1 without REDIS_URL: each process would count limits for itself, and allow that many times the plan\n',
     });
   });
 

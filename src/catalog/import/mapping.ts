@@ -95,7 +95,7 @@ export function locateColumns(columns: readonly MappedColumn[], found: readonly 
     const place = found.indexOf(theirs);
     if (place < 0 && (required || isNamed)) throw missingColumn(name, theirs, found);
     if (place >= 0 && found.includes(theirs, place + 1)) {
-      throw new OperatorError(`The header has the column ${quote(theirs)} twice: which one is meant cannot be told.`);
+      throw new OperatorError(`The header has the column ${quote(theirs)} twice. Rename one of them.`);
     }
     return place;
   });

@@ -12,10 +12,9 @@ interface DemoFlags {
 }
 
 const HELP = `
-The same seed gives the same titles, and more of them begin with the fewer. They are written like any others, with
-stamps and counts, and cannot be removed: that is why they only go into a catalogue that has no titles, or only
-those of an earlier run with the same seed, which is then completed. For the small catalogue with real titles, see
-catalog serve --demo.
+The same seed gives the same titles, and a larger number begins with the same ones. The titles have stamps and counts
+like all others, and cannot be removed. So the command refuses a catalogue that has other titles. It completes an
+earlier run with the same seed. For the small catalogue with real titles, see catalog serve --demo.
 
 Example:
   DATABASE_URL=postgres://catalog@localhost/trial catalog demo --titles 1000000`;
@@ -24,7 +23,7 @@ Example:
 export const registerDemo: RegisterCommand = (program, { stdout, stderr, signal, withDatabase }) => {
   program
     .command('demo')
-    .description('fill an empty catalogue with any number of made-up titles, for trials at size')
+    .description('fill an empty catalogue with any number of generated titles, for trials at size')
     .requiredOption('--titles <number>', 'how many titles there are to be', titleCount)
     .option('--seed <number>', 'another seed gives other titles', seedNumber, 1)
     .option('--json', 'print one JSON document')

@@ -81,7 +81,7 @@ class StdoutDestination implements Destination {
   }
 
   #fail(error: Error): Error {
-    const message = `Standard output cannot be written: ${error.message}. What was written is no whole copy.`;
+    const message = `Standard output cannot be written: ${error.message}. The written part is not a complete copy.`;
     this.failure = new OperatorError(message, { cause: error });
     return this.failure;
   }

@@ -24,16 +24,16 @@ interface ExportFlags {
 }
 
 const HELP = `
-The file has what catalog import reads: of titles svc_id, media_type, title, has_bundles and available_in_library, in
-the order of the feed; of people and collections svc_id and name, by svc_id. It holds the catalogue as of one moment.
-Writers go on meanwhile. A role that may read the tables is enough.
+The file has the columns that catalog import reads. Titles have svc_id, media_type, title, has_bundles and
+available_in_library, in the order of the feed. People and collections have svc_id and name, by svc_id. The file holds
+the catalogue as of one moment. Writers go on meanwhile. The role only needs to read the tables.
 
-The file gets its name when it is whole and on the disk; a file of that name is replaced then. With - the rows go to
-standard output, and all else to standard error.
+The file gets its name when it is complete and on the disk. It then replaces an earlier file. With - the rows go to
+standard output, and all messages to standard error.
 
-A copy of titles tells where a mirror follows on. --state writes that into a state file for catalog follow, once the
-copy is in its place. It needs --base-url, the address that the mirror will follow, and refuses a state file that is
-there already: its follower would lose its place. Hand out copy and state file together.
+With a copy of titles comes the position from which a mirror follows. --state writes it to a new state file for catalog
+follow, once the copy is complete. It needs --base-url, the address that the mirror will follow. The command refuses an
+existing state file, since its follower would lose its place. Hand out copy and state file together.
 
 Examples:
   catalog export titles.csv.gz --kind titles --state mirror.json --base-url https://catalog.example.com
@@ -54,8 +54,8 @@ export const registerExport: RegisterCommand = (program, context) => {
         'csv',
       ]),
     )
-    .option('--state <file>', 'state file to make, from which catalog follow goes on exactly where the copy ends')
-    .option('--base-url <url>', 'with --state, the service that will be followed: what stands before /api/v1')
+    .option('--state <file>', 'new state file: with it, catalog follow continues exactly where the copy ends')
+    .option('--base-url <url>', 'with --state, the service to follow: the URL before /api/v1')
     .option('--json', 'print one JSON document')
     .addHelpText('after', HELP)
     .action((file: string, flags: ExportFlags) => run(file, flags, context));
@@ -163,7 +163,7 @@ async function openNewState(
 }
 
 function interrupted(file: string, cause: unknown): OperatorError {
-  const left = file === '-' ? 'What was written is no whole copy.' : 'Nothing was left behind.';
+  const left = file === '-' ? 'The written part is not a complete copy.' : 'Nothing was left behind.';
   return new OperatorError(`Interrupted. ${left}`, { cause });
 }
 

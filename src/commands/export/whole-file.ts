@@ -64,7 +64,7 @@ async function requireReplaceable(file: string): Promise<void> {
   }
   if (found.isDirectory()) throw new OperatorError(`${file} is a folder: name a file.`);
   if (!found.isFile() && !found.isSymbolicLink()) {
-    throw new OperatorError(`${file} is no ordinary file: give - in its place and send standard output there.`);
+    throw new OperatorError(`${file} is not a regular file. Give - instead, and redirect standard output.`);
   }
 }
 

@@ -28,18 +28,18 @@ Columns (of CSV and TSV in the header line, of NDJSON the members of each object
   titles               svc_id, media_type (movie or series), title, and optionally
                        has_bundles, available_in_library (true/false, yes/no, 1/0, t/f)
   people, collections  svc_id, name
-In TSV a quote is a character like any other, as PostgreSQL and public movie databases have it: \\N is an empty cell,
-and \\t, \\n and \\\\ in a cell stand for a tab, a line feed and a backslash. For files that put cells in quotes, add
---quote '"'; a backslash in them is a character like any other.
+In TSV a quote is a character like any other, as in PostgreSQL and public movie databases. \\N is an empty cell, and
+\\t, \\n and \\\\ in a cell stand for a tab, a line feed and a backslash. For files with cells in quotes, add --quote '"'.
+In these a backslash is a character like any other.
 
-New ids are created, known ones updated where they differ. An optional column that is absent, or a cell that is
-empty, leaves what the catalogue has (false on a new title). White space around ids, media types and booleans is
-dropped; titles and names are kept as they are.
+The command creates new ids, and updates known ones that differ. An absent optional column or an empty cell keeps the
+value of a known row (a new title gets false). White space around ids, media types and booleans is dropped. Titles and
+names are kept unchanged.
 
-The whole file is read before anything is written. A row that cannot be used is reported on stderr with its line,
-counted, and left out, which does not change the exit code; --strict stops at the first with nothing written and
-exit code 1. Of several rows with one id, the first counts. An import that is interrupted while writing leaves the
-rows written so far; run it again to complete it.
+The command reads the whole file before it writes. It reports each row that cannot be used on stderr, with its line,
+and leaves it out. The exit code is still 0; --strict stops at the first such row with exit code 1, and writes nothing.
+Of several rows with one id, the first counts. An interrupted import leaves the rows written so far; run it again to
+complete it.
 
 Examples:
   catalog import titles.csv --kind titles

@@ -233,6 +233,6 @@ async function readFrom(log: FileHandle, position: number): Promise<string> {
  */
 function refusePassword(): never {
   throw new OperatorError(
-    'What answers in place of the embedded PostgreSQL asks for a password. There is none: find out what it is.',
+    'Another program answers in place of the embedded PostgreSQL: it asks for a password, and the embedded one has none. Find out which program.',
   );
 }

@@ -71,7 +71,10 @@ export function rejectConnection(
 function connectionProblem(code: string | undefined): Problem {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new Problem('header_fields_too_large', 'Request line and header fields together may take 16 KiB.');
+      return new Problem(
+        'header_fields_too_large',
+        'The request line and the header fields together may take at most 16 KiB.',
+      );
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new Problem('request_timeout', 'The request did not arrive in time. Send it again on a new connection.');
     default:

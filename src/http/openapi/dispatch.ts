@@ -50,7 +50,7 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
         if (operation) state.operation = operations[operation.operationId as OperationId];
       },
       notFound: () => {
-        throw new Problem('not_found', 'There is no such path. The contract at /openapi.yaml lists those there are.');
+        throw new Problem('not_found', 'There is no such path. The contract at /openapi.yaml lists all paths.');
       },
       methodNotAllowed: ({ request }: Context) => {
         throw methodNotAllowed(backend, request.path);

@@ -29,7 +29,7 @@ export interface ReadinessReport {
 
 const SHUTTING_DOWN: Reason = {
   code: 'shutting_down',
-  detail: 'The service is shutting down. It serves what still comes, for a while: send it nothing more.',
+  detail: 'The service is shutting down. It still answers for a while. Send it no more requests.',
 };
 
 /**

@@ -27,7 +27,7 @@ export function toProblem(error: unknown): Problem {
   if (isDatabaseUnavailable(error)) return serviceUnavailable({ cause: error });
   return new Problem(
     'internal_error',
-    'The service made a mistake. It is logged with the request_id, which helps when you report it.',
+    'The service failed. Its log has the error under this request_id: quote it when you report the error.',
     { cause: error },
   );
 }

@@ -15,7 +15,7 @@ export interface Warning {
 const FEW_CONNECTIONS: Warning = {
   code: 'few_database_connections',
   detail:
-    'PostgreSQL has hardly more connections left than this server may still open. ' +
+    'PostgreSQL has few more free connections than this server may still open. ' +
     'Raise max_connections, or lower DATABASE_POOL_SIZE.',
 };
 

@@ -51,7 +51,7 @@ export class LogOutput implements DestinationStream {
   #waitingBytes = 0;
   #dropped = 0;
   /** Dropped lines that no line of the log has counted yet. */
-  #untold = 0;
+  #unreported = 0;
   #nextTellAt = -Infinity;
   #obstacle: Obstacle | undefined;
   #reason = '';
@@ -74,7 +74,7 @@ export class LogOutput implements DestinationStream {
   write(lines: string): void {
     const bytes = Buffer.from(lines);
     if (this.#isBehind && performance.now() > this.#fullUntil) this.#catchUp();
-    if (this.#untold > 0 && this.#waiting.length === 0) {
+    if (this.#unreported > 0 && this.#waiting.length === 0) {
       // Nothing can be written, not even the number of missing lines.
       this.#drop(bytes);
     } else if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) {
@@ -98,7 +98,7 @@ export class LogOutput implements DestinationStream {
   }
 
   get #isBehind(): boolean {
-    return this.#waiting.length > 0 || this.#untold > 0;
+    return this.#waiting.length > 0 || this.#unreported > 0;
   }
 
   #keep(bytes: Buffer): void {
@@ -117,11 +117,11 @@ export class LogOutput implements DestinationStream {
   /** Writes what is kept, and then the number of missing lines. */
   #catchUp(): void {
     this.#writeWaiting();
-    if (this.#untold === 0 || this.#waiting.length > 0) return;
-    const line = Buffer.from((this.#endsMidLine ? '\n' : '') + this.#options.lossLine(this.#untold));
+    if (this.#unreported === 0 || this.#waiting.length > 0) return;
+    const line = Buffer.from((this.#endsMidLine ? '\n' : '') + this.#options.lossLine(this.#unreported));
     const written = this.#put(line);
     if (written < line.length && this.#obstacle !== 'full') return;
-    this.#untold = 0;
+    this.#unreported = 0;
     if (written < line.length) this.#keep(line.subarray(written));
   }
 
@@ -169,7 +169,7 @@ export class LogOutput implements DestinationStream {
   #drop(...dropped: readonly Buffer[]): void {
     const lines = dropped.reduce((sum, bytes) => sum + countLines(bytes), 0);
     this.#dropped += lines;
-    this.#untold += lines;
+    this.#unreported += lines;
     const now = performance.now();
     if (now < this.#nextTellAt || this.#obstacle === 'unread') return;
     this.#nextTellAt = now + TELL_INTERVAL_MS;
