@@ -2,7 +2,7 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAb
 import type { Standing } from '../limits/quotas.js';
 import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
 
-/** How many keys from one address may fail in a window. */
+/** How many attempts from one address may fail in a window. */
 export interface FailurePolicy {
   readonly limit: number;
   readonly windowSeconds: number;
@@ -14,20 +14,21 @@ export interface FailurePolicy {
  */
 const FAILURE_POLICY: FailurePolicy = { limit: 30, windowSeconds: 60 };
 
-/** Whether an address may go on sending keys that fail. */
+/** Whether an address may go on with attempts that fail. */
 export type AttemptResult =
   { readonly kind: 'within_limit' } | { readonly kind: 'over_limit'; readonly standing: Standing };
 
-/** Counts keys that failed, by the address that sent them: in Redis, or in this process without one. */
+/** Counts attempts that failed, by the address that made them: in Redis, or in this process without one. */
 export class FailedAttempts {
   readonly #policy: FailurePolicy;
   readonly #redis: { readonly link: RedisLink; readonly limiter: RateLimiterAbstract } | undefined;
   readonly #memory: RateLimiterAbstract;
-  /** How many keys failed since the process began, and how many of those were over the limit. */
+  /** How many attempts failed since the process began, and how many of those were over the limit. */
   readonly counts = { failed: 0, overLimit: 0 };
 
-  constructor(redis?: RedisLink, policy = FAILURE_POLICY) {
-    const options = { keyPrefix: redisKey('failures'), points: policy.limit, duration: policy.windowSeconds };
+  /** @param name - of what fails, in Redis: each kind of attempt has a limit of its own */
+  constructor(redis?: RedisLink, policy = FAILURE_POLICY, name = 'failures') {
+    const options = { keyPrefix: redisKey(name), points: policy.limit, duration: policy.windowSeconds };
     this.#policy = policy;
     this.#memory = new RateLimiterMemory(options);
     this.#redis = redis && {

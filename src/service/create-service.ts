@@ -60,6 +60,9 @@ const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
 /** How often expired links and sessions are removed, in milliseconds. They are void without that. */
 const EXPIRY_INTERVAL_MS = 600_000;
 
+/** How many sign-ins from one address may fail a minute. A search for links gets nowhere: they are 256 random bits. */
+const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
+
 /** How long requests may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
@@ -204,7 +207,11 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     now: overrides.now ?? systemClock,
     isStopping: () => stopping !== undefined,
     site: config.site
-      ? { files: await StaticFiles.read(packageRoot), publicUrl: () => config.publicUrl ?? url }
+      ? {
+          files: await StaticFiles.read(packageRoot),
+          publicUrl: () => config.publicUrl ?? url,
+          failedSignIns: new FailedAttempts(shared?.redis, SIGN_IN_POLICY, 'sign-in-failures'),
+        }
       : undefined,
   });
   const serverLimits = { ...DEFAULT_SERVER_LIMITS, ...overrides.serverLimits };

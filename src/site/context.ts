@@ -1,6 +1,7 @@
 import type Router from '@koa/router';
 import type Koa from 'koa';
 import type { Knex } from 'knex';
+import type { FailedAttempts } from '../admission/failed-attempts.js';
 import type { RequestState } from '../http/request/context.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { StaticFiles } from './delivery/static-files.js';
@@ -11,6 +12,8 @@ export interface SiteParts {
   readonly db: Knex;
   readonly health: Health;
   readonly isStopping: () => boolean;
+  /** How many proxies stand in front of the service. */
+  readonly trustedProxies: number;
   readonly site: SiteOptions;
 }
 
@@ -19,11 +22,21 @@ export interface SiteOptions {
   readonly files: StaticFiles;
   /** The origin under which people reach the service, such as `https://catalog.example.com`. Known once the server listens. */
   readonly publicUrl: () => string;
+  /** Counts sign-ins that failed, by the address that tried. */
+  readonly failedSignIns: FailedAttempts;
 }
+
+/** What a request sent. */
+export type Content =
+  | { readonly kind: 'form'; readonly fields: URLSearchParams }
+  /** From a program, or from our own script: a browser sends JSON across origins only where CORS allows it. */
+  | { readonly kind: 'json'; readonly text: string };
 
 /** What each page needs of the site: {@link page} takes it from the state of the request. */
 export interface PageState extends RequestState {
   readonly site: SiteOptions;
+  /** What a POST request sent. */
+  content?: Content;
 }
 
 /** The context of a request for a page. */

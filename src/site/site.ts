@@ -6,9 +6,12 @@ import { deadline } from '../http/request/deadline.js';
 import { isApiPath } from '../http/request/outside-api.js';
 import type { PageContext, PageState, SiteParts } from './context.js';
 import { boundConcurrency, PAGE_LIMITS, type PageLimits } from './delivery/concurrency.js';
+import { receiveContent } from './delivery/form.js';
 import { setSecurityFields } from './delivery/headers.js';
 import { addLandingPage } from './landing/landing.js';
 import { errorPage, PageError } from './layout/error-page.js';
+import { addSettings } from './settings/settings.js';
+import { addSignIn } from './sign-in/sign-in.js';
 
 /**
  * Serves the pages for people. Requests of the API and of probes go on to the later stages. A path that nobody knows is
@@ -19,6 +22,8 @@ import { errorPage, PageError } from './layout/error-page.js';
 export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): Middleware {
   const router = new Router<PageState>({ strict: true, sensitive: true });
   addLandingPage(router, parts);
+  addSignIn(router, parts);
+  addSettings(router, parts);
 
   const inTime = deadline();
   const bounded = boundConcurrency(limits);
@@ -50,8 +55,9 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
       return answer(ctx, async () => {
         requireMethod(ctx, methods);
         const make = (): Promise<void> => inTime(ctx, () => bounded(ctx, () => routes(ctx, next)));
-        // A route that takes a form reads it by itself.
-        await (ctx.method === 'POST' ? make() : ignoreContent(ctx, make));
+        if (ctx.method !== 'POST') return ignoreContent(ctx, make);
+        await receiveContent(ctx);
+        return make();
       });
     }
     try {

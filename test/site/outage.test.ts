@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import Koa from 'koa';
 import pino from 'pino';
+import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { identifyRequest, type RequestState } from '../../src/http/request/context.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
 import { problems } from '../../src/http/response/problems.js';
@@ -29,11 +30,11 @@ async function serveWithoutDatabase(limits?: PageLimits): Promise<{ url: string;
     statementTimeoutMs: 300,
   });
   const files = await StaticFiles.read(fileURLToPath(new URL('../..', import.meta.url)));
-  const site = { files, publicUrl: () => 'http://catalog.example' };
+  const site = { files, publicUrl: () => 'http://catalog.example', failedSignIns: new FailedAttempts() };
   const app = new Koa<RequestState>();
   app.use(identifyRequest);
   app.use(problems);
-  app.use(createSite({ db, health, isStopping: () => false, site }, limits));
+  app.use(createSite({ db, health, isStopping: () => false, trustedProxies: 0, site }, limits));
   const server = createHttpServer(app.callback());
   const port = await listen(server, '127.0.0.1', 0);
   server.once('close', () => {

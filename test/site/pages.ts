@@ -1,2 +1,2 @@
 /** Every page that a service has, as a path. */
-export const PAGES = ['/'];
+export const PAGES = ['/', '/sign-in', `/sign-in/link/${'f'.repeat(64)}`];

@@ -4,7 +4,10 @@ import type { StaticFiles } from '../delivery/static-files.js';
 const SERVICE = 'Catalog Lookup Service';
 
 /** The parts of the site, as the navigation lists them. */
-const SECTIONS = [{ id: 'home', path: '/', label: 'Overview' }] as const;
+const SECTIONS = [
+  { id: 'home', path: '/', label: 'Overview' },
+  { id: 'settings', path: '/settings', label: 'Settings' },
+] as const;
 
 /** A part of the site. */
 export type Section = (typeof SECTIONS)[number]['id'];

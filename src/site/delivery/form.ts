@@ -1,0 +1,45 @@
+import parse from 'co-body';
+import type { PageContext } from '../context.js';
+import { PageError } from '../layout/error-page.js';
+import { requireSameOrigin } from './same-origin.js';
+
+/** The most content that a request may have, in bytes: a form of a few fields. */
+const MAX_CONTENT = 16 * 1024;
+
+/**
+ * Reads what a request sends, before it takes a turn among the pages: a client may send slowly. Refuses forms that another
+ * site has made a browser send.
+ *
+ * @throws PageError 403 for such a form, 413 for more than 16 KiB, 415 for anything but a form or JSON
+ */
+export async function receiveContent(ctx: PageContext): Promise<void> {
+  const type = ctx.is('urlencoded', 'json');
+  if (typeof type !== 'string') throw unsupported();
+  const kind = type === 'json' ? 'json' : 'form';
+  requireSameOrigin(ctx, kind);
+  const text = await readText(ctx);
+  ctx.state.content = kind === 'json' ? { kind, text } : { kind, fields: new URLSearchParams(text) };
+}
+
+/** @returns the fields of the form that a request sent @throws PageError 415 where it sent none */
+export function formOf({ state }: PageContext): URLSearchParams {
+  if (state.content?.kind !== 'form') throw unsupported();
+  return state.content.fields;
+}
+
+async function readText(ctx: PageContext): Promise<string> {
+  try {
+    return (await parse.text(ctx, { limit: MAX_CONTENT })) as string;
+  } catch (error) {
+    const status = error instanceof Error && 'status' in error ? error.status : undefined;
+    if (status === 413) throw new PageError(413, 'Too much content', 'A form takes 16 KiB at most.', CLOSE);
+    throw new PageError(400, 'Form incomplete', 'The form did not arrive whole. Send it again.', CLOSE);
+  }
+}
+
+/** The rest of the content is not read, so nothing else can come on this connection. */
+const CLOSE = { Connection: 'close' };
+
+function unsupported(): PageError {
+  return new PageError(415, 'Not a form', 'This page takes a form (application/x-www-form-urlencoded).', CLOSE);
+}

@@ -1,0 +1,80 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { Notice } from '../layout/components.js';
+import { page } from '../layout/page.js';
+import type { SettingsContext } from './context.js';
+
+/** The parts of the settings, as their navigation lists them. */
+const TABS = [
+  { id: 'overview', path: '/settings', label: 'Overview' },
+  { id: 'sessions', path: '/settings/sessions', label: 'Sessions' },
+] as const;
+
+/** A part of the settings. */
+export type Tab = (typeof TABS)[number]['id'];
+
+/** What a page of the settings says of itself. */
+export interface SettingsPageOptions {
+  /** The heading. */
+  readonly title: string;
+  readonly tab: Tab;
+  /** 200 where it is left out. */
+  readonly status?: number;
+}
+
+/**
+ * Answers with a page of the settings: whose they are, the navigation, and the body under its heading.
+ *
+ * @example settingsPage(ctx, { title: 'Sessions', tab: 'sessions' }, <SessionList sessions={sessions} />);
+ */
+export function settingsPage(
+  ctx: SettingsContext,
+  { title, tab, status }: SettingsPageOptions,
+  body: ComponentChildren,
+) {
+  const { projectName, suspendedAt } = ctx.state.session;
+  page(
+    ctx,
+    { title, section: 'settings', ...(status !== undefined && { status }) },
+    <div class="container-wide settings">
+      <header class="settings-header">
+        <p class="settings-project">{projectName}</p>
+        <form method="post" action="/sign-out">
+          <button class="button button-quiet" type="submit">
+            Sign out
+          </button>
+        </form>
+      </header>
+      <SettingsNavigation tab={tab} />
+      {suspendedAt !== null && <Suspended />}
+      <h1>{title}</h1>
+      {body}
+    </div>,
+  );
+}
+
+function SettingsNavigation({ tab }: { readonly tab: Tab }): VNode {
+  return (
+    <nav class="settings-nav" aria-label="Settings">
+      <ul>
+        {TABS.map(({ id, path, label }) => (
+          <li key={id}>
+            <a href={path} aria-current={id === tab ? 'page' : undefined}>
+              {label}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function Suspended(): VNode {
+  return (
+    <Notice tone="danger">
+      <p>
+        <strong>Your account is suspended.</strong> Your keys are refused. You can read the settings, and change
+        nothing. Ask the operator of this service.
+      </p>
+    </Notice>
+  );
+}

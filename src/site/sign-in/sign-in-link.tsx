@@ -1,0 +1,88 @@
+import type { VNode } from 'preact';
+import { spendSignInLink } from '../../accounts/sign-in-links.js';
+import { ABSOLUTE_DAYS, startSession } from '../../accounts/sessions.js';
+import type { Knex } from 'knex';
+import { clientAddress } from '../../http/request/client-address.js';
+import type { PageContext, PageRouter, SiteParts } from '../context.js';
+import { formOf } from '../delivery/form.js';
+import { PageError } from '../layout/error-page.js';
+import { page } from '../layout/page.js';
+import { comeBack } from './come-back.js';
+import { readCookie, setCookie } from './cookies.js';
+
+const DAY_SECONDS = 86_400;
+
+/**
+ * Adds the pages of sign-in links. Opening a link only shows a button, since programs that look for malware open links in
+ * messages. The page is the same whether the link works or not, and costs no query.
+ */
+export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
+  router.get('/sign-in/link/:token', (ctx) => {
+    // Otherwise the browser would hand the link on as it loads what belongs to the page.
+    ctx.set('Referrer-Policy', 'strict-origin');
+    const { token = '' } = ctx.params as { token?: string };
+    page(ctx, { title: 'Sign in', section: 'settings' }, <SignInLinkBody token={token} />);
+  });
+
+  router.post('/sign-in/link', async (ctx) => {
+    const token = formOf(ctx).get('token') ?? undefined;
+    const isSignedIn = await db.transaction(async (transaction) => {
+      const developerId = await spendSignInLink(transaction, token);
+      if (developerId === undefined) return false;
+      await signIn(ctx, transaction, developerId);
+      return true;
+    });
+    if (isSignedIn) {
+      comeBack(ctx);
+      return;
+    }
+    const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));
+    throw attempt.kind === 'over_limit' ? tooManyAttempts(attempt.standing.resetSeconds) : noSuchLink();
+  });
+}
+
+/**
+ * Starts the session of a developer, and gives the browser its cookie.
+ *
+ * @param transaction - the one that has found out who signs in
+ */
+async function signIn(ctx: PageContext, transaction: Knex.Transaction, developerId: number): Promise<void> {
+  const token = await startSession(transaction, {
+    developerId,
+    userAgent: ctx.get('User-Agent'),
+    replaced: readCookie(ctx, 'session'),
+  });
+  setCookie(ctx, 'session', token, ABSOLUTE_DAYS * DAY_SECONDS);
+}
+
+function SignInLinkBody({ token }: { readonly token: string }): VNode {
+  return (
+    <div class="container">
+      <h1>Sign in</h1>
+      <p>This link signs you in to the settings of your project, on this browser, once.</p>
+      <form method="post" action="/sign-in/link">
+        <input type="hidden" name="token" value={token} />
+        <button class="button button-primary" type="submit">
+          Sign in
+        </button>
+      </form>
+    </div>
+  );
+}
+
+function noSuchLink(): PageError {
+  return new PageError(
+    403,
+    'This link does not work',
+    'It was used, it is older than ten minutes, or it is not complete. Ask the operator of this service for a new one.',
+  );
+}
+
+function tooManyAttempts(seconds: number): PageError {
+  return new PageError(
+    429,
+    'Too many attempts',
+    `Too many sign-ins from your address have failed. Wait ${seconds} s and try again.`,
+    { 'Retry-After': String(seconds) },
+  );
+}

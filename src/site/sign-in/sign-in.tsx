@@ -1,0 +1,50 @@
+import type { VNode } from 'preact';
+import { findSession, type Session } from '../../accounts/sessions.js';
+import type { PageRouter, SiteParts } from '../context.js';
+import { CodeBlock, Notice } from '../layout/components.js';
+import { page } from '../layout/page.js';
+import { SETTINGS } from './come-back.js';
+import { readCookie } from './cookies.js';
+import { addSignInLink } from './sign-in-link.js';
+
+/** Adds the ways to sign in, from `/sign-in` on. */
+export function addSignIn(router: PageRouter, parts: SiteParts): void {
+  router.get('/sign-in', async (ctx) => {
+    const session = await findSession(parts.db, readCookie(ctx, 'session'));
+    page(ctx, { title: 'Sign in', section: 'settings' }, <SignInBody session={session} />);
+  });
+  addSignInLink(router, parts);
+}
+
+function SignInBody({ session }: { readonly session: Session | undefined }): VNode {
+  return (
+    <div class="container">
+      <h1>Sign in</h1>
+      {session !== undefined && <SignedInAlready session={session} />}
+      <p>You sign in with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
+      <CodeBlock
+        label="For the operator"
+        code={`npx catalog developers sign-in-link ${session === undefined ? 'ID' : session.developerId}`}
+      />
+      <p>Open the link in this browser.</p>
+    </div>
+  );
+}
+
+function SignedInAlready({ session }: { readonly session: Session }): VNode {
+  return session.isRecent ? (
+    <Notice tone="ok">
+      <p>
+        You are signed in for <strong>{session.projectName}</strong>. <a href={SETTINGS}>Go to the settings</a>
+      </p>
+    </Notice>
+  ) : (
+    <Notice tone="info">
+      <p>
+        Changes to keys need a sign-in of the last 15 minutes. You are signed in for{' '}
+        <strong>{session.projectName}</strong> since longer, so sign in again. Until then{' '}
+        <a href={SETTINGS}>you can read the settings</a>.
+      </p>
+    </Notice>
+  );
+}

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
+import { send } from '../../support/request.js';
+import { startService, type TestService } from '../../support/service.js';
+
+/** Every form of the service, and what it sends. */
+const FORMS = ['/sign-in/link', '/sign-out', '/settings/sessions/end', '/settings/sessions/end-all'];
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+describe('requests that another site makes a browser send', () => {
+  let service: TestService;
+  let visitor: Visitor;
+
+  before(async () => {
+    service = await startService();
+    visitor = await signIn(service, await newDeveloper(service));
+  });
+
+  after(() => service.stop());
+
+  const isSignedIn = async (): Promise<boolean> => (await visitor.get('/settings')).status === 200;
+
+  for (const path of FORMS) {
+    it(`are refused by ${path}, and change nothing`, async () => {
+      for (const headers of [
+        { 'sec-fetch-site': 'cross-site' },
+        // Another host of the same domain, or another port of this machine.
+        { 'sec-fetch-site': 'same-site' },
+        { 'sec-fetch-site': 'cross-site', origin: service.url },
+        { origin: 'https://evil.example' },
+        { origin: 'null' },
+        { origin: service.url.replace('http:', 'https:') },
+        { origin: `${service.url}.evil.example` },
+        // By the name that the attacker's site has itself given the service.
+        { origin: 'http://evil.example', host: 'evil.example' },
+        // A form of an old browser, or no browser: nobody knows where it comes from.
+        {},
+      ]) {
+        const reply = await visitor.post(path, { session: '1' }, headers);
+        assert.equal(reply.status, 403, JSON.stringify(headers));
+        assert.ok(reply.text.includes('does not come from a page of this service'), reply.text);
+        assert.ok(await isSignedIn());
+      }
+    });
+  }
+
+  it('are refused before a link is spent', async () => {
+    const { status } = await visitor.post(
+      '/sign-in/link',
+      { token: 'f'.repeat(64) },
+      { 'sec-fetch-site': 'cross-site' },
+    );
+    assert.equal(status, 403);
+    assert.equal(service.queries.filter((sql) => sql.includes('sign_in_links where hash')).length, 1, 'the one before');
+  });
+
+  it('are told from those of its own pages, by either field', async () => {
+    for (const headers of [
+      { 'sec-fetch-site': 'same-origin' },
+      { 'sec-fetch-site': 'same-origin', origin: 'null' },
+      { 'sec-fetch-site': 'none' },
+      { origin: service.url },
+    ]) {
+      const reply = await visitor.post('/settings/sessions/end', { session: '0' }, headers);
+      assert.equal(reply.status, 303, JSON.stringify(headers));
+    }
+  });
+
+  it('cannot take another form than a form', async () => {
+    for (const [type, status] of [
+      ['text/plain', 415],
+      ['multipart/form-data; boundary=x', 415],
+      ['application/json', 415],
+    ] as const) {
+      const reply = await visitor.post('/sign-out', {}, { 'sec-fetch-site': 'same-origin', 'content-type': type });
+      assert.equal(reply.status, status, type);
+    }
+    assert.ok(await isSignedIn());
+  });
+
+  it('cannot send much: 16 KiB are the most', async () => {
+    const { status, headers } = await visitor.post('/sign-out', { much: 'x'.repeat(17_000) });
+    assert.deepEqual([status, headers.connection], [413, 'close']);
+    const chunked = await send(service.url, '/sign-out', {
+      method: 'POST',
+      headers: { ...FORM, 'sec-fetch-site': 'same-origin', 'transfer-encoding': 'chunked' },
+      body: 'x'.repeat(40_000),
+    });
+    assert.equal(chunked.status, 413);
+    assert.ok(await isSignedIn());
+  });
+
+  it('do not sign anybody out, or in, by GET', async () => {
+    for (const path of ['/sign-out', '/settings/sessions/end', '/settings/sessions/end-all']) {
+      const { status, headers } = await visitor.get(path);
+      assert.deepEqual([status, headers.allow], [405, 'POST'], path);
+    }
+    assert.ok(await isSignedIn());
+  });
+});
+
+describe('a host that the client invents', () => {
+  it('appears in no address that the service writes', async () => {
+    const service = await startService();
+    try {
+      const visitor = new Visitor(service.url);
+      for (const path of ['/', '/sign-in', '/settings', `/sign-in/link/${'f'.repeat(64)}`, '/no-such-page']) {
+        const { text, headers } = await visitor.get(path, { host: 'evil.example', 'x-forwarded-host': 'evil.example' });
+        assert.ok(!`${text}${JSON.stringify(headers)}`.includes('evil.example'), path);
+      }
+    } finally {
+      await service.stop();
+    }
+  });
+});

@@ -1,0 +1,61 @@
+import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
+import { createDeveloper } from '../../../src/developers/developers.js';
+import { send, type Reply } from '../request.js';
+import type { TestService } from '../service.js';
+
+/** A browser as far as raw HTTP needs one: it keeps cookies, and says where its requests come from. */
+export class Visitor {
+  readonly cookies = new Map<string, string>();
+
+  constructor(
+    private readonly url: string,
+    /** What it says of itself in each request. */
+    readonly headers: Record<string, string> = { 'user-agent': 'Visitor/1' },
+  ) {}
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Reply> {
+    return this.#send(path, { method: 'GET', headers });
+  }
+
+  /** Sends a form, from a page of the service unless the headers say otherwise. */
+  post(path: string, fields: Record<string, string> = {}, headers?: Record<string, string>): Promise<Reply> {
+    return this.#send(path, {
+      method: 'POST',
+      body: new URLSearchParams(fields).toString(),
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        ...(headers ?? { 'sec-fetch-site': 'same-origin' }),
+      },
+    });
+  }
+
+  async #send(
+    path: string,
+    { headers, ...options }: { method: string; body?: string; headers: Record<string, string> },
+  ): Promise<Reply> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const reply = await send(this.url, path, {
+      ...options,
+      headers: { ...this.headers, ...(cookie !== '' && { cookie }), ...headers },
+    });
+    for (const line of reply.headers['set-cookie'] ?? []) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (value === '') this.cookies.delete(name);
+      else this.cookies.set(name, value);
+    }
+    return reply;
+  }
+}
+
+/** Registers a developer. @returns its id */
+export async function newDeveloper({ db }: TestService, projectName = 'Film club'): Promise<number> {
+  return (await createDeveloper(db, { projectName, attributionRequired: false })).id;
+}
+
+/** Signs a developer in by a link. @returns the browser that is signed in */
+export async function signIn(service: TestService, developerId: number, visitor?: Visitor): Promise<Visitor> {
+  const browser = visitor ?? new Visitor(service.url);
+  const reply = await browser.post('/sign-in/link', { token: await createSignInLink(service.db, developerId) });
+  if (reply.status !== 303) throw new Error(`not signed in: ${reply.status} ${reply.text}`);
+  return browser;
+}
