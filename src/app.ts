@@ -17,7 +17,6 @@ import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/request-log.js';
-import type { WriteLine } from './platform/telemetry/log.js';
 import type { SiteOptions } from './site/context.js';
 import { createSite } from './site/site.js';
 
@@ -26,8 +25,6 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   /** The text of `openapi.yaml`. */
   readonly contractText: string;
   readonly log: Logger;
-  /** Logs the lines of requests. */
-  readonly requestLog: WriteLine;
   readonly requestMetrics: RequestMetrics;
   /** Undefined for a server without pages for people. */
   readonly site: SiteOptions | undefined;
@@ -44,7 +41,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   const app = new Koa<RequestState>();
   app.on('error', logFailedAnswers(parts.log));
   app.use(identifyRequest);
-  app.use(recordRequests(parts.requestLog, parts.requestMetrics));
+  app.use(recordRequests(parts.log, parts.requestMetrics));
   app.use(drainConnections(parts.isStopping));
   app.use(problems);
   app.use(requireHost);

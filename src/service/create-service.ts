@@ -30,7 +30,6 @@ import { openDatabase, poolOf } from '../platform/postgres/database.js';
 import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
-import type { WriteLine } from '../platform/telemetry/log.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
 import { StaticFiles } from '../site/delivery/static-files.js';
 import { OpenParts } from '../platform/process/open-parts.js';
@@ -69,8 +68,6 @@ const SHUTDOWN_GRACE_MS = 5_000;
 export interface ServiceOptions {
   readonly config: Config;
   readonly log: Logger;
-  /** Logs the lines of requests. */
-  readonly requestLog: WriteLine;
   /** How many lines of the log were dropped. */
   readonly droppedLines: () => number;
   /** The folder of this package's package.json. */
@@ -156,7 +153,7 @@ export function connect({ config, log, packageRoot, pid, migrate }: ServiceOptio
 }
 
 async function open(options: ServiceOptions, opened: OpenParts): Promise<ServiceProcess> {
-  const { config, log, requestLog, droppedLines, packageRoot, openFiles, overrides = {} } = options;
+  const { config, log, droppedLines, packageRoot, openFiles, overrides = {} } = options;
   const database = opened.add(await connect(options), (it) => it.close());
   await options.prepare?.(database);
   const { db } = database;
@@ -202,7 +199,6 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     databaseCheck,
     warnings: () => budget.warnings,
     log,
-    requestLog,
     requestMetrics,
     now: overrides.now ?? systemClock,
     isStopping: () => stopping !== undefined,

@@ -44,7 +44,10 @@ export function openServerLog(context: CommandContext): ServerLog {
   context.atExit(logs.flush);
   return {
     logs,
-    write: (text) => output.write(text),
+    write: (text) => {
+      logs.flush();
+      output.write(text);
+    },
     noteUnread: () => unread.abort(),
     ending: AbortSignal.any([signal, unread.signal]),
     async close() {

@@ -1,5 +1,4 @@
-import type { Level } from 'pino';
-import type { WriteLine } from '../../platform/telemetry/log.js';
+import type { Level, Logger } from 'pino';
 import type { Middleware } from '../request/context.js';
 import { describeRequestError } from './loggable-error.js';
 import { loggableUrl } from './loggable-url.js';
@@ -9,7 +8,7 @@ import type { RequestMetrics } from './metrics.js';
  * Counts each request and writes its line, when its answer was sent or its connection has closed. The line never
  * contains a key. Its URL is cut to the loggable part, and the key appears as its public prefix.
  */
-export function recordRequests(writeLine: WriteLine, metrics: RequestMetrics): Middleware {
+export function recordRequests(log: Logger, metrics: RequestMetrics): Middleware {
   return (ctx, next) => {
     const { req, res, state } = ctx;
     const startedAt = performance.now();
@@ -33,7 +32,7 @@ export function recordRequests(writeLine: WriteLine, metrics: RequestMetrics): M
         aborted: res.writableFinished ? undefined : true,
         err: error === undefined ? undefined : describeRequestError(error, ctx),
       };
-      writeLine(levelOf(status), line, 'request');
+      log[levelOf(status)](line, 'request');
     });
     return next();
   };

@@ -42,6 +42,8 @@ export interface LogOutputOptions {
  * Writes a log to a file descriptor and never waits for its reader. It keeps what a pipe cannot take yet, up to a
  * bound. It drops and counts lines beyond the bound, and lines that a full disk refuses. As soon as it can write again,
  * it writes a line with the number of missing lines.
+ *
+ * Not sonic-boom, pino's own destination: that keeps lines which a full disk refuses, and does not count lost lines.
  */
 export class LogOutput implements DestinationStream {
   readonly #fd: number;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createLog, describeError } from '../../../src/platform/telemetry/log.js';
+import { createLog, describeError, lossLine } from '../../../src/platform/telemetry/log.js';
 
 describe('the log', () => {
   function open(): { writes: string[]; messages: () => string[]; logs: ReturnType<typeof createLog> } {
@@ -15,63 +15,35 @@ describe('the log', () => {
     return { writes, messages, logs };
   }
 
-  it('writes the lines of requests that end together at once, and every line in its order', async () => {
+  it('writes the lines of one turn of the event loop together, in their order', async () => {
     const { writes, messages, logs } = open();
-    logs.requestLog('info', {}, 'one');
-    logs.requestLog('info', {}, 'two');
+    logs.log.info({}, 'one');
+    logs.log.warn({}, 'two');
     assert.equal(writes.length, 0);
-    logs.log.warn({}, 'three');
-    assert.deepEqual(messages(), ['one', 'two', 'three']);
-    logs.requestLog('info', {}, 'four');
     await turn();
-    assert.deepEqual(messages(), ['one', 'two', 'three', 'four']);
-    assert.equal(writes.length, 3);
+    assert.deepEqual(messages(), ['one', 'two']);
+    assert.equal(writes.length, 1);
   });
 
   it('gives up nothing at the end of the process', () => {
     const { messages, logs } = open();
-    logs.requestLog('info', {}, 'last');
+    logs.log.info({}, 'last');
     logs.flush();
     assert.deepEqual(messages(), ['last']);
   });
 
-  it('has lines of requests in the form of all others', () => {
-    for (const members of [undefined, { worker: 3, pid: 7 }]) {
-      const writes: string[] = [];
-      const logs = createLog('info', { write: (text: string) => void writes.push(text) }, members);
-      const line = {
-        url: '/"\\\n\u2028é😀\ud800',
-        status: 200,
-        duration_ms: 0.25,
-        left_out: undefined,
-        error: { code: null },
-      };
-      logs.log.warn(line, 'a "line"');
-      logs.requestLog('warn', line, 'a "line"');
-      logs.log.error({}, 'nothing else');
-      logs.requestLog('error', {}, 'nothing else');
-      logs.flush();
-      const [one, other, third, fourth] = writes.map((text) => text.replace(/"time":"[^"]+"/, '"time":""'));
-      assert.equal(other, one);
-      assert.equal(fourth, third);
-    }
-  });
-
-  it('leaves out lines below its level', () => {
-    for (const [level, count] of [
-      ['debug', 3],
-      ['warn', 2],
-      ['error', 1],
-      ['silent', 0],
-    ] as const) {
-      const writes: string[] = [];
-      const logs = createLog(level, { write: (text: string) => void writes.push(text) });
-      logs.requestLog('info', {}, 'fine');
-      logs.requestLog('warn', {}, 'away');
-      logs.requestLog('error', {}, 'broken');
-      logs.flush();
-      assert.equal(writes.join('').split('\n').length - 1, count, level);
-    }
+  it('has the line with the number of dropped lines in the form of all others', () => {
+    const line = JSON.parse(lossLine({ worker: 3 })(12)) as Record<string, unknown>;
+    assert.deepEqual(
+      { ...line, time: typeof line.time },
+      {
+        level: 40,
+        time: 'string',
+        worker: 3,
+        dropped_lines: 12,
+        msg: 'lines of the log were dropped before this one',
+      },
+    );
   });
 
   it('says of an error what it is, and nothing that hangs on it', () => {
@@ -93,6 +65,7 @@ describe('the log', () => {
     const { writes, logs } = open();
     const before = Date.now();
     logs.log.info({ url: '/x' }, 'a line');
+    logs.flush();
     const { time, ...rest } = JSON.parse(writes[0] ?? '') as { time: string };
     assert.deepEqual(rest, { level: 30, worker: 3, url: '/x', msg: 'a line' });
     const at = Date.parse(time);
