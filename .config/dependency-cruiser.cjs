@@ -7,6 +7,7 @@ const levels = [
   { name: 'the ground', path: '^src/((errors|contract)[.]ts$|config/)' },
   { name: 'embedded-postgres', path: '^src/embedded-postgres/' },
   { name: 'platform', path: '^src/platform/' },
+  { name: 'events', path: '^src/events/' },
   { name: 'domain', path: '^src/(keys|catalog|developers|limits|accounts)/' },
   { name: 'admission', path: '^src/admission/' },
   { name: 'api', path: '^src/api/' },
@@ -94,7 +95,7 @@ module.exports = {
       severity: 'error',
       comment: 'The domain takes and gives data: it serves the command line and tests as well as HTTP.',
       from: {
-        path: '^src/(errors|contract|config|embedded-postgres|platform|keys|catalog|developers|limits|accounts|admission)(/|[.]ts$)',
+        path: '^src/(errors|contract|config|embedded-postgres|platform|events|keys|catalog|developers|limits|accounts|admission)(/|[.]ts$)',
       },
       to: { path: [koa, httpModules, packageNamed('openapi-backend')] },
     },

@@ -12,14 +12,23 @@ create table api_keys (
   created_at timestamp with time zone default now() not null,
   last_used_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  expires_at timestamp with time zone,
+  successor_id integer,
+  form_hash bytea,
   constraint api_keys_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id),
+  constraint api_keys_expires_at_finite CHECK (isfinite(expires_at)),
+  constraint api_keys_form_hash_length CHECK ((octet_length(form_hash) = 32)),
+  constraint api_keys_form_unique UNIQUE (developer_id, form_hash),
   constraint api_keys_hash_length CHECK ((octet_length(hash) = 32)),
   constraint api_keys_hash_unique UNIQUE (hash),
   constraint api_keys_label_length CHECK (((char_length(label) >= 1) AND (char_length(label) <= 200))),
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES plans(id),
   constraint api_keys_prefix_format CHECK ((prefix ~ '^svc_[0-9A-Za-z]{8}$'::text)),
-  constraint api_keys_prefix_unique UNIQUE (prefix)
+  constraint api_keys_prefix_unique UNIQUE (prefix),
+  constraint api_keys_successor_id_fkey FOREIGN KEY (successor_id) REFERENCES api_keys(id),
+  constraint api_keys_successor_other CHECK ((successor_id <> id)),
+  constraint api_keys_successor_unique UNIQUE (successor_id)
 );
 
 create table catalog_counts (
@@ -64,8 +73,23 @@ create table developers (
   attribution_required boolean default false not null,
   suspended_at timestamp with time zone,
   created_at timestamp with time zone default now() not null,
+  plan_id text collate "C" default 'free'::text not null,
   constraint developers_pkey PRIMARY KEY (id),
+  constraint developers_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES plans(id),
   constraint developers_project_name_length CHECK (((char_length(project_name) >= 1) AND (char_length(project_name) <= 200)))
+);
+
+create table events (
+  id bigint generated always as identity not null,
+  at timestamp with time zone default now() not null,
+  developer_id integer not null,
+  kind text collate "C" not null,
+  actor text collate "C" not null,
+  key_prefix text collate "C",
+  details jsonb default '{}'::jsonb not null,
+  constraint events_actor_known CHECK ((actor = ANY (ARRAY['developer'::text, 'operator'::text, 'finder'::text, 'system'::text]))),
+  constraint events_kind_format CHECK ((kind ~ '^[a-z]+(_[a-z]+)*$'::text)),
+  constraint events_pkey PRIMARY KEY (id)
 );
 
 create table identities (
@@ -149,6 +173,8 @@ create table titles (
 );
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
+
+CREATE INDEX events_developer_id ON public.events USING btree (developer_id, id);
 
 CREATE INDEX identities_developer_id ON public.identities USING btree (developer_id);
 
@@ -334,6 +360,83 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.events_of_developer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    perform public.events_record(new.id, 'registered', null, jsonb_build_object('plan', new.plan_id));
+    return null;
+  end if;
+  if new.plan_id <> old.plan_id then
+    perform public.events_record(new.id, 'plan_changed', null, jsonb_build_object('from', old.plan_id, 'to', new.plan_id));
+  end if;
+  if (new.suspended_at is null) <> (old.suspended_at is null) then
+    perform public.events_record(new.id, case when new.suspended_at is null then 'reinstated' else 'suspended' end,
+      null, '{}');
+  end if;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.events_of_key()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    perform public.events_record(new.developer_id, 'created', new.prefix,
+      jsonb_build_object('plan', new.plan_id, 'expires_at', public.events_time(new.expires_at)));
+    return null;
+  end if;
+  if new.plan_id <> old.plan_id then
+    perform public.events_record(new.developer_id, 'plan_changed', new.prefix,
+      jsonb_build_object('from', old.plan_id, 'to', new.plan_id));
+  end if;
+  if new.successor_id is not null and new.successor_id is distinct from old.successor_id then
+    perform public.events_record(new.developer_id, 'rolled', new.prefix,
+      jsonb_build_object('successor', (select prefix from public.api_keys where id = new.successor_id),
+                         'expires_at', public.events_time(new.expires_at)));
+  elsif new.expires_at is distinct from old.expires_at then
+    perform public.events_record(new.developer_id, 'expiry_changed', new.prefix,
+      jsonb_build_object('expires_at', public.events_time(new.expires_at)));
+  end if;
+  if new.revoked_at is not null and old.revoked_at is null then
+    perform public.events_record(new.developer_id, 'revoked', new.prefix, '{}');
+  end if;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.events_record(event_developer_id integer, event_kind text, event_key_prefix text, event_details jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  actor text := current_setting('catalog.actor', true);
+begin
+  insert into public.events (developer_id, kind, actor, key_prefix, details)
+  values (event_developer_id, event_kind,
+          case when actor in ('developer', 'finder', 'system') then actor else 'operator' end,
+          event_key_prefix, jsonb_strip_nulls(event_details));
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.events_time(at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$function$;
+
 CREATE OR REPLACE FUNCTION public.titles_count_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -440,13 +543,17 @@ begin
 end
 $function$;
 
-CREATE TRIGGER announce_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN (((((((old.id IS DISTINCT FROM new.id) OR (old.prefix IS DISTINCT FROM new.prefix)) OR (old.hash IS DISTINCT FROM new.hash)) OR (old.developer_id IS DISTINCT FROM new.developer_id)) OR (old.plan_id IS DISTINCT FROM new.plan_id)) OR (old.revoked_at IS DISTINCT FROM new.revoked_at))) EXECUTE FUNCTION announce_callers_changed();
+CREATE TRIGGER announce_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN ((((((((old.id IS DISTINCT FROM new.id) OR (old.prefix IS DISTINCT FROM new.prefix)) OR (old.hash IS DISTINCT FROM new.hash)) OR (old.developer_id IS DISTINCT FROM new.developer_id)) OR (old.plan_id IS DISTINCT FROM new.plan_id)) OR (old.revoked_at IS DISTINCT FROM new.revoked_at)) OR (old.expires_at IS DISTINCT FROM new.expires_at))) EXECUTE FUNCTION announce_callers_changed();
 
 CREATE TRIGGER announce_deleted AFTER DELETE ON public.api_keys FOR EACH ROW EXECUTE FUNCTION announce_callers_changed();
 
 CREATE TRIGGER announce_removed AFTER TRUNCATE ON public.api_keys FOR EACH STATEMENT EXECUTE FUNCTION announce_callers_changed();
 
 CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH ROW WHEN (((old.revoked_at IS NOT NULL) AND ((new.revoked_at IS DISTINCT FROM old.revoked_at) OR (new.hash <> old.hash)))) EXECUTE FUNCTION api_keys_keep_revoked();
+
+CREATE TRIGGER record_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN (((((old.plan_id IS DISTINCT FROM new.plan_id) OR (old.revoked_at IS DISTINCT FROM new.revoked_at)) OR (old.expires_at IS DISTINCT FROM new.expires_at)) OR (old.successor_id IS DISTINCT FROM new.successor_id))) EXECUTE FUNCTION events_of_key();
+
+CREATE TRIGGER record_created AFTER INSERT ON public.api_keys FOR EACH ROW EXECUTE FUNCTION events_of_key();
 
 CREATE CONSTRAINT TRIGGER settle_counts AFTER INSERT ON public.catalog_counts_waiting DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.is_first) EXECUTE FUNCTION catalog_counts_settle();
 
@@ -459,6 +566,10 @@ CREATE TRIGGER count_inserted AFTER INSERT ON public.collections REFERENCING NEW
 CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_truncated();
 
 CREATE TRIGGER announce_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION announce_callers_changed();
+
+CREATE TRIGGER record_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN (((old.plan_id IS DISTINCT FROM new.plan_id) OR (old.suspended_at IS DISTINCT FROM new.suspended_at))) EXECUTE FUNCTION events_of_developer();
+
+CREATE TRIGGER record_created AFTER INSERT ON public.developers FOR EACH ROW EXECUTE FUNCTION events_of_developer();
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.people FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 

@@ -604,7 +604,7 @@ export interface components {
             };
         };
         /**
-         * @description The request carries no key (`missing_api_key`); or the key is unknown or revoked, several were sent that differ,
+         * @description The request carries no key (`missing_api_key`); or the key is unknown, revoked or expired, several were sent that differ,
          *     or the developer's account is suspended (`invalid_api_key`).
          */
         Unauthorized: {

@@ -14,7 +14,7 @@ export type Admission =
       /** The quotas that refuse the request: at least one. */
       readonly violated: readonly Quota[];
     }
-  /** The key is unknown or revoked, or its developer is suspended. */
+  /** The key is unknown, revoked or expired, or its developer is suspended. */
   | { readonly kind: 'unknown_key' };
 
 /**

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { STEADY_CLOCK } from '../platform/process/steady-clock.js';
 import type { Caller } from './callers.js';
 
 /** The most records kept, about 400 bytes each. */
@@ -30,6 +31,9 @@ export class CallerCache {
   /** How lookups went since the process began. Stale: there was a record, but its epoch could not be confirmed. */
   readonly lookupCounts = { hit: 0, miss: 0, stale: 0 };
 
+  /** @param clock - the one by which the callers' times of expiry are noted */
+  constructor(private readonly clock = STEADY_CLOCK) {}
+
   /** How many records it holds. */
   get size(): number {
     return this.#records.size;
@@ -45,9 +49,13 @@ export class CallerCache {
     return this.#epoch;
   }
 
+  /** @returns undefined where there is no record, or when its key may have expired: the database knows */
   get(hash: string): CachedCaller | undefined {
     const caller = this.#records.get(hash);
-    return caller === undefined || this.#epoch === undefined ? undefined : { caller, epoch: this.#epoch };
+    if (caller === undefined || this.#epoch === undefined) return undefined;
+    if (caller.expiresAt === Infinity || caller.expiresAt > this.clock.now()) return { caller, epoch: this.#epoch };
+    this.#records.delete(hash);
+    return undefined;
   }
 
   /**

@@ -3,6 +3,7 @@ import type { KeyHash } from '../keys/api-key.js';
 import { DatabaseTimeout } from '../platform/postgres/errors.js';
 import { gather } from '../platform/process/gather.js';
 import { Semaphore } from '../platform/process/semaphore.js';
+import { STEADY_CLOCK } from '../platform/process/steady-clock.js';
 import { findCallers, type Caller } from './callers.js';
 
 /** Looks keys up in the database. */
@@ -10,7 +11,7 @@ export interface Lookups {
   /**
    * Finds the caller that a key belongs to.
    *
-   * @returns undefined for an unknown or revoked key, and for one of a suspended developer
+   * @returns undefined for an unknown, revoked or expired key, and for one of a suspended developer
    * @throws the database's error; DatabaseTimeout for a lookup that has waited too long for its turn
    */
   find(hash: KeyHash): Promise<Caller | undefined>;
@@ -34,10 +35,14 @@ export class DatabaseLookups implements Lookups {
   readonly #load: (lookup: Lookup) => Promise<Caller | undefined>;
   readonly #queries: Semaphore;
 
-  /** @param queriesAtOnce - how many connections lookups may take at the same time */
+  /**
+   * @param queriesAtOnce - how many connections lookups may take at the same time
+   * @param clock - that the time at which a key expires is noted by
+   */
   constructor(
     private readonly db: Knex,
     queriesAtOnce: number,
+    private readonly clock = STEADY_CLOCK,
   ) {
     this.#queries = new Semaphore(queriesAtOnce);
     this.#load = gather((lookups) => this.#findAll(lookups), { waitForTurn: () => this.#queries.acquire() });
@@ -51,7 +56,7 @@ export class DatabaseLookups implements Lookups {
     try {
       const oldest = performance.now() - MAX_WAIT_MS;
       const due = lookups.filter(({ since }) => since >= oldest).map(({ hash }) => hash);
-      const callers = await findCallers(this.db, due);
+      const callers = await findCallers(this.db, due, this.clock);
       return lookups.map(({ hash, since }) =>
         since >= oldest ? callers.get(hash) : new DatabaseTimeout('no turn in time for the lookup of a key'),
       );

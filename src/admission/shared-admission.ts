@@ -1,6 +1,7 @@
 import type { RedisAddress } from '../config/redis-address.js';
 import type { Connection } from '../platform/postgres/connection.js';
 import { NotificationListener } from '../platform/postgres/notifications.js';
+import type { SteadyClock } from '../platform/process/steady-clock.js';
 import { ifAvailable, RedisLink } from '../platform/redis/link.js';
 import type { Admit } from './admission.js';
 import { admitFromCache } from './cached-admission.js';
@@ -20,6 +21,8 @@ export interface SharedAdmissionParts {
   /** May hold a password: never printed. */
   readonly address: RedisAddress;
   readonly lookups: Lookups;
+  /** The clock of the lookups. */
+  readonly clock: SteadyClock;
   /** Opens a connection to the database on which every query has a bound. */
   readonly connectAlone: () => Promise<Connection>;
   /** Called once for each change of state. */
@@ -37,7 +40,7 @@ export interface SharedAdmission {
 
 /** Connects what admission needs. Resolves in bounded time, also when some of it cannot be reached. */
 export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<SharedAdmission> {
-  const cache = new CallerCache();
+  const cache = new CallerCache(parts.clock);
   const redis = new RedisLink(parts.address, (state, error) => {
     // Another Redis may answer next, or this one with older data: an earlier epoch must not come back.
     cache.drop();

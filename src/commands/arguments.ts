@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import type { Expiry } from '../keys/new-key.js';
 
 /** Reads an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */
 export function positiveInteger(text: string): number {
@@ -32,4 +33,40 @@ export function planId(value: string): string {
 export function position(value: string): number {
   if (/^\d{1,10}(?:\.\d{1,6})?$/.test(value)) return Number(value);
   throw new InvalidArgumentError('Give Unix time in seconds, such as 1795218005 or 1795218005.123456.');
+}
+
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+/** A hundred years: no key or overlap needs more, and PostgreSQL's times go further. */
+const MOST_DAYS = 36_500;
+
+/** Reads a duration such as 90d, 24h, 30m or 10s. @returns seconds @throws InvalidArgumentError */
+function duration(value: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,10})([smhd])$/.exec(value) ?? [];
+  const seconds = Number(count) * (UNIT_SECONDS[unit] ?? 0);
+  if (unit === '' || seconds > MOST_DAYS * 86_400) {
+    throw new InvalidArgumentError(`Give a number with s, m, h or d, such as 24h, of at most ${MOST_DAYS}d.`);
+  }
+  return seconds;
+}
+
+/** Reads how long a rolled key goes on. @returns seconds; 0 for "now" @throws InvalidArgumentError */
+export function overlap(value: string): number {
+  return value === 'now' ? 0 : duration(value);
+}
+
+/** Reads when a key expires: a duration from now, a date or a time. @throws InvalidArgumentError */
+export function expiry(value: string): Expiry {
+  if (/^\d+[smhd]$/.test(value)) {
+    const seconds = duration(value);
+    if (seconds > 0) return { kind: 'after', seconds };
+  }
+  const time = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z)?$/.test(value) ? Date.parse(value) : NaN;
+  // A day that a month does not have is read as one of the next month.
+  if (!(time > Date.now()) || !new Date(time).toISOString().startsWith(value.slice(0, 10))) {
+    throw new InvalidArgumentError(
+      'Give a duration such as 90d or 12h, or a date or time to come, in UTC: 2027-01-31 or 2027-01-31T18:00Z.',
+    );
+  }
+  return { kind: 'at', time: new Date(time).toISOString() };
 }

@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   plans: async () => (await import('./developers/plans.js')).registerPlans,
   developers: async () => (await import('./developers/developers.js')).registerDevelopers,
   keys: async () => (await import('./developers/keys.js')).registerKeys,
+  events: async () => (await import('./developers/events.js')).registerEvents,
   stats: async () => (await import('./stats.js')).registerStats,
   usage: async () => (await import('./developers/usage.js')).registerUsage,
 };

@@ -6,6 +6,8 @@ export interface Developer {
   readonly id: number;
   readonly projectName: string;
   readonly attributionRequired: boolean;
+  /** The plan of the keys that the developer makes. Each key has a plan of its own from then on. */
+  readonly planId: string;
   readonly suspendedAt: string | null;
   readonly createdAt: string;
 }
@@ -15,6 +17,7 @@ const DEVELOPER_COLUMNS = {
   id: 'id',
   projectName: 'project_name',
   attributionRequired: 'attribution_required',
+  planId: 'plan_id',
   suspendedAt: 'suspended_at',
   createdAt: 'created_at',
 } as const;
@@ -46,12 +49,24 @@ export async function suspendDeveloper(db: Knex, id: number): Promise<Developer>
 }
 
 /**
- * Lets a suspended developer's keys work again, save those that were revoked.
+ * Lets a suspended developer's keys work again, except those that were revoked or have expired.
  *
  * @throws OperatorError when there is no such developer
  */
 export async function reinstateDeveloper(db: Knex, id: number): Promise<Developer> {
   return updateDeveloper(db, id, { suspended_at: null });
+}
+
+/**
+ * Sets the plan of the keys that the developer makes from then on. Keys that exist stay on theirs.
+ *
+ * @throws OperatorError when there is no such developer or plan
+ */
+export async function setDeveloperPlan(db: Knex, id: number, planId: string): Promise<Developer> {
+  if ((await db('plans').where({ id: planId }).first(db.raw('1'))) === undefined) {
+    throw new OperatorError(`There is no plan "${planId}". "catalog plans list" shows them all.`);
+  }
+  return updateDeveloper(db, id, { plan_id: planId });
 }
 
 async function updateDeveloper(db: Knex, id: number, change: object): Promise<Developer> {

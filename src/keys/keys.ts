@@ -1,30 +1,18 @@
 import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
-import { generateApiKey } from './api-key.js';
+import type { KeyHash } from './api-key.js';
+import { keyFields, type KeyRecord } from './key-record.js';
+import { KeyRefused, unknownPrefix } from './key-refused.js';
+import { expiresAtOf, insertKey, type CreatedKey, type Expiry } from './new-key.js';
 
-/** A key as it is kept: everything but the key. */
-export interface KeyRecord {
-  readonly prefix: string;
+/** What a key is made from. */
+export interface KeyDetails {
   readonly developerId: number;
   readonly planId: string;
-  readonly label: string | null;
-  readonly createdAt: string;
-  readonly lastUsedAt: string | null;
-  readonly revokedAt: string | null;
+  readonly label?: string | null | undefined;
+  /** Undefined for never. */
+  readonly expires?: Expiry | undefined;
 }
-
-const KEY_COLUMNS = {
-  prefix: 'prefix',
-  developerId: 'developer_id',
-  planId: 'plan_id',
-  label: 'label',
-  createdAt: 'created_at',
-  lastUsedAt: 'last_used_at',
-  revokedAt: 'revoked_at',
-} as const;
-
-/** Two of 62^8 public ids meet hardly ever; more than a few attempts would mean that something else is wrong. */
-const ATTEMPTS_FOR_A_FREE_PREFIX = 5;
 
 /**
  * Creates a key for a developer.
@@ -32,33 +20,21 @@ const ATTEMPTS_FOR_A_FREE_PREFIX = 5;
  * @returns the record, and the whole key: it is shown here and never again
  * @throws OperatorError when the developer or the plan does not exist
  */
-export async function createKey(
-  db: Knex,
-  details: { readonly developerId: number; readonly planId: string; readonly label?: string | undefined },
-): Promise<KeyRecord & { readonly key: string }> {
-  await requireRow(db, 'developers', details.developerId);
-  await requireRow(db, 'plans', details.planId);
-  for (let attempt = 0; attempt < ATTEMPTS_FOR_A_FREE_PREFIX; attempt += 1) {
-    const { key, prefix, hash } = generateApiKey();
-    const [record] = await db('api_keys')
-      .insert({
-        prefix,
-        hash,
-        developer_id: details.developerId,
-        plan_id: details.planId,
-        label: details.label ?? null,
-      })
-      .onConflict('prefix')
-      .ignore()
-      .returning<KeyRecord[]>(returning());
-    if (record !== undefined) return { ...record, key };
-  }
-  throw new Error('no free key prefix was found');
+export async function createKey(db: Knex, details: KeyDetails): Promise<CreatedKey> {
+  const { developerId, planId, label, expires } = details;
+  await requireRow(db, 'developers', developerId);
+  await requireRow(db, 'plans', planId);
+  return insertKey(db, {
+    developer_id: developerId,
+    plan_id: planId,
+    label: label ?? null,
+    expires_at: expiresAtOf(db, expires),
+  });
 }
 
 /** @returns every key, or one developer's, oldest first */
 export async function listKeys(db: Knex, developerId?: number): Promise<readonly KeyRecord[]> {
-  const query = db('api_keys').select<KeyRecord[]>(KEY_COLUMNS).orderBy('id');
+  const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).orderBy('id');
   return developerId === undefined ? query : query.where({ developer_id: developerId });
 }
 
@@ -76,11 +52,15 @@ export async function setKeyPlan(
 ): Promise<{ record: KeyRecord; previousPlanId: string }> {
   return db.transaction(async (transaction) => {
     // Locked, so that a key which is revoked meanwhile is not moved.
-    const before = await transaction('api_keys').select<KeyRecord[]>(KEY_COLUMNS).where({ prefix }).forUpdate().first();
+    const before = await transaction('api_keys')
+      .where({ prefix })
+      .forUpdate()
+      .first<KeyRecord | undefined>(keyFields(transaction));
     if (before === undefined) throw unknownPrefix(prefix);
     await requireRow(transaction, 'plans', planId);
     if (before.revokedAt !== null) {
-      throw new OperatorError(
+      throw new KeyRefused(
+        'revoked',
         `Key ${prefix} is revoked, and stays so. Create a new one: "catalog keys create --developer ${before.developerId} --plan ${planId}".`,
       );
     }
@@ -93,29 +73,25 @@ export async function setKeyPlan(
 /**
  * Revokes a key for ever, from the very next request on. Revoking twice keeps the first time.
  *
- * @throws OperatorError when no key has this prefix
+ * @param which - the prefix, or the hash of the whole key
+ * @throws KeyRefused when there is no such key
  */
-export async function revokeKey(db: Knex, prefix: string): Promise<KeyRecord> {
+export async function revokeKey(db: Knex, which: string | { readonly hash: KeyHash }): Promise<KeyRecord> {
   const [record] = await db('api_keys')
-    .where({ prefix })
+    .where(typeof which === 'string' ? { prefix: which } : { hash: Buffer.from(which.hash, 'base64') })
     .update({ revoked_at: db.raw('coalesce(revoked_at, now())') })
-    .returning<KeyRecord[]>(returning());
-  if (record === undefined) throw unknownPrefix(prefix);
-  return record;
+    .returning<KeyRecord[]>(keyFields(db));
+  if (record !== undefined) return record;
+  throw typeof which === 'string'
+    ? unknownPrefix(which)
+    : new KeyRefused('unknown', 'No key of this service is this one. Was it copied whole?');
 }
 
-function unknownPrefix(prefix: string): OperatorError {
-  return new OperatorError(`No key has the prefix "${prefix}". "catalog keys list" shows them all.`);
-}
-
+/** @throws OperatorError when there is no such row */
 async function requireRow(db: Knex, table: 'developers' | 'plans', id: number | string): Promise<void> {
   if ((await db(table).where({ id }).first(db.raw('1'))) === undefined) {
     throw new OperatorError(
       `There is no ${table === 'plans' ? 'plan' : 'developer'} "${id}". "catalog ${table} list" shows them all.`,
     );
   }
-}
-
-function returning(): string[] {
-  return Object.entries(KEY_COLUMNS).map(([name, column]) => `${column} as ${name}`);
 }

@@ -7,7 +7,7 @@ import { admitFromDatabase } from '../admission/admission.js';
 import { ProcessLimiter } from '../admission/charge/process-limiter.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { DatabaseLookups } from '../admission/lookups.js';
-import { openSharedAdmission, type SharedAdmission } from '../admission/shared-admission.js';
+import { openSharedAdmission, type SharedAdmission, type SharedAdmissionParts } from '../admission/shared-admission.js';
 import { createApp } from '../app.js';
 import { systemClock, type Micros } from '../catalog/timestamps.js';
 import type { Config } from '../config/settings.js';
@@ -34,6 +34,7 @@ import type { Metrics } from '../platform/telemetry/metrics.js';
 import { StaticFiles } from '../site/delivery/static-files.js';
 import { OpenParts } from '../platform/process/open-parts.js';
 import { recurring } from '../platform/process/recurring.js';
+import { SteadyClock } from '../platform/process/steady-clock.js';
 import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
 
 /** How often the service saves the times of the last use of keys, in milliseconds. */
@@ -168,9 +169,11 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   const lastUsed = opened.add(new LastUsed(), flush);
   const replica = openReplica(config, health, db);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
+  const now = overrides.now ?? systemClock;
+  const clock = new SteadyClock(() => Number(now() / 1000n));
   // Lookups of keys leave half of the connections to requests whose key is known.
-  const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2));
-  const shared = await share(options, lookups, health, database);
+  const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2), clock);
+  const shared = await share(options, { lookups, clock }, health, database);
   if (shared) opened.add(shared, (it) => it.close());
   const limiter = new ProcessLimiter();
   const failedAttempts = new FailedAttempts(shared?.redis, overrides.failurePolicy);
@@ -200,7 +203,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     warnings: () => budget.warnings,
     log,
     requestMetrics,
-    now: overrides.now ?? systemClock,
+    now,
     isStopping: () => stopping !== undefined,
     site: config.site
       ? {
@@ -303,14 +306,14 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
 /** @returns undefined without Redis */
 async function share(
   { config: { redis }, overrides }: ServiceOptions,
-  lookups: DatabaseLookups,
+  admission: Pick<SharedAdmissionParts, 'lookups' | 'clock'>,
   health: Health,
   { connectAlone }: ConnectedDatabase,
 ): Promise<SharedAdmission | undefined> {
   if (redis === undefined) return undefined;
   return (overrides?.openAdmission ?? openSharedAdmission)({
+    ...admission,
     address: redis,
-    lookups,
     connectAlone,
     onChange: (dependency, state, error) => {
       health.note(dependency, state, error);

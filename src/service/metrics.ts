@@ -119,7 +119,7 @@ function addLimits(metrics: Metrics, { decisions, failedAttempts: { counts } }: 
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_total',
-    help: 'Keys that are unknown or revoked, or whose developer is suspended.',
+    help: 'Keys that are unknown, revoked or expired, or whose developer is suspended.',
     labels: [],
     read: () => [{ labels: {}, value: counts.failed }],
   });

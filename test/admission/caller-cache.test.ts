@@ -23,6 +23,7 @@ const CALLER: Caller = {
   projectName: 'P',
   attributionRequired: false,
   plan: { id: 'free', name: 'Free', requestsPerMinute: 60, requestsPerDay: 100, commercialUse: false },
+  expiresAt: Infinity,
 };
 
 describe('the cache of callers', () => {

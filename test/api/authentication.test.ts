@@ -49,7 +49,8 @@ describe('authentication', () => {
     'set-cookie': undefined,
     'access-control-allow-origin': undefined,
   };
-  const UNUSABLE = 'The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.';
+  const UNUSABLE =
+    'The API key is unknown, revoked or expired, or its developer is suspended. Check it, or get a new one.';
   const CONFLICT = 'The request carries several API keys, or one place for it twice. Send one key, once.';
 
   it('takes the key in each of the three places', async () => {

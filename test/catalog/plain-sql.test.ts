@@ -225,6 +225,17 @@ describe('a program that writes in SQL', () => {
     }
   });
 
+  it('can read no key, no hash of one, and no event', async () => {
+    for (const table of ['api_keys', 'events']) {
+      await assertRefused(`select * from ${table}`, { code: '42501' });
+      await assertRefused(`delete from ${table}`, { code: '42501' });
+    }
+    await assertRefused('select hash from api_keys', { code: '42501' });
+    await assertRefused('insert into events (developer_id, kind, actor) values (1, $$revoked$$, $$operator$$)', {
+      code: '42501',
+    });
+  });
+
   it('is bounded, and alone with the owner, by what the guide shows', async () => {
     const [, , connecting = assert.fail(), bounds = assert.fail()] = await sqlOfGuide();
     const name = new URL(database.url).pathname.slice(1);

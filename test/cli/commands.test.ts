@@ -17,12 +17,15 @@ const COMMANDS = [
   'plans set',
   'developers create',
   'developers list',
+  'developers set-plan',
   'developers suspend',
   'developers reinstate',
   'keys create',
   'keys list',
   'keys set-plan',
+  'keys roll',
   'keys revoke',
+  'events',
   'feed restart',
   'stats verify',
   'usage',
@@ -168,16 +171,19 @@ describe('command line', () => {
       assert.deepEqual(Object.keys(key).sort(), [
         'created_at',
         'developer_id',
+        'expires_at',
         'key',
         'key_prefix',
         'label',
         'last_used_at',
         'plan_id',
         'revoked_at',
+        'state',
+        'successor',
       ]);
 
       const table = await catalog('keys', 'list', '--developer', id);
-      assert.match(table.stdout, new RegExp(`^${prefix} +${id} +free +production +\\S+ +- +-$`, 'm'));
+      assert.match(table.stdout, new RegExp(`^${prefix} +${id} +free +production +\\S+ +- +- +working$`, 'm'));
       assert.equal(table.stdout.includes(String(key.key)), false);
       // A name must not be able to steer the terminal.
       assert.equal((await catalog('developers', 'list')).stdout.includes('\u001b'), false);
@@ -192,8 +198,7 @@ describe('command line', () => {
         null,
       );
 
-      // The whole key will do, and is not repeated.
-      const moved = await catalog('keys', 'set-plan', String(key.key), '--plan', 'scale');
+      const moved = await catalog('keys', 'set-plan', prefix, '--plan', 'scale');
       assert.deepEqual(moved, {
         code: 0,
         stdout: `Moved ${prefix} from plan free to scale. It holds from the next request on.\n`,
@@ -207,11 +212,11 @@ describe('command line', () => {
       const { key: _key, ...record } = key;
       assert.deepEqual(await json('keys', 'set-plan', prefix, '--plan', 'free'), { ...record, changed: true });
 
-      const revoked = await catalog('keys', 'revoke', String(key.key));
+      const revoked = await catalog('keys', 'revoke', prefix);
       assert.equal(revoked.stdout, `Revoked ${prefix}. It is refused from the next request on, for good.\n`);
       const again = await json('keys', 'revoke', prefix);
       assert.match(String(again.revoked_at), TIMESTAMP);
-      const refused = await catalog('keys', 'set-plan', String(key.key), '--plan', 'pro');
+      const refused = await catalog('keys', 'set-plan', prefix, '--plan', 'pro');
       assert.deepEqual(refused, {
         code: 1,
         stdout: '',

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, type KeyRecord } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import type { CreatedKey } from '../../src/keys/new-key.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startServer, type ServerProcess } from '../support/program.js';
@@ -13,7 +14,7 @@ type Line = Readonly<Record<string, unknown>>;
 describe('the log of requests that the program writes', () => {
   let database: OpenTestDatabase;
   let server: ServerProcess;
-  let record: KeyRecord & { readonly key: string };
+  let record: CreatedKey;
 
   before(async () => {
     database = await openTestDatabase();

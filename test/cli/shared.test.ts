@@ -22,6 +22,7 @@ interface Names {
 /** The commands that change what servers may remember, with the table that each one changes. */
 const CHANGES = [
   ['keys set-plan', 'api_keys', ({ key_prefix }: Names) => ['keys', 'set-plan', key_prefix, '--plan', 'pro']],
+  ['keys roll', 'api_keys', ({ key_prefix }: Names) => ['keys', 'roll', key_prefix, '--overlap', 'now']],
   ['keys revoke', 'api_keys', ({ key_prefix }: Names) => ['keys', 'revoke', key_prefix]],
   ['developers suspend', 'developers', ({ id }: Names) => ['developers', 'suspend', String(id)]],
   ['developers reinstate', 'developers', ({ id }: Names) => ['developers', 'reinstate', String(id)]],

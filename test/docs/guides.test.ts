@@ -55,12 +55,13 @@ describe('the guides', () => {
     const text = (await Promise.all([readReadme(), ...GUIDES.map(readGuide)])).join('\n');
     const mentioned =
       text.match(
-        /catalog (?:serve|migrate|import|export|follow|demo|usage|(?:plans|developers|keys|stats) [a-z]+)\b[^`\n|]*/g,
+        /catalog (?:serve|migrate|import|export|follow|demo|events|usage|(?:plans|developers|keys|stats) [a-z-]+)\b[^`\n|]*/g,
       ) ?? [];
     assert.ok(mentioned.length > 10);
     for (const text of new Set(mentioned)) {
       const command =
-        /^catalog (serve|migrate|import|export|follow|demo|usage|\w+ \w+)/.exec(text)?.[1] ?? assert.fail(text);
+        /^catalog (serve|migrate|import|export|follow|demo|events|usage|\w+ [\w-]+)/.exec(text)?.[1] ??
+        assert.fail(text);
       const { code, stdout } = await runCommand([...command.split(' '), '--help'], {});
       assert.equal(code, 0, text);
       for (const option of text.match(/--[a-z-]+/g) ?? []) assert.ok(stdout.includes(option), `${text}: ${option}`);

@@ -34,6 +34,7 @@ describe('keys and developers', () => {
       id: developer.id,
       projectName: 'Atlas',
       attributionRequired: true,
+      planId: 'free',
       suspendedAt: null,
       createdAt: developer.createdAt,
     });
@@ -46,7 +47,10 @@ describe('keys and developers', () => {
       label: 'staging',
       createdAt: record.createdAt,
       lastUsedAt: null,
+      expiresAt: null,
+      successor: null,
       revokedAt: null,
+      isExpired: false,
     });
     const { key: secondKey, ...second } = await createKey(db, { developerId: developer.id, planId: 'free' });
     assert.equal(second.label, null);
@@ -63,6 +67,7 @@ describe('keys and developers', () => {
       projectName: 'Atlas',
       attributionRequired: true,
       plan: { id: 'pro', name: 'Pro', requestsPerMinute: 600, requestsPerDay: 250_000, commercialUse: true },
+      expiresAt: Infinity,
     });
     assert.equal((await find(secondKey))?.plan.id, 'free');
     const stored = await db('api_keys').where({ prefix: record.prefix }).pluck<Buffer[]>('hash');

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, revokeKey, type KeyRecord } from '../../src/keys/keys.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
+import type { CreatedKey } from '../../src/keys/new-key.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
@@ -39,7 +40,7 @@ describe('reading from a replica', () => {
     await db.destroy();
   });
 
-  function createTestKey(): Promise<KeyRecord & { key: string }> {
+  function createTestKey(): Promise<CreatedKey> {
     return createKey(db, { developerId, planId: 'scale' });
   }
 

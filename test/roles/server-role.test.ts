@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { createDeveloper } from '../../src/developers/developers.js';
+import { listEvents, recordEvent } from '../../src/events/events.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { rollKey } from '../../src/keys/roll-key.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
@@ -14,6 +17,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
   let server: ServerProcess;
   let key: string;
   let prefix: string;
+  let serverUrl: string;
 
   before(async () => {
     [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
@@ -27,7 +31,8 @@ describe('a server with the rights that the guide grants, and no others', () => 
     const url = new URL(database.url);
     url.username = 'catalog_server';
     url.password = 'secret';
-    server = await startServer({ DATABASE_URL: url.href, REDIS_URL: redis.url });
+    serverUrl = url.href;
+    server = await startServer({ DATABASE_URL: serverUrl, REDIS_URL: redis.url });
   });
 
   after(async () => {
@@ -51,13 +56,44 @@ describe('a server with the rights that the guide grants, and no others', () => 
     }
   });
 
+  it('changes keys and records events, and changes nothing else of keys, developers and events', async () => {
+    const db = openDatabase({
+      address: serverUrl,
+      applicationName: 'test',
+      poolSize: 2,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+    try {
+      const { id } = await createDeveloper(database.db, { projectName: 'Own', attributionRequired: false });
+      const made = await createKey(db, { developerId: id, planId: 'free' });
+      const { successor } = await rollKey(db, made.prefix, 60);
+      await revokeKey(db, successor.prefix);
+      await recordEvent(db, { developerId: id, kind: 'signed_in', actor: 'developer' });
+      assert.deepEqual(
+        (await listEvents(db, { developerId: id, limit: 10 })).map(({ kind }) => kind),
+        ['signed_in', 'revoked', 'rolled', 'created', 'created', 'registered'],
+      );
+      for (const sql of [
+        'update developers set suspended_at = now()',
+        "update api_keys set plan_id = 'pro'",
+        'update events set actor = $$system$$',
+        'delete from events',
+      ]) {
+        await assert.rejects(db.raw(sql), { code: '42501' }, sql);
+      }
+    } finally {
+      await db.destroy();
+    }
+  });
+
   it('hears of a revoked key, and writes down when keys were used', async () => {
     await revokeKey(database.db, prefix);
     await eventually('the key is refused', async () => (await statusOf('/me')) === 401);
     const { code, stdout } = await server.stop();
     assert.equal(code, 0);
     assert.ok(!stdout.includes('could not'), stdout);
-    const [used] = await database.db('api_keys').pluck<(string | null)[]>('last_used_at');
+    const [used] = await database.db('api_keys').where({ prefix }).pluck<(string | null)[]>('last_used_at');
     assert.notEqual(used, null);
   });
 });

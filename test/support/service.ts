@@ -3,7 +3,8 @@ import type { Knex } from 'knex';
 import type pino from 'pino';
 import { readConfig } from '../../src/config/config.js';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, type KeyRecord } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import type { CreatedKey } from '../../src/keys/new-key.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { createService, type ServiceOverrides } from '../../src/service/create-service.js';
@@ -22,7 +23,7 @@ export interface TestService {
   /** Which components were lost and came back, in order, as the log has it: `redis lost`. */
   readonly changes: string[];
   /** Makes a key of a developer of its own, on the same plan as {@link key}. */
-  newKey(): Promise<KeyRecord & { readonly key: string }>;
+  newKey(): Promise<CreatedKey>;
   /** Every line that was logged. */
   readonly logged: readonly string[];
   /** The text of every query that the service sent for requests. */
@@ -136,7 +137,7 @@ function keepLines(lines: string[], changes: string[]): pino.DestinationStream {
   };
 }
 
-async function createUnlimitedKey(db: Knex): Promise<KeyRecord & { readonly key: string }> {
+async function createUnlimitedKey(db: Knex): Promise<CreatedKey> {
   await db('plans')
     .insert({
       id: 'test',

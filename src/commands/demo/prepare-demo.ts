@@ -3,7 +3,8 @@ import type { Knex } from 'knex';
 import { readCounts } from '../../catalog/counts.js';
 import { importCatalogue } from '../../catalog/import/index.js';
 import { createDeveloper, listDevelopers } from '../../developers/developers.js';
-import { createKey, type KeyRecord } from '../../keys/keys.js';
+import { createKey } from '../../keys/keys.js';
+import type { CreatedKey } from '../../keys/new-key.js';
 
 const DEMO_PROJECT = 'Demo project';
 const DEMO_PLAN = 'free';
@@ -30,7 +31,7 @@ export async function prepareDemo(db: Knex, packageRoot: string): Promise<string
 }
 
 /** Creates a key for the demo developer, and the developer too if there is none. */
-export async function createDemoKey(db: Knex): Promise<KeyRecord & { readonly key: string }> {
+export async function createDemoKey(db: Knex): Promise<CreatedKey> {
   const developer =
     (await listDevelopers(db)).find(({ projectName }) => projectName === DEMO_PROJECT) ??
     (await createDeveloper(db, { projectName: DEMO_PROJECT, attributionRequired: false }));

@@ -2,15 +2,16 @@ import {
   createDeveloper,
   listDevelopers,
   reinstateDeveloper,
+  setDeveloperPlan,
   suspendDeveloper,
   type Developer,
 } from '../../developers/developers.js';
-import { positiveInteger, text } from '../arguments.js';
+import { planId, positiveInteger, text } from '../arguments.js';
 import { endCachedRecords, type RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime } from '../output.js';
 import { registerSignIn } from './sign-in.js';
 
-/** `catalog developers create|list|suspend|reinstate`, and what {@link registerSignIn} adds */
+/** `catalog developers create|list|set-plan|suspend|reinstate`, and what {@link registerSignIn} adds */
 export const registerDevelopers: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const developers = program.command('developers').description('those who registered for access');
@@ -43,11 +44,28 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         printTable(stdout, rows, {
           id: ({ id }) => id,
           'project name': ({ projectName }) => projectName,
+          plan: ({ planId: plan }) => plan,
           'attribution required': ({ attributionRequired }) => attributionRequired,
           created: ({ createdAt }) => shortTime(createdAt),
           suspended: ({ suspendedAt }) => shortTime(suspendedAt),
         });
       }
+    });
+
+  developers
+    .command('set-plan')
+    .description('set the plan of the keys that a developer makes. Keys that exist stay on theirs')
+    .argument('<id>', 'id of the developer', positiveInteger)
+    .requiredOption('--plan <plan>', 'the plan of the keys to come', planId)
+    .option('--json', 'print one JSON document')
+    .addHelpText(
+      'after',
+      '\nA key that exists is moved by "catalog keys set-plan".\n\nExample:\n  catalog developers set-plan 1 --plan pro',
+    )
+    .action(async (id: number, { plan, json }: { plan: string; json?: boolean }) => {
+      const developer = await withDatabase((db) => setDeveloperPlan(db, id, plan));
+      if (json) printJson(stdout, { developer: toJson(developer) });
+      else printLine(stdout, `Keys that developer ${String(id)} makes from now on are on plan ${plan}.`);
     });
 
   developers
@@ -68,7 +86,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
 
   developers
     .command('reinstate')
-    .description("let a suspended developer's keys work again, save those that were revoked")
+    .description("let a suspended developer's keys work again, except those that were revoked or have expired")
     .argument('<id>', 'id of the developer', positiveInteger)
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog developers reinstate 1')
@@ -90,6 +108,7 @@ function toJson(developer: Developer): unknown {
     id: developer.id,
     project_name: developer.projectName,
     attribution_required: developer.attributionRequired,
+    plan_id: developer.planId,
     created_at: developer.createdAt,
     suspended_at: developer.suspendedAt,
   };

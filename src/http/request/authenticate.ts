@@ -75,7 +75,9 @@ async function admit(parts: AuthenticationParts, { req, state }: RequestContext)
 }
 
 function unknownApiKey(): Problem {
-  return invalidApiKey('The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.');
+  return invalidApiKey(
+    'The API key is unknown, revoked or expired, or its developer is suspended. Check it, or get a new one.',
+  );
 }
 
 /** RFC 6750, section 3.1. */

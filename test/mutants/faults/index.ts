@@ -6,6 +6,7 @@ import { FEED_FAULTS } from './catalog/feed.js';
 import { FOLLOW_FAULTS } from './follow.js';
 import { HTTP_FAULTS } from './http.js';
 import { IMPORT_FAULTS } from './catalog/import.js';
+import { KEY_LIVES_FAULTS } from './key-lives.js';
 import { KEYS_FAULTS } from './keys.js';
 import { LIMITS_FAULTS } from './limits.js';
 import { LOG_FAULTS } from './log.js';
@@ -22,6 +23,7 @@ export const FAULTS: readonly Fault[] = [
   ...FOLLOW_FAULTS,
   ...HTTP_FAULTS,
   ...IMPORT_FAULTS,
+  ...KEY_LIVES_FAULTS,
   ...KEYS_FAULTS,
   ...LIMITS_FAULTS,
   ...LOG_FAULTS,

@@ -1,7 +1,8 @@
 import { Agent, get } from 'node:http';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../../src/developers/developers.js';
-import { createKey, type KeyRecord } from '../../../src/keys/keys.js';
+import { createKey } from '../../../src/keys/keys.js';
+import type { CreatedKey } from '../../../src/keys/new-key.js';
 import { setPlan } from '../../../src/limits/plans.js';
 import { openTestDatabase } from '../database.js';
 import { eventually } from '../eventually.js';
@@ -54,7 +55,7 @@ export async function startDeployment(count = 3): Promise<Deployment> {
 }
 
 /** Makes a developer, and a key on a plan. */
-export async function newKey(db: Knex, planId = 'unlimited'): Promise<KeyRecord & { readonly key: string }> {
+export async function newKey(db: Knex, planId = 'unlimited'): Promise<CreatedKey> {
   const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
   return createKey(db, { developerId: id, planId });
 }

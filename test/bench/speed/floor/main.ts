@@ -83,7 +83,7 @@ function refuseKey(response: ServerResponse, requestId: string): void {
     status: 401,
     title: 'API key invalid',
     code: 'invalid_api_key',
-    detail: 'The API key is unknown or revoked, or its developer is suspended. Check it, or get a new one.',
+    detail: 'The API key is unknown, revoked or expired, or its developer is suspended. Check it, or get a new one.',
     fields: ['WWW-Authenticate', 'Bearer realm="catalog", error="invalid_token"'],
   });
 }

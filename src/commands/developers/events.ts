@@ -1,0 +1,39 @@
+import { listEvents, type DeveloperEvent } from '../../events/events.js';
+import { positiveInteger } from '../arguments.js';
+import type { RegisterCommand } from '../context.js';
+import { printJson, printTable, shortTime } from '../output.js';
+
+/** How many events are listed where the command line does not say. */
+const DEFAULT_LIMIT = 50;
+
+/** `catalog events` */
+export const registerEvents: RegisterCommand = (program, { stdout, withDatabase }) => {
+  program
+    .command('events')
+    .description('what happened to developers and their keys, when and by whom, newest first')
+    .option('--developer <id>', 'only those of one developer', positiveInteger)
+    .option('--limit <number>', 'the most events that are listed', positiveInteger, DEFAULT_LIMIT)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog events --developer 1')
+    .action(async ({ developer, limit, json }: { developer?: number; limit: number; json?: boolean }) => {
+      const events = await withDatabase((db) => listEvents(db, { developerId: developer, limit }));
+      if (json) printJson(stdout, { events: events.map(toJson) });
+      else {
+        printTable(stdout, events, {
+          at: ({ at }) => shortTime(at),
+          developer: ({ developerId }) => developerId,
+          event: ({ kind }) => kind.replaceAll('_', ' '),
+          key: ({ keyPrefix }) => keyPrefix,
+          by: ({ actor }) => actor,
+          details: ({ details }) =>
+            Object.entries(details)
+              .map(([name, value]) => `${name.replaceAll('_', ' ')} ${String(value)}`)
+              .join(', ') || null,
+        });
+      }
+    });
+};
+
+function toJson({ at, developerId, kind, actor, keyPrefix, details }: DeveloperEvent): unknown {
+  return { at, developer_id: developerId, kind, actor, key_prefix: keyPrefix, details };
+}

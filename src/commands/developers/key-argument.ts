@@ -1,0 +1,49 @@
+import type { Command } from 'commander';
+import type { Readable } from 'node:stream';
+import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
+
+const PREFIX = /^svc_[0-9A-Za-z]{8}$/;
+const PREFIX_OF_KEY = /^(svc_[0-9A-Za-z]{8})_/;
+
+/** More than a key and the line end after it. */
+const MOST_INPUT = 200;
+
+/** Reads the prefix of a key. A whole key ends the command with code 2, and is not repeated. */
+export function readPrefix(argument: string, command: Command): string {
+  if (PREFIX.test(argument)) return argument;
+  const [, prefix] = PREFIX_OF_KEY.exec(argument) ?? [];
+  // Commander would repeat an argument that a parser of ours refuses.
+  return command.error(
+    prefix === undefined
+      ? 'error: the prefix of a key is svc_ and 8 letters and digits, as "catalog keys list" shows it'
+      : `error: give the prefix alone, ${prefix}: every user of this machine can read the arguments of a program`,
+  );
+}
+
+/**
+ * Reads which key is meant: by its prefix, or for `-` by the prefix or the whole key on standard input, which nobody else
+ * can read.
+ */
+export async function readPrefixOrKey(
+  argument: string,
+  stdin: Readable,
+  command: Command,
+): Promise<string | { readonly hash: KeyHash }> {
+  if (argument !== '-') return readPrefix(argument, command);
+  const line = await readLine(stdin);
+  if (PREFIX.test(line)) return line;
+  const hash = hashApiKey(line);
+  return hash === undefined
+    ? command.error('error: standard input has neither the prefix of a key nor a whole key: it was mistyped or cut off')
+    : { hash };
+}
+
+/** @returns the first line, without the spaces around it */
+async function readLine(stdin: Readable): Promise<string> {
+  let input = '';
+  for await (const chunk of stdin) {
+    input += String(chunk);
+    if (input.includes('\n') || input.length > MOST_INPUT) break;
+  }
+  return (input.split('\n')[0] ?? '').trim();
+}

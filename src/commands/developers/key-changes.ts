@@ -1,0 +1,82 @@
+import type { Command } from 'commander';
+import type { Knex } from 'knex';
+import { revokeKey, setKeyPlan } from '../../keys/keys.js';
+import { rollKey } from '../../keys/roll-key.js';
+import { overlap as toOverlap, planId } from '../arguments.js';
+import { endCachedRecords, type CommandContext } from '../context.js';
+import { printJson, printLine, shortTime } from '../output.js';
+import { readPrefix, readPrefixOrKey } from './key-argument.js';
+import { keyToJson } from './key-output.js';
+
+const PREFIX_HELP = 'what "catalog keys list" shows: svc_ and 8 characters';
+
+/** Adds `set-plan`, `roll` and `revoke` to `catalog keys`. */
+export function registerKeyChanges(keys: Command, context: CommandContext): void {
+  const { stdout, withDatabase } = context;
+
+  keys
+    .command('set-plan')
+    .description('put a key on another plan. Holds from the next request on')
+    .argument('<prefix>', PREFIX_HELP)
+    .requiredOption('--plan <plan>', 'the plan that sets its limits', planId)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExample:\n  catalog keys set-plan svc_1a2B3c4D --plan pro')
+    .action(async (argument: string, { plan, json }: { plan: string; json?: boolean }, command: Command) => {
+      const prefix = readPrefix(argument, command);
+      const { record, previousPlanId, since } = await withDatabase(async (db) => {
+        const moved = await setKeyPlan(db, prefix, plan);
+        return { ...moved, since: moved.previousPlanId === plan ? undefined : await makeEffective(context, db) };
+      });
+      const changed = since !== undefined;
+      if (json) printJson(stdout, { ...keyToJson(record), changed });
+      else if (!changed) printLine(stdout, `Key ${prefix} is on plan ${plan} already.`);
+      else printLine(stdout, `Moved ${prefix} from plan ${previousPlanId} to ${plan}. It holds ${since}.`);
+    });
+
+  keys
+    .command('roll')
+    .description('replace a key by a new one and print that: this once. The old key goes on for the overlap')
+    .argument('<prefix>', PREFIX_HELP)
+    .requiredOption('--overlap <duration>', 'how long the old key goes on: now, or a duration such as 24h', toOverlap)
+    .option('--json', 'print one JSON document')
+    .addHelpText(
+      'after',
+      '\nThe new key has the label and the plan of the old one, and expires after the same time.\n' +
+        '\nExample:\n  catalog keys roll svc_1a2B3c4D --overlap 24h',
+    )
+    .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
+      const prefix = readPrefix(argument, command);
+      const { successor, predecessor, since } = await withDatabase(async (db) => ({
+        ...(await rollKey(db, prefix, overlap)),
+        since: await makeEffective(context, db),
+      }));
+      const { key, ...record } = successor;
+      if (json) printJson(stdout, { key, ...keyToJson(record), predecessor: keyToJson(predecessor) });
+      else {
+        const end = overlap === 0 ? `refused ${since}` : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
+        printLine(stdout, `Rolled ${prefix}: it is ${end}. Its successor ${record.prefix} is shown this once:`);
+        printLine(stdout, `  ${key}`);
+      }
+    });
+
+  keys
+    .command('revoke')
+    .description('refuse a key for good, from the next request on')
+    .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', '\nExamples:\n  catalog keys revoke svc_1a2B3c4D\n  catalog keys revoke - < leaked-key.txt')
+    .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
+      const which = await readPrefixOrKey(argument, context.stdin, command);
+      const { record, since } = await withDatabase(async (db) => ({
+        record: await revokeKey(db, which),
+        since: await makeEffective(context, db),
+      }));
+      if (json) printJson(stdout, keyToJson(record));
+      else printLine(stdout, `Revoked ${record.prefix}. It is refused ${since}, for good.`);
+    });
+}
+
+/** Makes the servers see a change that is committed. @returns since when they do, in words */
+async function makeEffective(context: CommandContext, db: Knex): Promise<string> {
+  return (await endCachedRecords(context, db)) ? 'from the next request on' : 'within moments';
+}

@@ -1,0 +1,32 @@
+import { stateOf, type KeyRecord } from '../../keys/key-record.js';
+import { shortTime } from '../output.js';
+
+/** Describes the state of a key in a few words. */
+export function describeState(record: KeyRecord): string {
+  const state = stateOf(record);
+  switch (state.kind) {
+    case 'rolled':
+      return `rolled, ${state.successor} replaces it`;
+    case 'revoked':
+      return `revoked ${shortTime(state.at) ?? ''}`;
+    case 'working':
+    case 'expired':
+      return state.kind;
+  }
+}
+
+/** @returns a key as JSON documents have it */
+export function keyToJson(record: KeyRecord): Record<string, unknown> {
+  return {
+    key_prefix: record.prefix,
+    developer_id: record.developerId,
+    plan_id: record.planId,
+    label: record.label,
+    state: stateOf(record).kind,
+    created_at: record.createdAt,
+    last_used_at: record.lastUsedAt,
+    expires_at: record.expiresAt,
+    successor: record.successor,
+    revoked_at: record.revokedAt,
+  };
+}

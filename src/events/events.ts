@@ -1,0 +1,91 @@
+import type { Knex } from 'knex';
+
+/** Who made a change. A finder has found a key, and revoked it without signing in. */
+export type Actor = 'developer' | 'operator' | 'finder' | 'system';
+
+/** What happened. The database writes all but the last two itself, by triggers; no transaction writes `expired`. */
+export type EventKind =
+  | 'created'
+  | 'rolled'
+  | 'revoked'
+  | 'expired'
+  | 'expiry_changed'
+  | 'plan_changed'
+  | 'registered'
+  | 'suspended'
+  | 'reinstated'
+  | 'signed_in'
+  | 'signed_out';
+
+/** What more there is to say of an event, by its kind. Times are RFC 3339 in UTC. */
+export interface EventDetails {
+  /** Of a key that was created, or of a developer who was registered. */
+  readonly plan?: string;
+  /** Of a key that was created or rolled, or whose expiry was changed; absent for never. */
+  readonly expires_at?: string;
+  /** Of a change of plans. */
+  readonly from?: string;
+  readonly to?: string;
+  /** The prefix of the key that replaces a rolled one. */
+  readonly successor?: string;
+}
+
+/** What happened to a developer, or to a key of the developer. It never holds a secret. */
+export interface DeveloperEvent {
+  readonly at: string;
+  readonly developerId: number;
+  readonly kind: EventKind;
+  readonly actor: Actor;
+  /** Null for what happened to the developer. */
+  readonly keyPrefix: string | null;
+  readonly details: EventDetails;
+}
+
+/**
+ * Records what the database does not see by itself. Call it in the transaction of the change.
+ *
+ * @throws the database's error
+ */
+export async function recordEvent(
+  db: Knex,
+  event: { readonly developerId: number; readonly kind: 'signed_in' | 'signed_out'; readonly actor: Actor },
+): Promise<void> {
+  await db('events').insert({ developer_id: event.developerId, kind: event.kind, actor: event.actor });
+}
+
+/** Which events to list. */
+export interface EventsQuery {
+  /** Undefined for those of all developers. */
+  readonly developerId?: number | undefined;
+  /** The most events that are listed. */
+  readonly limit: number;
+}
+
+/**
+ * Lists events, newest first. A key that has expired counts as an event at the time at which it expired, unless it was
+ * revoked before.
+ */
+export async function listEvents(db: Knex, { developerId, limit }: EventsQuery): Promise<readonly DeveloperEvent[]> {
+  const columns = ['at', 'developer_id as developerId', 'kind', 'actor', 'key_prefix as keyPrefix', 'details'];
+  const recorded = db('events').select('id', ...columns);
+  const expired = db('api_keys')
+    .select(
+      db.raw('null::bigint as id'),
+      'expires_at as at',
+      'developer_id as developerId',
+      db.raw("'expired' as kind"),
+      db.raw("'system' as actor"),
+      'prefix as keyPrefix',
+      db.raw("'{}'::jsonb as details"),
+    )
+    .whereRaw('expires_at <= now() and (revoked_at is null or expires_at < revoked_at)');
+  if (developerId !== undefined) {
+    recorded.where({ developer_id: developerId });
+    expired.where({ developer_id: developerId });
+  }
+  return db
+    .select<DeveloperEvent[]>('at', 'developerId', 'kind', 'actor', 'keyPrefix', 'details')
+    .from(recorded.unionAll([expired]).as('events'))
+    .orderByRaw('at desc, id desc nulls first')
+    .limit(limit);
+}

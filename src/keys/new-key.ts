@@ -1,0 +1,37 @@
+import type { Knex } from 'knex';
+import { generateApiKey } from './api-key.js';
+import { keyFields, type KeyRecord } from './key-record.js';
+
+/** A key that was just made. The whole key is here and never again. */
+export type CreatedKey = KeyRecord & { readonly key: string };
+
+/** When a key expires, by the database's clock. */
+export type Expiry =
+  | { readonly kind: 'after'; readonly seconds: number }
+  /** In a form that PostgreSQL reads, such as RFC 3339. */
+  | { readonly kind: 'at'; readonly time: string };
+
+/** Two of 62^8 public ids meet hardly ever; more than a few attempts would mean that something else is wrong. */
+const ATTEMPTS_FOR_A_FREE_PREFIX = 5;
+
+/** Inserts a key under a prefix that is free. @param columns - all that the key itself does not decide */
+export async function insertKey(db: Knex, columns: Readonly<Record<string, unknown>>): Promise<CreatedKey> {
+  for (let attempt = 0; attempt < ATTEMPTS_FOR_A_FREE_PREFIX; attempt += 1) {
+    const { key, prefix, hash } = generateApiKey();
+    const [record] = await db('api_keys')
+      .insert({ ...columns, prefix, hash })
+      .onConflict('prefix')
+      .ignore()
+      .returning<KeyRecord[]>(keyFields(db));
+    if (record !== undefined) return { ...record, key };
+  }
+  throw new Error('no free key prefix was found');
+}
+
+/** @returns the value of the column `expires_at` */
+export function expiresAtOf(db: Knex, expires: Expiry | undefined): Knex.Raw | null {
+  if (expires === undefined) return null;
+  return expires.kind === 'at'
+    ? db.raw('?::timestamptz', [expires.time])
+    : db.raw("now() + ? * interval '1 second'", [expires.seconds]);
+}

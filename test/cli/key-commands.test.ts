@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { DatabaseLookups } from '../../src/admission/lookups.js';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey } from '../../src/keys/keys.js';
+import type { CreatedKey } from '../../src/keys/new-key.js';
+import { runCommand } from '../support/programs/command.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { forgeKey } from '../support/keys/forged-key.js';
+import { hashOf } from '../support/keys/key-hash.js';
+import type { Outcome } from '../support/program.js';
+
+describe('the commands for keys', () => {
+  let database: OpenTestDatabase;
+  let developerId: number;
+
+  before(async () => {
+    database = await openTestDatabase();
+    developerId = (await createDeveloper(database.db, { projectName: 'P', attributionRequired: false })).id;
+  });
+
+  after(() => database.close());
+
+  function catalog(args: readonly string[], input?: string): Promise<Outcome> {
+    return runCommand(args, { DATABASE_URL: database.url }, input);
+  }
+
+  async function json(...args: string[]): Promise<Record<string, unknown>> {
+    const { code, stdout, stderr } = await catalog([...args, '--json']);
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    return JSON.parse(stdout) as Record<string, unknown>;
+  }
+
+  function create(...args: string[]): Promise<Record<string, unknown>> {
+    return json('keys', 'create', '--developer', String(developerId), '--plan', 'free', ...args);
+  }
+
+  function newKey(): Promise<CreatedKey> {
+    return createKey(database.db, { developerId, planId: 'free', label: 'staging' });
+  }
+
+  async function works(key: string): Promise<boolean> {
+    return (await new DatabaseLookups(database.db, 1).find(hashOf(key))) !== undefined;
+  }
+
+  it('create a key that expires after a time, or at one', async () => {
+    const { created_at, expires_at } = await create('--expires', '90d');
+    assert.equal(Date.parse(String(expires_at)) - Date.parse(String(created_at)), 90 * 86_400_000);
+    assert.equal((await create('--expires', '2100-02-28')).expires_at, '2100-02-28T00:00:00.000000Z');
+    assert.equal((await create('--expires', '2100-01-31T18:30Z')).expires_at, '2100-01-31T18:30:00.000000Z');
+    assert.equal((await create()).expires_at, null);
+    const { stdout } = await catalog(
+      ['keys', 'create', '--developer', String(developerId), '--plan', 'free'].concat('--expires', '2100-02-28'),
+    );
+    assert.match(stdout, /^Created svc_\w{8} on plan free, until 2100-02-28T00:00:00Z\. The key is shown this once/);
+  });
+
+  for (const when of ['90', '0d', '99999d', '2020-01-01', '2100-02-30', '2100-13-01', '2100-01-31T18:30', 'soon', '']) {
+    it(`refuse "${when}" as the time at which a key expires, and show the forms of it`, async () => {
+      const { code, stdout, stderr } = await catalog(
+        ['keys', 'create', '--developer', '1', '--plan', 'free'].concat('--expires', when),
+      );
+      assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
+      assert.match(stderr, /Give a (?:duration such as 90d|number with s, m, h or d)/);
+    });
+  }
+
+  it('roll a key, print its successor once, and say how long the old one goes on', async () => {
+    const old = await newKey();
+    const { code, stdout, stderr } = await catalog(['keys', 'roll', old.prefix, '--overlap', '24h']);
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    const [, until = '', successor = '', key = ''] =
+      /^Rolled svc_\w{8}: it is accepted until (\S+)\. Its successor (svc_\w{8}) is shown this once:\n {2}(\S+)\n$/.exec(
+        stdout,
+      ) ?? assert.fail(stdout);
+    const left = Date.parse(until) - Date.now();
+    assert.ok(left > 86_390_000 && left <= 86_400_000, until);
+    assert.deepEqual([await works(old.key), await works(key)], [true, true]);
+    assert.ok(key.startsWith(`${successor}_`));
+    const table = (await catalog(['keys', 'list', '--developer', String(developerId)])).stdout;
+    assert.match(table, new RegExp(`^${old.prefix} .* rolled, ${successor} replaces it$`, 'm'));
+    assert.match(table, new RegExp(`^${successor} .* staging .* working$`, 'm'));
+  });
+
+  it('end the old key at once where the overlap is "now"', async () => {
+    const old = await newKey();
+    const { stdout } = await catalog(['keys', 'roll', old.prefix, '--overlap', 'now']);
+    assert.match(stdout, /: it is refused from the next request on\. Its successor /);
+    assert.equal(await works(old.key), false);
+    const second = await newKey();
+    const document = await json('keys', 'roll', second.prefix, '--overlap', '0s');
+    assert.equal(await works(String(document.key)), true);
+    assert.deepEqual(
+      [document.state, document.label, (document.predecessor as Record<string, unknown>).state],
+      ['working', 'staging', 'expired'],
+    );
+    const again = await catalog(['keys', 'roll', old.prefix, '--overlap', 'now']);
+    assert.deepEqual([again.code, again.stdout], [1, '']);
+    assert.match(again.stderr, /^catalog: Key svc_\w{8} has expired, and cannot be rolled\./);
+  });
+
+  it('ask for the overlap, and refuse one without a unit', async () => {
+    const missing = await catalog(['keys', 'roll', 'svc_aaaaaaaa']);
+    assert.equal(missing.code, 2);
+    assert.match(missing.stderr, /required option '--overlap <duration>'/);
+    const wrong = await catalog(['keys', 'roll', 'svc_aaaaaaaa', '--overlap', '24']);
+    assert.equal(wrong.code, 2);
+    assert.match(wrong.stderr, /Give a number with s, m, h or d, such as 24h/);
+  });
+
+  for (const command of [['revoke'], ['roll', '--overlap', 'now'], ['set-plan', '--plan', 'pro']]) {
+    it(`take no whole key as an argument of "${command.join(' ')}", and name its prefix`, async () => {
+      const { key, prefix } = await newKey();
+      const [name = '', ...options] = command;
+      const { code, stdout, stderr } = await catalog(['keys', name, key, ...options]);
+      assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
+      assert.match(stderr, new RegExp(`give the prefix alone, ${prefix}: every user of this machine can read`));
+      assert.ok(!stderr.includes(key.slice(prefix.length + 1)), 'the key was repeated');
+      assert.equal(await works(key), true);
+      const mistyped = await catalog(['keys', name, `${prefix}x`, ...options]);
+      assert.equal(mistyped.code, 2);
+      assert.match(mistyped.stderr, /the prefix of a key is svc_ and 8 letters and digits/);
+    });
+  }
+
+  it('revoke a key that standard input names by its prefix or as a whole', async () => {
+    const [whole, named] = [await newKey(), await newKey()];
+    for (const [{ key, prefix }, input] of [
+      [whole, `  ${whole.key}\r\nmore\n`],
+      [named, named.prefix],
+    ] as const) {
+      const { code, stdout, stderr } = await catalog(['keys', 'revoke', '-'], input);
+      assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+      assert.equal(stdout, `Revoked ${prefix}. It is refused from the next request on, for good.\n`);
+      assert.equal(await works(key), false);
+    }
+  });
+
+  it('revoke nothing for a key on standard input that is cut off or has another secret', async () => {
+    const { key, prefix } = await newKey();
+    for (const input of [key.slice(0, -1), '', 'x'.repeat(10_000)]) {
+      const { code, stderr } = await catalog(['keys', 'revoke', '-'], input);
+      assert.equal(code, 2);
+      assert.match(stderr, /neither the prefix of a key nor a whole key/);
+    }
+    const forged = await catalog(['keys', 'revoke', '-'], forgeKey(prefix));
+    assert.equal(forged.code, 1);
+    assert.match(forged.stderr, /^catalog: No key of this service is this one\. Was it copied whole\?\n$/);
+    assert.equal(await works(key), true);
+  });
+
+  it('set the plan of the keys that a developer makes', async () => {
+    const id = String(developerId);
+    assert.equal(
+      (await catalog(['developers', 'set-plan', id, '--plan', 'pro'])).stdout,
+      `Keys that developer ${id} makes from now on are on plan pro.\n`,
+    );
+    const { developer } = await json('developers', 'set-plan', id, '--plan', 'scale');
+    assert.equal((developer as Record<string, unknown>).plan_id, 'scale');
+    assert.match((await catalog(['developers', 'list'])).stdout, /^1 +P +scale /m);
+    const missing = await catalog(['developers', 'set-plan', id, '--plan', 'gone']);
+    assert.deepEqual([missing.code, missing.stdout], [1, '']);
+    assert.match(missing.stderr, /^catalog: There is no plan "gone"\..*plans list/);
+  });
+
+  it('list what happened, to one developer or to all, newest first', async () => {
+    const { db } = database;
+    const { id } = await createDeveloper(db, { projectName: 'Q', attributionRequired: false });
+    const { prefix } = await createKey(db, { developerId: id, planId: 'free' });
+    await catalog(['keys', 'revoke', prefix]);
+    const { stdout } = await catalog(['events', '--developer', String(id)]);
+    assert.match(
+      stdout,
+      new RegExp(
+        `^at +developer +event +key +by +details\n\\S+Z +${id} +revoked +${prefix} +operator +-\n` +
+          `\\S+Z +${id} +created +${prefix} +operator +plan free\n\\S+Z +${id} +registered +- +operator +plan free\n$`,
+      ),
+    );
+    const { events } = (await json('events', '--limit', '2')) as { events: Record<string, unknown>[] };
+    assert.deepEqual(
+      events.map(({ at, ...event }) => [typeof at, event]),
+      ['revoked', 'created'].map((kind) => [
+        'string',
+        {
+          developer_id: id,
+          kind,
+          actor: 'operator',
+          key_prefix: prefix,
+          details: kind === 'created' ? { plan: 'free' } : {},
+        },
+      ]),
+    );
+  });
+});

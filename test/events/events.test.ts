@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import {
+  createDeveloper,
+  reinstateDeveloper,
+  setDeveloperPlan,
+  suspendDeveloper,
+} from '../../src/developers/developers.js';
+import { listEvents, recordEvent, type DeveloperEvent } from '../../src/events/events.js';
+import { createKey, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
+import { LastUsed } from '../../src/keys/last-used.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { expireIn } from '../support/keys/expiry.js';
+import { hashOf } from '../support/keys/key-hash.js';
+
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
+
+describe('the events of a developer', () => {
+  let database: OpenTestDatabase;
+  let developerId: number;
+
+  before(async () => (database = await openTestDatabase()));
+  after(() => database.close());
+
+  beforeEach(async () => {
+    developerId = (await createDeveloper(database.db, { projectName: 'P', attributionRequired: false })).id;
+  });
+
+  function list(limit = 100): Promise<readonly DeveloperEvent[]> {
+    return listEvents(database.db, { developerId, limit });
+  }
+
+  /** The events since the registration, oldest first, without their times. */
+  async function told(): Promise<unknown[]> {
+    return (await list())
+      .slice(0, -1)
+      .map(({ kind, actor, keyPrefix, details }) => [kind, actor, keyPrefix, details])
+      .reverse();
+  }
+
+  it('begin with the registration, and name the time', async () => {
+    const [event, ...others] = await list();
+    assert.deepEqual(others, []);
+    assert.match(event?.at ?? '', RFC3339);
+    assert.deepEqual(event, {
+      at: event?.at,
+      developerId,
+      kind: 'registered',
+      actor: 'operator',
+      keyPrefix: null,
+      details: { plan: 'free' },
+    });
+  });
+
+  it('tell what operators do, each change once', async () => {
+    const { db } = database;
+    const { prefix } = await createKey(db, { developerId, planId: 'free' });
+    for (const plan of ['pro', 'pro']) await setKeyPlan(db, prefix, plan);
+    for (const act of [suspendDeveloper, suspendDeveloper, reinstateDeveloper]) await act(db, developerId);
+    for (const plan of ['pro', 'pro']) await setDeveloperPlan(db, developerId, plan);
+    const revoked = await revokeKey(db, prefix);
+    await revokeKey(db, prefix);
+    assert.deepEqual(await told(), [
+      ['created', 'operator', prefix, { plan: 'free' }],
+      ['plan_changed', 'operator', prefix, { from: 'free', to: 'pro' }],
+      ['suspended', 'operator', null, {}],
+      ['reinstated', 'operator', null, {}],
+      ['plan_changed', 'operator', null, { from: 'free', to: 'pro' }],
+      ['revoked', 'operator', prefix, {}],
+    ]);
+    assert.equal((await list())[0]?.at, revoked.revokedAt);
+  });
+
+  it('tell of plain SQL, which is the operator’s whatever it says of itself', async () => {
+    const { db } = database;
+    const { prefix } = await createKey(db, { developerId, planId: 'free' });
+    await db.transaction(async (transaction) => {
+      await transaction.raw("set local catalog.actor = 'somebody'");
+      await transaction('api_keys').where({ prefix }).update({ revoked_at: '2026-01-01Z' });
+    });
+    assert.deepEqual((await told())[1], ['revoked', 'operator', prefix, {}]);
+  });
+
+  it('are not left behind by a change that is taken back', async () => {
+    const { db } = database;
+    const before = await db('events').where({ developer_id: developerId });
+    await assert.rejects(
+      db.transaction(async (transaction) => {
+        await createKey(transaction, { developerId, planId: 'free' });
+        throw new Error('taken back');
+      }),
+      /taken back/,
+    );
+    assert.deepEqual(await db('events').where({ developer_id: developerId }), before);
+  });
+
+  it('tell when a key expired, unless it was revoked before', async () => {
+    const { db } = database;
+    const [expired, revoked, late] = await Promise.all(
+      [1, 2, 3].map(() => createKey(db, { developerId, planId: 'free' })),
+    );
+    await revokeKey(db, revoked?.prefix ?? '');
+    for (const key of [expired, revoked, late]) await expireIn(db, key?.prefix ?? '', 0);
+    await revokeKey(db, late?.prefix ?? '');
+    const expiries = (await list()).filter(({ kind }) => kind === 'expired');
+    assert.deepEqual(
+      expiries.map(({ keyPrefix, actor }) => [keyPrefix, actor]),
+      [late, expired].map((key) => [key?.prefix, 'system']),
+    );
+    const [row] = await db('api_keys').where({ prefix: expired?.prefix }).pluck<string[]>('expires_at');
+    assert.equal(expiries[1]?.at, row);
+    assert.equal((await list()).filter(({ kind }) => kind === 'expiry_changed').length, 3);
+  });
+
+  it('are added where the database does not see the change, in the order of time', async () => {
+    await recordEvent(database.db, { developerId, kind: 'signed_in', actor: 'developer' });
+    await recordEvent(database.db, { developerId, kind: 'signed_out', actor: 'operator' });
+    assert.deepEqual(await told(), [
+      ['signed_in', 'developer', null, {}],
+      ['signed_out', 'operator', null, {}],
+    ]);
+    assert.deepEqual(
+      (await list(1)).map(({ kind }) => kind),
+      ['signed_out'],
+    );
+  });
+
+  it('do not tell when a key was used, nor hold anything of the key but its prefix', async () => {
+    const { db } = database;
+    const { key, prefix } = await createKey(db, { developerId, planId: 'free' });
+    const [id = 0] = await db('api_keys').where({ prefix }).pluck<number[]>('id');
+    const used = new LastUsed();
+    used.touch(id, Date.now());
+    await used.flush(db);
+    assert.equal((await told()).length, 1);
+    const text = JSON.stringify(await db('events').where({ key_prefix: prefix }));
+    assert.ok(!text.includes(key.slice(13, 21)) && !text.includes(hashOf(key).slice(0, 8)));
+  });
+});

@@ -1,0 +1,116 @@
+import type { Fault } from '../fault.js';
+
+/** Faults in when keys expire, in what rolls them, and in what is recorded of them. */
+export const KEY_LIVES_FAULTS: readonly Fault[] = [
+  {
+    name: 'expiry-not-checked-in-database',
+    promise: 'An expired key fails on the next request.',
+    edits: [
+      {
+        file: 'src/admission/callers.ts',
+        from: 'and (k.expires_at is null or k.expires_at > clock_timestamp())',
+        to: '',
+      },
+    ],
+    suites: ['test/keys/expiry.test.ts'],
+  },
+  {
+    name: 'expiry-not-checked-in-cache',
+    promise: 'An expired key fails on the next request, also where it is cached.',
+    edits: [
+      {
+        file: 'src/admission/caller-cache.ts',
+        from: 'caller.expiresAt > this.clock.now()',
+        to: 'this.clock.now() > 0',
+      },
+    ],
+    suites: ['test/keys/expiry.test.ts'],
+  },
+  {
+    name: 'expiry-by-the-time-of-day',
+    promise: 'A key works no longer where the clock of a server is set back.',
+    edits: [
+      {
+        file: 'src/platform/process/steady-clock.ts',
+        from: 'return monotonic + this.#gained;',
+        to: 'return this.timeOfDay();',
+      },
+    ],
+    suites: ['test/keys/expiry.test.ts'],
+  },
+  {
+    name: 'expiry-counted-from-the-answer',
+    promise: 'A cached key ends no later than in the database.',
+    edits: [
+      {
+        file: 'src/admission/callers.ts',
+        from: 'Infinity : askedAt + row.ms_left',
+        to: 'Infinity : askedAt + row.ms_left + 300',
+      },
+    ],
+    suites: ['test/keys/expiry.test.ts'],
+  },
+  {
+    name: 'expiry-not-announced',
+    promise: 'Servers hear of a changed expiry.',
+    edits: [
+      {
+        file: 'db/migrations/007_key_lives.sql',
+        from: 'new.plan_id, new.revoked_at, new.expires_at))\n  execute function public.announce',
+        to: 'new.plan_id, new.revoked_at, old.expires_at))\n  execute function public.announce',
+      },
+    ],
+    suites: ['test/keys/expiry.test.ts'],
+  },
+  {
+    name: 'overlap-prolongs-a-key',
+    promise: 'A rolled key goes on no longer than it would have.',
+    edits: [
+      {
+        file: 'src/keys/roll-key.ts',
+        from: "least(expires_at, now() + ? * interval '1 second')",
+        to: "now() + ? * interval '1 second'",
+      },
+    ],
+    suites: ['test/keys/rolling.test.ts'],
+  },
+  {
+    name: 'rolled-twice',
+    promise: 'A key has one successor.',
+    edits: [
+      { file: 'src/keys/roll-key.ts', from: "'api_keys').where(which).forUpdate()", to: "'api_keys').where(which)" },
+    ],
+    suites: ['test/keys/rolling.test.ts'],
+  },
+  {
+    name: 'whole-key-as-argument',
+    promise: 'A whole key is not taken from the command line, and not repeated.',
+    edits: [
+      {
+        file: 'src/commands/developers/key-argument.ts',
+        from: 'if (PREFIX.test(argument)) return argument;',
+        to: "if (argument.startsWith('svc_')) return argument.slice(0, 12);",
+      },
+    ],
+    suites: ['test/cli/key-commands.test.ts'],
+  },
+  {
+    name: 'use-of-a-key-is-an-event',
+    promise: 'An event is written for each change, and not when a key is used.',
+    edits: [
+      {
+        file: 'db/migrations/007_key_lives.sql',
+        from: 'if new.revoked_at is not null and old.revoked_at is null then',
+        to: 'if new.revoked_at is not null then',
+      },
+      {
+        file: 'db/migrations/007_key_lives.sql',
+        from: `  when ((old.plan_id, old.revoked_at, old.expires_at, old.successor_id)
+        is distinct from (new.plan_id, new.revoked_at, new.expires_at, new.successor_id))
+`,
+        to: '',
+      },
+    ],
+    suites: ['test/events/events.test.ts'],
+  },
+];
