@@ -20,7 +20,6 @@ import { recordRequests } from './http/telemetry/request-log.js';
 import type { SiteOptions } from './site/context.js';
 import { createSite } from './site/site.js';
 
-/** The parts of the application. */
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
   /** The text of `openapi.yaml`. */
   readonly contractText: string;

@@ -1,9 +1,7 @@
 import type { operations, paths } from '../generated/openapi.js';
 
-/** A path of the contract. */
 export type Path = keyof paths;
 
-/** An operation of the contract, by its operationId. */
 export type OperationId = keyof operations;
 
 /** The body of a successful answer of an operation. */

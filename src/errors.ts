@@ -73,10 +73,7 @@ export class Problem extends Error {
   }
 }
 
-/**
- * A mistake of the operator: a bad setting, a wrong argument, an unreadable file. The program prints its message
- * without a stack.
- */
+/** A mistake of the operator, such as a bad setting or an unreadable file. The program prints its message alone. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }

@@ -17,7 +17,6 @@ const REDIS_BUDGET_MS = 400;
 /** How often a request tries a cached record: after a new epoch the second one is that of another request. */
 const CACHED_ATTEMPTS = 2;
 
-/** What admission from a cache works with. */
 export interface CachedAdmissionParts {
   readonly lookups: Lookups;
   readonly redis: RedisLink;

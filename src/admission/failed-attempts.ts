@@ -9,8 +9,7 @@ export interface FailurePolicy {
 }
 
 /**
- * A program with a revoked key gets 401 this often a minute. A search for keys gets nowhere: the first hit is 190 random
- * bits away.
+ * A program with a revoked key gets so many 401 a minute. A search is hopeless: the first hit is 190 random bits away.
  */
 const FAILURE_POLICY: FailurePolicy = { limit: 30, windowSeconds: 60 };
 
@@ -42,7 +41,6 @@ export class FailedAttempts {
     };
   }
 
-  /** Counts one failure of an address. */
   async count(address: string): Promise<AttemptResult> {
     this.counts.failed += 1;
     const ms = (await this.#countInRedis(address)) ?? (await msToWait(this.#memory, address));

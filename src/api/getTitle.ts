@@ -2,7 +2,6 @@ import { findTitle } from '../catalog/titles.js';
 import { Problem } from '../errors.js';
 import { operation } from './operation.js';
 
-/** One title by its id. */
 export const getTitle = operation('getTitle', { cache: 'revalidate' }, async ({ read }, { path }) => {
   const title = await read(
     (db) => findTitle(db, path.title_id),

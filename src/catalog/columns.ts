@@ -4,7 +4,6 @@ export type Kind = 'titles' | 'people' | 'collections';
 /** How a cell is read: an id, free text, one of a fixed set of values, a number, or a day. */
 export type CellType = 'id' | 'text' | 'media_type' | 'boolean' | 'integer' | 'date';
 
-/** The type of PostgreSQL that stores each type of cell. */
 export const POSTGRES_TYPES: Readonly<Record<CellType, string>> = {
   id: 'text collate "C"',
   text: 'text collate "C"',

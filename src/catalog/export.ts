@@ -114,10 +114,7 @@ function copyStatement(kind: Kind, format: ExportFormat): string {
             to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`;
 }
 
-/**
- * Passes text on. @param report - called after each piece with the number of lines, which is close to the number of
- * rows
- */
+/** Passes text on. @param report - called after each piece with the number of lines, about the number of rows */
 async function* countLines(source: AsyncIterable<Buffer>, report: (lines: number) => void): AsyncGenerator<Buffer> {
   let lines = 0;
   for await (const piece of source) {

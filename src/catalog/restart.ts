@@ -2,19 +2,13 @@ import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
 import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from './timestamps.js';
 
-/**
- * How far the new beginning lies after all known positions, in seconds. The clocks of two servers may differ by that
- * much.
- */
+/** How far the new beginning lies after all known positions, in seconds: the clocks of two servers may differ. */
 const MARGIN_SECONDS = 60;
 
 /** How far ahead of the database's clock the option `after` may lie. */
 const FARTHEST_AHEAD: Micros = 86_400n * MICROS_PER_SECOND;
 
-/**
- * Bound on the wait for active writers of the catalogue, in milliseconds. It is shorter than the bound on a command's
- * statement.
- */
+/** Bound on the wait for active writers, in milliseconds: shorter than the bound on a command's statement. */
 const LOCK_TIMEOUT_MS = 20_000;
 
 /** SQLSTATE of a lock that was not granted in time. */

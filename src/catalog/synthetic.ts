@@ -7,10 +7,7 @@ import { OperatorError } from '../errors.js';
 import { readCounts } from './counts.js';
 import { withSession } from './session.js';
 
-/**
- * What to generate. The same seed gives the same titles on every machine, and a larger number begins with the same
- * ones.
- */
+/** What to generate. The same seed gives the same titles, and a larger number begins with the same ones. */
 export interface SyntheticOptions {
   /** How many synthetic titles the catalogue has in the end. */
   readonly titles: number;

@@ -50,7 +50,6 @@ export interface CommandContext {
 /** The part of the context that opens a command's database and Redis. */
 export type CommandBase = Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>;
 
-/** Adds a command to the program. */
 export type RegisterCommand = (program: Command, context: CommandContext) => void;
 
 /** The most connections of one command. */

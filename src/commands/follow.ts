@@ -39,7 +39,6 @@ Examples:
   CATALOG_API_KEY=svc_... catalog follow --base-url https://catalog.example.com --state mirror.json \\
     --since 1795218005 >> changes.ndjson`;
 
-/** `catalog follow` */
 export const registerFollow: RegisterCommand = (program, context) => {
   program
     .command('follow')

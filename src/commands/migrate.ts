@@ -1,7 +1,6 @@
 import { connectForCommand, type RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
 
-/** `catalog migrate` */
 export const registerMigrate: RegisterCommand = (program, context) => {
   program
     .command('migrate')

@@ -9,7 +9,6 @@ export function printJson(stdout: Writable, document: unknown): void {
   stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 }
 
-/** Writes one line. */
 export function printLine(stdout: Writable, line: string): void {
   stdout.write(`${line}\n`);
 }

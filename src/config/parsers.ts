@@ -7,7 +7,6 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The address of the metrics. */
 export interface MetricsAddress {
   readonly host: string;
   readonly port: number;

@@ -154,10 +154,7 @@ async function makeWorldReadable(directory: string): Promise<void> {
   }
 }
 
-/**
- * Makes a directory with its parents. Everybody can enter those that it makes, whatever the umask. It does not change
- * those that exist.
- */
+/** Makes a directory with its parents. Everybody can enter the new ones, whatever the umask. */
 export async function makeTraversableDirectory(directory: string): Promise<void> {
   const firstMade = await mkdir(directory, { recursive: true });
   if (firstMade === undefined) return;

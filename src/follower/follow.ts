@@ -4,7 +4,6 @@ import type { ChangesPage, ReadPage } from './client.js';
 import { showPosition } from './printable.js';
 import { DEFAULT_PATIENCE, waitAfterFailure, type Patience } from './retry.js';
 
-/** The settings of a follower. */
 export interface FollowOptions {
   readonly readPage: ReadPage;
   /** Where to begin, in seconds since 1970. */

@@ -1,6 +1,7 @@
 import { fstat, fsync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
+import { promisify } from 'node:util';
 import { OperatorError } from '../errors.js';
 
 /** A stream that may write to a file. */
@@ -16,20 +17,32 @@ export type LineStream = Writable & { readonly fd?: number };
  */
 export async function writeLines(stream: LineStream, entries: readonly unknown[], signal: AbortSignal): Promise<void> {
   const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-  await new Promise<void>((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', abort, { once: true });
-    stream.write(text, (error) => {
-      signal.removeEventListener('abort', abort);
-      if (error) reject(asOperatorError(error));
-      else resolve();
-    });
+  await writeText(stream, text, signal).catch((error: unknown) => {
+    throw error === signal.reason ? error : asOperatorError(error as NodeJS.ErrnoException);
   });
   if (stream.fd !== undefined) {
     await syncFile(stream.fd).catch((error: unknown) => {
       throw asOperatorError(error as NodeJS.ErrnoException);
     });
   }
+}
+
+/**
+ * Writes text, and resolves when it has left the process.
+ *
+ * @throws the signal's reason when it is aborted first; the stream's error
+ */
+export function writeText(stream: Writable, text: string | Buffer, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort, { once: true });
+    stream.write(text, (error) => {
+      signal.removeEventListener('abort', abort);
+      if (error) reject(error);
+      else resolve();
+    });
+  });
 }
 
 function asOperatorError(error: NodeJS.ErrnoException): Error {
@@ -41,30 +54,18 @@ function asOperatorError(error: NodeJS.ErrnoException): Error {
 const NOTHING_TO_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EROFS', 'EPERM']);
 
 /** Writes the file behind a descriptor to the disk, if there is one. @throws the system's error */
-export function syncFile(fd: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    fsync(fd, (error) => {
-      if (error && !NOTHING_TO_SYNC.has(error.code ?? '')) reject(error);
-      else resolve();
-    });
+export async function syncFile(fd: number): Promise<void> {
+  await promisify(fsync)(fd).catch((error: unknown) => {
+    if (!NOTHING_TO_SYNC.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
   });
 }
 
-/**
- * Ends a half-written line, which a crash or a full disk may leave at the end of a file. Otherwise the next entry would
- * be lost in it.
- */
+/** Ends a line that a crash or a full disk left half-written in a file. The next entry would be lost in it. */
 export async function endBrokenLine(stream: LineStream): Promise<void> {
   const { fd } = stream;
-  const size = fd === undefined ? 0 : await sizeOfFile(fd);
-  if (fd !== undefined && size > 0 && !(await endsWithNewline(fd, size))) stream.write('\n');
-}
-
-/** @returns 0 when it is no file */
-function sizeOfFile(fd: number): Promise<number> {
-  return new Promise((resolve) => {
-    fstat(fd, (error, stats) => resolve(error === null && stats.isFile() ? stats.size : 0));
-  });
+  if (fd === undefined) return;
+  const stats = await promisify(fstat)(fd).catch(() => undefined);
+  if (stats?.isFile() && stats.size > 0 && !(await endsWithNewline(fd, stats.size))) stream.write('\n');
 }
 
 /** @returns false also when it is unknown: a superfluous newline makes an empty line, a missing one loses an entry */
@@ -72,12 +73,8 @@ async function endsWithNewline(fd: number, size: number): Promise<boolean> {
   try {
     // The stream's own descriptor is write-only.
     const handle = await open(`/dev/fd/${fd}`, 'r');
-    try {
-      const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: size - 1 });
-      return buffer.toString() === '\n';
-    } finally {
-      await handle.close();
-    }
+    const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: size - 1 }).finally(() => handle.close());
+    return buffer.toString() === '\n';
   } catch {
     return false;
   }

@@ -12,8 +12,7 @@ export const DEFAULT_PATIENCE: Patience = { firstMs: 1_000, longestMs: 60_000 };
 const LONGEST_ASKED_MS = 86_400_000;
 
 /**
- * The longest addition to a wait that the server asked for, in milliseconds. It keeps clients from coming back
- * together.
+ * The longest random addition to a wait that the server asked for, in milliseconds: clients must not return together.
  */
 const LONGEST_STRETCH_MS = 5_000;
 

@@ -1,9 +1,10 @@
-import { constants, open, readFile, realpath, rename, rm, type FileHandle } from 'node:fs/promises';
+import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { lock } from 'proper-lockfile';
 import { OperatorError } from '../errors.js';
 import { printable } from './printable.js';
+import { createWholeFile } from './whole-file.js';
 
 /** The position of a follower in a file, which is locked while it is open. */
 export interface FollowerState {
@@ -159,45 +160,13 @@ function parse(text: string): Document | undefined {
   }
 }
 
-/** Writes a new file to the disk, and then gives it its name, so that the name never stands for half a file. */
 async function replace(path: string, text: string): Promise<void> {
-  const temporary = `${path}.new`;
+  const whole = await createWholeFile(path, `${path}.new`);
   try {
-    const handle = await create(temporary);
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, path);
+    await whole.write(text);
+    await whole.commit();
   } catch (error) {
-    await rm(temporary, { force: true }).catch(() => undefined);
+    await whole.discard().catch(() => undefined);
     throw error;
-  }
-  await syncFolder(dirname(path));
-}
-
-/** A new file, not a link to another one: other users may be able to write to the folder. */
-async function create(path: string): Promise<FileHandle> {
-  // A crash may have left one.
-  await rm(path, { force: true });
-  return open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o666);
-}
-
-/**
- * Makes the new name survive a power failure. Some systems do not let a program open a folder, and save the name
- * themselves.
- */
-export async function syncFolder(folder: string): Promise<void> {
-  try {
-    const handle = await open(folder, 'r');
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  } catch {
-    // The file has its name already.
   }
 }

@@ -45,10 +45,7 @@ const LAST_USED_FLUSH_INTERVAL_MS = 10_000;
  */
 const DATABASE_TIMEOUT_MS = 800;
 
-/**
- * The same bound for a replica, in milliseconds. It is so short that the primary can still answer in time when the
- * replica does not.
- */
+/** The same bound for a replica, in milliseconds: the primary can still answer in time when the replica does not. */
 const REPLICA_TIMEOUT_MS = 300;
 
 /** How often the service checks its database, in milliseconds. So its loss is also reported when nobody probes. */
@@ -95,9 +92,7 @@ export interface ServiceOverrides {
   readonly lastUsedFlushIntervalMs?: number;
 }
 
-/** A server that listens. */
 export interface RunningService {
-  /** Its URL on this machine. */
   readonly url: string;
   /** The URL of its metrics; undefined without metrics. */
   readonly metricsUrl: string | undefined;
@@ -113,7 +108,6 @@ export interface RunningService {
   stop(drains?: boolean): Promise<void>;
 }
 
-/** A server of one process. */
 export interface ServiceProcess extends RunningService {
   readonly metrics: Metrics;
 }

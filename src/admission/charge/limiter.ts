@@ -30,7 +30,6 @@ export class DecisionCounts {
   served = 0;
   refused = 0;
 
-  /** Counts a result, and returns it. */
   count(result: QuotaResult): QuotaResult {
     if (result.violated.length === 0) this.served += 1;
     else this.refused += 1;

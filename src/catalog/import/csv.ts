@@ -16,10 +16,7 @@ export interface Dialect {
   readonly decode: (text: string) => string;
 }
 
-/**
- * RFC 4180. It allows no quote within an unquoted field, and programs differ on its meaning. So the importer does not
- * guess.
- */
+/** RFC 4180. It allows no quote in an unquoted field, and programs differ on its meaning: such a row is rejected. */
 export const CSV: Dialect = { delimiter: ',', quotedFields: true, bareQuotes: false, decode: asItIs };
 
 /** IANA `text/tab-separated-values`, with the escapes of PostgreSQL's text format. A quote is a character like any other. */
@@ -201,10 +198,7 @@ export class CsvReader implements RowReader {
     this.#headerLength = found.length;
   }
 
-  /**
-   * Handles a row whose rest has not arrived, and may never arrive. @param open - where its unclosed quoted field
-   * begins, or -1
-   */
+  /** Handles a row whose rest may never arrive. @param open - where its unclosed quoted field begins, or -1 */
   #wait(text: string, start: number, open: number, isEnd: boolean): number {
     if (!isEnd && text.length - start <= LONGEST_ROW) return INCOMPLETE;
     return this.#malformed(text, start, text.length, isEnd, `the quote that opens field ${open + 1} is never closed`);

@@ -16,7 +16,6 @@ export type { Kind } from '../columns.js';
 
 export type Format = 'csv' | 'tsv' | 'ndjson';
 
-/** The progress of an import. */
 export interface ImportProgress {
   /** While it reads, the import neither locks nor changes the catalogue. */
   readonly phase: 'reading' | 'writing';

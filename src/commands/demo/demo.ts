@@ -19,7 +19,6 @@ earlier run with the same seed. For the small catalogue with real titles, see ca
 Example:
   DATABASE_URL=postgres://catalog@localhost/trial catalog demo --titles 1000000`;
 
-/** `catalog demo` */
 export const registerDemo: RegisterCommand = (program, { stdout, stderr, signal, withDatabase }) => {
   program
     .command('demo')

@@ -1,11 +1,12 @@
+import { randomBytes } from 'node:crypto';
+import { lstat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { OperatorError } from '../../errors.js';
-import { syncFile } from '../../follower/lines.js';
-import { createWholeFile } from './whole-file.js';
+import { syncFile, writeText } from '../../follower/lines.js';
+import { createWholeFile } from '../../follower/whole-file.js';
 
 type Stdout = Writable & { readonly fd?: number };
 
-/** Where an export goes. */
 export interface Destination {
   /** Why a write failed. A failure of standard output also interrupts the program, which hides the reason. */
   readonly failure: Error | undefined;
@@ -27,15 +28,28 @@ export function openDestination(file: string, stdout: Stdout, signal: AbortSigna
 }
 
 async function openFile(file: string): Promise<Destination> {
-  const whole = await createWholeFile(file);
+  await requireReplaceable(file);
+  const fail = (error: unknown): never => {
+    throw new OperatorError(`${file} cannot be written: ${(error as Error).message}.`, { cause: error });
+  };
+  const whole = await createWholeFile(file, `${file}.${randomBytes(6).toString('hex')}.partial`).catch(fail);
   return {
     failure: undefined,
     write: async (text) => {
-      for await (const piece of text) await whole.write(piece);
+      for await (const piece of text) await whole.write(piece).catch(fail);
     },
-    commit: () => whole.commit(),
+    commit: () => whole.commit().catch(fail),
     discard: () => whole.discard(),
   };
+}
+
+async function requireReplaceable(file: string): Promise<void> {
+  // When the file does not exist, or cannot be seen, creating it decides.
+  const found = await lstat(file).catch(() => undefined);
+  if (found?.isDirectory()) throw new OperatorError(`${file} is a folder: name a file.`);
+  if (found && !found.isFile() && !found.isSymbolicLink()) {
+    throw new OperatorError(`${file} is not a regular file. Give - instead, and redirect standard output.`);
+  }
 }
 
 class StdoutDestination implements Destination {
@@ -49,7 +63,11 @@ class StdoutDestination implements Destination {
   }
 
   async write(text: AsyncIterable<Buffer>): Promise<void> {
-    for await (const piece of text) await this.#writePiece(piece);
+    for await (const piece of text) {
+      await writeText(this.#stdout, piece, this.#signal).catch((error: unknown) => {
+        throw error === this.#signal.reason ? error : this.#fail(error as Error);
+      });
+    }
   }
 
   async commit(): Promise<void> {
@@ -63,21 +81,6 @@ class StdoutDestination implements Destination {
 
   async discard(): Promise<void> {
     // Text that was written cannot be taken back.
-  }
-
-  /** Resolves when the bytes have left the process. */
-  #writePiece(bytes: Buffer): Promise<void> {
-    const signal = this.#signal;
-    return new Promise((resolve, reject) => {
-      signal.throwIfAborted();
-      const abort = (): void => reject(signal.reason as Error);
-      signal.addEventListener('abort', abort, { once: true });
-      this.#stdout.write(bytes, (error) => {
-        signal.removeEventListener('abort', abort);
-        if (error) reject(this.#fail(error));
-        else resolve();
-      });
-    });
   }
 
   #fail(error: Error): Error {

@@ -39,7 +39,6 @@ Examples:
   catalog export titles.csv.gz --kind titles --state mirror.json --base-url https://catalog.example.com
   catalog export - --kind people --format ndjson | zstd > people.ndjson.zst`;
 
-/** `catalog export` */
 export const registerExport: RegisterCommand = (program, context) => {
   program
     .command('export')
@@ -134,10 +133,7 @@ function formatOf(file: string): ExportFormat {
   );
 }
 
-/**
- * Opens the new state file, if one is wanted. This happens before the copy, which takes long, so that an obstacle shows
- * at once.
- */
+/** Opens the new state file, if one is wanted: before the copy, which takes long, so that an obstacle shows at once. */
 async function openNewState(
   file: string,
   { kind, state: stateFile, baseUrl }: ExportFlags,

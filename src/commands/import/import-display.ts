@@ -3,7 +3,6 @@ import { SingleBar } from 'cli-progress';
 import type { ImportProgress } from '../../catalog/import/index.js';
 
 export interface ImportDisplayOptions {
-  /** What is imported. */
   readonly label: string;
   /** Bytes to read; undefined when that is unknown. */
   readonly size: number | undefined;

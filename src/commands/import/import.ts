@@ -47,7 +47,6 @@ Examples:
   catalog import films.tsv --kind titles --column svc_id=id --column title=name --column media_type=type \\
     --value media_type:Movie=movie --value 'media_type:TV Show=series' --skip-unmapped`;
 
-/** `catalog import` */
 export const registerImport: RegisterCommand = (program, context) => {
   program
     .command('import')

@@ -11,7 +11,6 @@ interface ServeFlags {
 /** How far back the first /changes call of the instructions asks, in seconds. */
 const DEMO_SINCE_AGO = 3_600;
 
-/** `catalog serve` */
 export const registerServe: RegisterCommand = (program, context) => {
   program
     .command('serve')

@@ -19,10 +19,7 @@ export interface ServerLog {
   readonly noteUnread: () => void;
   /** Aborted when the server must end: on a signal, or when nobody reads the log any more. */
   readonly ending: AbortSignal;
-  /**
-   * Waits until the last lines are written, for a bounded time. @throws OperatorError when nobody reads the log any
-   * more
-   */
+  /** Waits for the last lines, within a bound. @throws OperatorError when nobody reads the log any more */
   close(): Promise<void>;
 }
 

@@ -25,10 +25,7 @@ const POLL_INTERVAL_MS = 50;
 /** A log that is larger than this is renamed at the next start, in bytes. */
 const MAX_LOG_SIZE = 8 * 1024 * 1024;
 
-/**
- * Passed on the command line, not in the cluster's configuration file, so that they are right whatever version made the
- * cluster.
- */
+/** Passed on the command line, so that they are right whatever version wrote the cluster's configuration file. */
 const SERVER_SETTINGS = {
   port: String(SOCKET_PORT),
   unix_socket_directories: SOCKET_FOLDER,
@@ -220,17 +217,13 @@ function refuseForShell(path: string): void {
   }
 }
 
-/** Reads the log from a position on. */
 async function readFrom(log: FileHandle, position: number): Promise<string> {
   const length = (await log.stat()).size - position;
   const { buffer, bytesRead } = await log.read(Buffer.alloc(length), 0, length, position);
   return buffer.toString('utf8', 0, bytesRead);
 }
 
-/**
- * The driver calls this when a server asks for a password. Otherwise it would send the content of PGPASSWORD or
- * ~/.pgpass.
- */
+/** The driver calls this when a server asks for a password, instead of sending that of PGPASSWORD or ~/.pgpass. */
 function refusePassword(): never {
   throw new OperatorError(
     'Another program answers in place of the embedded PostgreSQL: it asks for a password, and the embedded one has none. Find out which program.',

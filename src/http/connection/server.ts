@@ -14,10 +14,7 @@ export interface ServerLimits {
   readonly requestTimeoutMs: number;
   /** An idle connection is kept this long for the next request, in milliseconds. */
   readonly keepAliveTimeoutMs: number;
-  /**
-   * After this long, a connection is cut whose client does not read an answer, or on which nothing moves. In
-   * milliseconds.
-   */
+  /** When a client does not read an answer, or nothing moves, for this long, its connection is cut. In milliseconds. */
   readonly stalledTimeoutMs: number;
   /** The most memory that unread answers and waiting requests may take, of all connections together, in bytes. */
   readonly maxBacklogBytes: number;
@@ -41,7 +38,6 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
 /** Answers a request. It handles its own errors. */
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** What a server reports, for the log. */
 export interface ServerReports {
   readonly onRejected?: (rejection: Rejection) => void;
   readonly onBacklog?: (state: BacklogState) => void;

@@ -8,7 +8,6 @@ import { clientHas, entityTag } from '../response/conditional.js';
 import { serviceUnavailable } from '../response/problems.js';
 import { reportReadiness } from './readiness.js';
 
-/** What readiness depends on. */
 export interface ReadinessParts {
   readonly databaseCheck: DatabaseCheck;
   readonly health: Health;

@@ -14,11 +14,9 @@ export interface Readiness {
 interface Reason {
   /** For programs; never renamed. */
   readonly code: `${Component}_lost` | 'shutting_down';
-  /** For people. */
   readonly detail: string;
 }
 
-/** The readiness of the service, as `/readyz` reports it. */
 export interface ReadinessReport {
   /** Whether requests should be sent here. */
   readonly isReady: boolean;

@@ -17,7 +17,6 @@ const VARY_BY_KEY = 'Authorization, X-API-Key';
 /** The admission of a request whose key is valid. */
 type KnownAdmission = Exclude<Admission, { kind: 'unknown_key' }>;
 
-/** What authentication needs. */
 export interface AuthenticationParts {
   readonly admit: Admit;
   readonly failedAttempts: FailedAttempts;

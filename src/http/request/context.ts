@@ -21,7 +21,6 @@ export interface RequestState {
   error?: unknown;
 }
 
-/** A Koa context with our state. */
 export type RequestContext = Koa.ParameterizedContext<RequestState>;
 
 /** A Koa middleware with our state: a stage of a request. It calls `next` for the later stages. */

@@ -21,14 +21,12 @@ const MAX_CONNECTIONS = 32;
 /** How long a scrape may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 500;
 
-/** The address of `/metrics`. */
 export interface MetricsAddress {
   readonly host: string;
   /** 0 for any free one. */
   readonly port: number;
 }
 
-/** A server of `/metrics`. */
 export interface MetricsServer {
   /** The address to scrape. */
   readonly url: string;

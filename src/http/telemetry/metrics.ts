@@ -9,7 +9,6 @@ const DURATION_BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
 /** These series exist before the first such answer, so that its increase is visible. */
 const STATUSES_FROM_THE_START = [500, 503] as const;
 
-/** An ended request. */
 export interface FinishedRequest {
   /** Undefined when the request was refused before routing, or is none of the contract's. */
   readonly operationId: string | undefined;
@@ -19,8 +18,7 @@ export interface FinishedRequest {
 }
 
 /**
- * Counts requests by their operation and status. A client can choose neither: operations are the contract's, statuses
- * ours.
+ * Counts requests by operation and status. A client can choose neither: operations are the contract's, statuses ours.
  */
 export class RequestMetrics {
   readonly #total;

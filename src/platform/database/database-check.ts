@@ -8,8 +8,7 @@ import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } 
 const CHECK_TIMEOUT_MS = 800;
 
 /**
- * Checks whether the database answers and takes writes. Concurrent checks share one query, so that probes cannot use up
- * the pool.
+ * Checks whether the database answers and takes writes. Concurrent checks share a query: probes cannot use up the pool.
  */
 export class DatabaseCheck {
   #running: Promise<void> | undefined;

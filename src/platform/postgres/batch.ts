@@ -2,7 +2,6 @@ import type { Knex } from 'knex';
 import { gather } from '../process/gather.js';
 import { isDatabaseUnavailable } from './errors.js';
 
-/** Reads one value for a request. */
 export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
 
 /**
@@ -38,8 +37,7 @@ export function batched<Key, Value>(
 }
 
 /**
- * Like {@link batched}, for reads that cannot be joined. Requests for the same key share one read; keys are read in
- * parallel.
+ * Like {@link batched}, for reads that cannot be joined: requests for one key share a read, keys are read in parallel.
  */
 export function shared<Value>(read: KeyedRead<string, Value>): KeyedRead<string, Value> {
   const load = batched<string, Promise<Value>>((db, keys) => {

@@ -12,8 +12,7 @@ export interface Writability {
 }
 
 /**
- * A server that takes no writes was found where the primary should be. A standby may be out of date: a revoked key
- * still works there.
+ * A server takes no writes where the primary should be. A standby may be out of date: a revoked key still works there.
  */
 export class DatabaseNotWritable extends DatabaseUnavailable {
   override readonly name = 'DatabaseNotWritable';

@@ -6,7 +6,6 @@ const MAX_BATCH_SIZE = 64;
 /** Loads a value, or gives the error in its place, for each key in order. */
 export type LoadAll<Key, Value> = (keys: readonly Key[]) => Promise<readonly (Value | Error)[]>;
 
-/** How calls are gathered. */
 export interface GatherOptions {
   /** The most calls that share one load; 1 gives each call its own load. */
   readonly maxBatchSize?: number | undefined;

@@ -47,10 +47,7 @@ interface MetricSnapshot {
   readonly values: readonly { readonly value: number }[];
 }
 
-/**
- * The metrics of one process. No other file knows of prom-client. Its successor `@prometheus-io/client` requires
- * Node.js 22.
- */
+/** The metrics of one process, by prom-client alone: its successor `@prometheus-io/client` requires Node.js 22. */
 export class Metrics implements MetricsSource {
   readonly #registry = new Registry();
 

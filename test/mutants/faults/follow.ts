@@ -7,10 +7,10 @@ export const FOLLOW_FAULTS: readonly Fault[] = [
     promise: 'A position is on the disk before its file is renamed.',
     edits: [
       {
-        file: 'src/follower/state.ts',
-        from: `      await handle.writeFile(text);
-      await handle.sync();`,
-        to: '      await handle.writeFile(text);',
+        file: 'src/follower/whole-file.ts',
+        from: `      await handle.sync();
+      await handle.close();`,
+        to: '      await handle.close();',
       },
     ],
     suites: ['test/follow/durability.test.ts'],
