@@ -18,6 +18,7 @@ import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/request-log.js';
 import type { SiteOptions } from './site/context.js';
+import type { Contract } from './site/reference/contract.js';
 import { createSite } from './site/site.js';
 
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
@@ -44,7 +45,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(drainConnections(parts.isStopping));
   app.use(problems);
   app.use(requireHost);
-  if (parts.site) app.use(createSite({ ...parts, site: parts.site }));
+  if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(ignoreContent);
   app.use(outsideApi(probes({ yaml: parts.contractText, json: JSON.stringify(document) }, parts)));
   app.use(deadline());

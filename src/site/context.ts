@@ -5,6 +5,7 @@ import type { FailedAttempts } from '../admission/failed-attempts.js';
 import type { RequestState } from '../http/request/context.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { StaticFiles } from './delivery/static-files.js';
+import type { Contract } from './reference/contract.js';
 
 /** What the pages are made from. */
 export interface SiteParts {
@@ -14,6 +15,7 @@ export interface SiteParts {
   readonly isStopping: () => boolean;
   /** How many proxies stand in front of the service. */
   readonly trustedProxies: number;
+  readonly contract: Contract;
   readonly site: SiteOptions;
 }
 

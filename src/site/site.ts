@@ -10,6 +10,7 @@ import { receiveContent } from './delivery/form.js';
 import { setSecurityFields } from './delivery/headers.js';
 import { addLandingPage } from './landing/landing.js';
 import { errorPage, PageError } from './layout/error-page.js';
+import { addReference } from './reference/reference.js';
 import { addSettings } from './settings/settings.js';
 import { addSignIn } from './sign-in/sign-in.js';
 
@@ -22,6 +23,7 @@ import { addSignIn } from './sign-in/sign-in.js';
 export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): Middleware {
   const router = new Router<PageState>({ strict: true, sensitive: true });
   addLandingPage(router, parts);
+  addReference(router, parts);
   addSignIn(router, parts);
   addSettings(router, parts);
 

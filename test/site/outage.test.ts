@@ -1,47 +1,11 @@
 import assert from 'node:assert/strict';
-import type { Server } from 'node:http';
-import { fileURLToPath } from 'node:url';
-import Koa from 'koa';
-import pino from 'pino';
-import { FailedAttempts } from '../../src/admission/failed-attempts.js';
-import { identifyRequest, type RequestState } from '../../src/http/request/context.js';
-import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
-import { problems } from '../../src/http/response/problems.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
-import { Health } from '../../src/platform/telemetry/health.js';
 import { CachedValue } from '../../src/site/delivery/cached-value.js';
-import { boundConcurrency, type PageLimits } from '../../src/site/delivery/concurrency.js';
-import { StaticFiles } from '../../src/site/delivery/static-files.js';
-import { createSite } from '../../src/site/site.js';
+import { boundConcurrency } from '../../src/site/delivery/concurrency.js';
 import type { PageContext } from '../../src/site/context.js';
 import { contextOf } from '../support/http/context.js';
-import { freePort } from '../support/programs/free-port.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
-
-/** Serves the site alone, with a database that refuses connections. */
-async function serveWithoutDatabase(limits?: PageLimits): Promise<{ url: string; health: Health; server: Server }> {
-  const health = new Health(pino({ enabled: false }), ['database', 'redis']);
-  const db = openDatabase({
-    address: `postgres://nobody@127.0.0.1:${await freePort()}/none`,
-    applicationName: 'test',
-    poolSize: 2,
-    acquireTimeoutMs: 300,
-    statementTimeoutMs: 300,
-  });
-  const files = await StaticFiles.read(fileURLToPath(new URL('../..', import.meta.url)));
-  const site = { files, publicUrl: () => 'http://catalog.example', failedSignIns: new FailedAttempts() };
-  const app = new Koa<RequestState>();
-  app.use(identifyRequest);
-  app.use(problems);
-  app.use(createSite({ db, health, isStopping: () => false, trustedProxies: 0, site }, limits));
-  const server = createHttpServer(app.callback());
-  const port = await listen(server, '127.0.0.1', 0);
-  server.once('close', () => {
-    void db.destroy();
-  });
-  return { url: urlOf('127.0.0.1', port), health, server };
-}
+import { serveWithoutDatabase } from './site-alone.js';
 
 describe('the pages while something is away', () => {
   it('are there without the database: the numbers are missing, and the page says so', async () => {

@@ -1,2 +1,2 @@
 /** Every page that a service has, as a path. */
-export const PAGES = ['/', '/sign-in', `/sign-in/link/${'f'.repeat(64)}`];
+export const PAGES = ['/', '/docs', '/sign-in', `/sign-in/link/${'f'.repeat(64)}`];

@@ -3,7 +3,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
-import { firstCalls } from '../../src/site/landing/first-calls.js';
+import { samplesOf } from '../../src/site/layout/samples.js';
 import { ROOT } from '../support/guides.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
@@ -139,8 +139,8 @@ describe('the site', () => {
       JavaScript: ['node', '--input-type=module', '-e'],
       Python: ['python3', '-c'],
     };
-    for (const { language, code } of firstCalls(service.url)) {
-      const [program = '', ...args] = runners[language as keyof typeof runners];
+    for (const { language, code } of samplesOf(service.url, '/api/v1/stats')) {
+      const [program = '', ...args] = runners[language];
       // Of these, the tests bring Node.js alone.
       if (spawnSync(language === 'curl' ? 'curl' : program, ['--version']).status !== 0) continue;
       const { stdout, stderr } = await run(program, [...args, code], { env: { ...process.env, KEY: key } });

@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import type { Counts } from '../../catalog/counts.js';
 import type { Plan } from '../../limits/plans.js';
-import { Badge, CodeBlock, Notice, Table, Tabs } from '../layout/components.js';
+import { Badge, CodeBlock, Notice, Table } from '../layout/components.js';
+import { SampleTabs } from '../layout/sample-tabs.js';
 import type { Reading } from '../delivery/cached-value.js';
-import { firstCalls } from './first-calls.js';
 import type { ServiceStatus } from './status.js';
 
 /** What the landing page shows. */
@@ -68,14 +68,7 @@ export function LandingBody({ baseUrl, numbers, status }: LandingContent): VNode
         <p>
           Put your key into the environment as <code>KEY</code>, and ask for the totals of the catalogue.
         </p>
-        <Tabs
-          name="language"
-          legend="Language of the first call"
-          tabs={firstCalls(baseUrl).map(({ language, code }) => ({
-            label: language,
-            content: <CodeBlock label={language} code={code} />,
-          }))}
-        />
+        <SampleTabs name="language" baseUrl={baseUrl} target="/api/v1/stats" />
         {numbers !== undefined && <CodeBlock label="Response" code={statsAnswer(numbers.counts)} />}
       </section>
 

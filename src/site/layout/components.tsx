@@ -16,7 +16,7 @@ export function CodeBlock({ label, code }: CodeBlockProps): VNode {
           Copy
         </button>
       </figcaption>
-      <pre tabIndex={0} aria-label={label} role="region">
+      <pre tabIndex={0} aria-label={label} role="group">
         <code>{code}</code>
       </pre>
     </figure>
@@ -76,7 +76,7 @@ interface TableProps {
 export function Table({ caption, columns, rows }: TableProps): VNode {
   const classOf = (index: number): string | undefined => (typeof columns[index] === 'object' ? 'numeric' : undefined);
   return (
-    <div class="table-scroll" tabIndex={0} role="region" aria-label={caption}>
+    <div class="table-scroll" tabIndex={0} role="group" aria-label={caption}>
       <table class="table">
         <caption class="visually-hidden">{caption}</caption>
         <thead>

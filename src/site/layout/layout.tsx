@@ -6,6 +6,7 @@ const SERVICE = 'Catalog Lookup Service';
 /** The parts of the site, as the navigation lists them. */
 const SECTIONS = [
   { id: 'home', path: '/', label: 'Overview' },
+  { id: 'docs', path: '/docs', label: 'Reference' },
   { id: 'settings', path: '/settings', label: 'Settings' },
 ] as const;
 

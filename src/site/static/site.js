@@ -5,23 +5,160 @@
 /** How long a button says that it has copied, in milliseconds. */
 const COPIED_MS = 2000;
 
-/** @param {HTMLButtonElement} button - copies the text of the `code` in the same figure */
+/** The most places that a search lists. */
+const MOST_FOUND = 12;
+
+/** How long a call from the page may take, in milliseconds. */
+const CALL_TIMEOUT_MS = 10_000;
+
+/** @returns every element that a selector matches, within another or in the page */
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+/** @returns a new element with a text */
+function element(name, text, properties = {}) {
+  return Object.assign(document.createElement(name), { textContent: text }, properties);
+}
+
+/** Makes a button copy the code of its block. */
 function enableCopying(button) {
   const label = button.textContent;
   button.hidden = false;
   button.addEventListener('click', async () => {
-    const code = button.closest('figure')?.querySelector('code');
     try {
-      await navigator.clipboard.writeText(code?.textContent ?? '');
+      await navigator.clipboard.writeText(button.closest('figure').querySelector('code').textContent);
       button.textContent = 'Copied';
     } catch {
       button.textContent = 'Select and copy';
     }
-    setTimeout(() => {
-      button.textContent = label;
-    }, COPIED_MS);
+    setTimeout(() => (button.textContent = label), COPIED_MS);
   });
 }
 
+/** Lets the tab key stop only at those boxes that scroll. */
+const sizes = new ResizeObserver((entries) => {
+  for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
+});
+
+/** Unfolds what the address leads to. */
+function unfold() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let fold = target?.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true;
+}
+
+/** Marks the link to the part of the page that is read. */
+function markPlace(sidebar) {
+  const links = new Map(all('a[href^="#"]', sidebar).map((link) => [link.hash.slice(1), link]));
+  const places = all('[id]').filter(({ id }) => links.has(id));
+  const mark = () => {
+    const current = places.findLast((place) => place.getBoundingClientRect().top < innerHeight / 3) ?? places[0];
+    for (const [id, link] of links) {
+      if (id === current?.id) link.setAttribute('aria-current', 'location');
+      else link.removeAttribute('aria-current');
+    }
+  };
+  addEventListener('scroll', mark, { passive: true });
+  mark();
+}
+
+/** Searches the page: each part that has an id, by all words of the query. */
+function enableSearch(form) {
+  const input = form.querySelector('input');
+  const list = form.querySelector('ul');
+  let parts;
+  const read = () =>
+    all('[data-find], details[id], .prose h2[id], tr[id]', document.querySelector('.content')).map((part) => {
+      const name = part.dataset.find ?? part.querySelector('summary, td')?.textContent ?? part.textContent;
+      let text = (part.closest('.operation') ?? part).textContent;
+      // The text of a heading goes on to the next one.
+      for (let next = part.nextElementSibling; part.matches('h2') && next && !next.matches('h2');) {
+        text += ` ${next.textContent}`;
+        next = next.nextElementSibling;
+      }
+      return { id: part.id, name, head: name.toLowerCase(), text: text.toLowerCase() };
+    });
+  form.hidden = false;
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    list.querySelector('a')?.click();
+  });
+  input.addEventListener('input', () => {
+    parts ??= read();
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const has = (where) => (part) => words.every((word) => part[where].includes(word));
+    const found = words.length === 0 ? [] : parts.filter(has('text'));
+    found.sort((a, b) => Number(has('head')(b)) - Number(has('head')(a)));
+    list.hidden = words.length === 0;
+    list.replaceChildren(
+      ...found.slice(0, MOST_FOUND).map(({ id, name }) => {
+        const item = document.createElement('li');
+        item.append(element('a', name, { href: `#${id}` }));
+        return item;
+      }),
+      ...(found.length === 0 ? [element('li', 'Nothing found', { className: 'muted' })] : []),
+    );
+  });
+}
+
+/** Makes a form call an operation. The key is in the fields of the page alone, and goes with the page. */
+function enableTrying(form) {
+  const key = form.querySelector('[data-key]');
+  const answer = form.querySelector('[data-answer]');
+  form.hidden = false;
+  for (const input of all('[data-parameter="since"]', form)) input.value = String(Math.floor(Date.now() / 1000) - 3600);
+  key.addEventListener('input', () => {
+    for (const other of all('[data-key]')) other.value = key.value;
+  });
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const headers = { Authorization: `Bearer ${key.value.trim()}` };
+    const query = new URLSearchParams();
+    let path = form.dataset.try;
+    for (const { value, dataset } of all('[data-parameter]', form)) {
+      if (value === '') continue;
+      if (dataset.in === 'path') path = path.replace(`{${dataset.parameter}}`, encodeURIComponent(value));
+      else if (dataset.in === 'query') query.set(dataset.parameter, value);
+      else headers[dataset.parameter] = value;
+    }
+    answer.replaceChildren(element('p', 'Waiting…', { className: 'muted' }));
+    try {
+      const response = await fetch(query.size > 0 ? `${path}?${query}` : path, {
+        headers,
+        cache: 'no-store',
+        credentials: 'omit',
+        referrerPolicy: 'no-referrer',
+        signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      });
+      show(answer, response, await response.text());
+    } catch (error) {
+      answer.replaceChildren(element('p', `No answer: ${error.message}`, { className: 'field-error' }));
+    }
+  });
+}
+
+/** Shows an answer: its status, its header fields and its body, the last two as plain text. */
+function show(place, { status, ok, headers }, text) {
+  const fields = document.createElement('dl');
+  for (const [name, value] of headers) fields.append(element('dt', name), element('dd', value));
+  let body = text;
+  try {
+    body = JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    // No JSON, as after 304: as it is.
+  }
+  const badge = element('span', String(status), { className: `badge badge-${ok ? 'ok' : 'danger'}` });
+  const line = document.createElement('p');
+  line.append(badge);
+  place.replaceChildren(line, fields);
+  if (body !== '') place.append(element('pre', body, { tabIndex: 0 }));
+}
+
 // Browsers offer the clipboard to https and to this machine alone.
-if (navigator.clipboard) document.querySelectorAll('[data-copy]').forEach(enableCopying);
+if (navigator.clipboard) all('[data-copy]').forEach(enableCopying);
+all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
+all('[data-find-form]').forEach(enableSearch);
+all('[data-try]').forEach(enableTrying);
+all('.sidebar').forEach(markPlace);
+addEventListener('hashchange', unfold);
+// A browser may keep a page that is left, and show it again.
+addEventListener('pagehide', () => all('[data-key]').forEach((input) => (input.value = '')));
+unfold();

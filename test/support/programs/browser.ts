@@ -15,7 +15,7 @@ export interface View {
 /** A page in a browser profile of its own, which is watched for faults. */
 export interface WatchedPage {
   readonly page: Page;
-  /** Opens a path of the service. @returns the status of the answer */
+  /** Opens a path of the service, and forgets the faults of the page before. @returns the status of the answer */
   readonly open: (path: string) => Promise<number>;
   /** Fails where the page has reported an error, broken its content security policy or asked another origin. */
   readonly assertNoFault: () => void;
@@ -68,8 +68,13 @@ export async function startBrowser(program: string, origin: string): Promise<Tes
     });
     return {
       page,
-      open: async (path) => (await page.goto(path))?.status() ?? assert.fail(`no answer: ${path}`),
-      assertNoFault: () => assert.deepEqual(faults, []),
+      async open(path) {
+        faults.length = 0;
+        return (await page.goto(path))?.status() ?? assert.fail(`no answer: ${path}`);
+      },
+      assertNoFault() {
+        assert.deepEqual(faults, []);
+      },
       close: () => context.close(),
     };
   }

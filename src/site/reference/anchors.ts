@@ -1,0 +1,26 @@
+import { ERROR_CODES } from '../../errors.js';
+import type { Contract } from './contract.js';
+
+// The ids of the parts of the reference: each part can be linked to. Operations have their operationId.
+
+export const headerId = (name: string): string => `header-${name}`;
+export const parameterId = (name: string): string => `parameter-${name}`;
+export const responseId = (name: string): string => `response-${name}`;
+export const schemaId = (name: string): string => `schema-${name}`;
+export const securityId = (name: string): string => `security-${name}`;
+export const errorId = (code: string): string | undefined => (code in ERROR_CODES ? `error-${code}` : undefined);
+
+/** @returns where inline code of a description leads: error codes, operations and schemas have a place */
+export function codeLinks({ components, paths }: Contract): (code: string) => string | undefined {
+  const ids = new Set(Object.values(paths).flatMap((methods) => Object.values(methods).map((it) => it.operationId)));
+  return (code) => {
+    const id = errorId(code) ?? (ids.has(code) ? code : code in components.schemas ? schemaId(code) : undefined);
+    return id === undefined ? undefined : `#${id}`;
+  };
+}
+
+/** `NotModified` → `Not modified`. */
+export function inWords(name: string): string {
+  const words = name.replace(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,118 @@
+/** A part of the contract, or a reference to one under `components`. */
+export type OrReference<Part> = Part | { readonly $ref: string };
+
+/** A schema, as far as the contract uses OpenAPI 3.0. */
+export interface Schema {
+  readonly description?: string;
+  readonly type?: string;
+  readonly format?: string;
+  readonly properties?: Readonly<Record<string, OrReference<Schema>>>;
+  readonly required?: readonly string[];
+  readonly items?: OrReference<Schema>;
+  readonly allOf?: readonly OrReference<Schema>[];
+  readonly oneOf?: readonly OrReference<Schema>[];
+  readonly discriminator?: { readonly propertyName: string; readonly mapping?: Readonly<Record<string, string>> };
+  readonly enum?: readonly unknown[];
+  readonly [keyword: string]: unknown;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly description?: string;
+  readonly required?: boolean;
+  readonly schema: OrReference<Schema>;
+  readonly example?: string | number;
+}
+
+export interface Header extends Omit<Parameter, 'name' | 'in'> {
+  /** Codes of the errors that come without this header. */
+  readonly 'x-absent-with'?: readonly string[];
+}
+
+export interface MediaType {
+  readonly schema: OrReference<Schema>;
+  readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value: unknown }>>;
+}
+
+export interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, OrReference<Header>>>;
+  readonly content?: Readonly<Record<string, MediaType>>;
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly parameters?: readonly OrReference<Parameter>[];
+  readonly responses: Readonly<Record<string, OrReference<Response>>>;
+}
+
+interface SecurityScheme {
+  readonly type: string;
+  readonly description?: string;
+  readonly scheme?: string;
+  readonly bearerFormat?: string;
+  readonly in?: string;
+  readonly name?: string;
+}
+
+/** The contract, as the reference shows it. */
+export interface Contract {
+  readonly openapi: string;
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description: string;
+    readonly license: { readonly name: string; readonly url: string };
+  };
+  readonly servers: readonly { readonly url: string; readonly description?: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
+    readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly headers: Readonly<Record<string, Header>>;
+    readonly responses: Readonly<Record<string, Response>>;
+    readonly schemas: Readonly<Record<string, Schema>>;
+  };
+}
+
+/** An operation with its place in the contract. */
+export interface PlacedOperation extends Operation {
+  /** In capital letters. */
+  readonly method: string;
+  readonly path: string;
+}
+
+/** @returns every operation, in the order of the contract */
+export function operationsOf({ paths }: Contract): readonly PlacedOperation[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path })),
+  );
+}
+
+/** A part of the contract, and its name under `components` where it is a shared one. */
+export interface Resolved<Part> {
+  readonly part: Part;
+  readonly name: string | undefined;
+}
+
+type Kind = 'parameters' | 'headers' | 'responses' | 'schemas';
+
+type PartOf<K extends Kind> = Contract['components'][K][string];
+
+/** Follows a reference to a part of a kind. @throws Error where it leads nowhere */
+export function resolve<K extends Kind>(
+  { components }: Contract,
+  kind: K,
+  part: OrReference<PartOf<K>>,
+): Resolved<PartOf<K>> {
+  if (!('$ref' in part) || typeof part.$ref !== 'string') return { part: part as PartOf<K>, name: undefined };
+  const name = part.$ref.replace(`#/components/${kind}/`, '');
+  const found = (components[kind] as Readonly<Record<string, PartOf<K>>>)[name];
+  if (found === undefined) throw new Error(`the contract refers to ${part.$ref}, which it does not have`);
+  return { part: found, name };
+}

@@ -1,0 +1,160 @@
+import type { VNode } from 'preact';
+import { AN_HOUR_AGO } from '../layout/samples.js';
+import { SampleTabs } from '../layout/sample-tabs.js';
+import { inWords, parameterId, responseId } from './anchors.js';
+import { operationsOf, resolve, type Parameter, type PlacedOperation } from './contract.js';
+import { Examples, HeaderField, HeaderList, ResponseDetails } from './responses.js';
+import { Fields, TypeName } from './schemas.js';
+import { Text, type ReferenceContext } from './text.js';
+import { TryIt } from './try-it.js';
+
+interface OperationProps {
+  readonly context: ReferenceContext;
+  readonly operation: PlacedOperation;
+}
+
+/** The operations, by the tags of the contract. */
+export function Operations({ context }: { readonly context: ReferenceContext }): VNode {
+  const { contract } = context;
+  return (
+    <>
+      {contract.tags.map(({ name, description }) => (
+        <section key={name} aria-labelledby={`tag-${name}`}>
+          <h2 id={`tag-${name}`}>{name}</h2>
+          <Text context={context} text={description} />
+          {operationsOf(contract)
+            .filter(({ tags }) => tags.includes(name))
+            .map((operation) => (
+              <Operation key={operation.operationId} context={context} operation={operation} />
+            ))}
+        </section>
+      ))}
+    </>
+  );
+}
+
+function Operation({ context, operation }: OperationProps): VNode {
+  const { operationId, summary, description, method, path, responses } = operation;
+  const parameters = (operation.parameters ?? []).map((each) => resolve(context.contract, 'parameters', each));
+  const success = responses['200'] && resolve(context.contract, 'responses', responses['200']).part;
+  const [[mediaType, media] = []] = Object.entries(success?.content ?? {});
+  return (
+    <section class="operation" aria-labelledby={operationId}>
+      <div class="operation-text">
+        <h3 id={operationId} data-find={`${summary} ${path}`}>
+          {summary}
+        </h3>
+        <p class="endpoint">
+          <span class="method">{method}</span> <code>{path}</code>
+        </p>
+        <Text context={context} text={description} />
+        {parameters.length > 0 && (
+          <>
+            <h4>Parameters</h4>
+            <ul class="fields">
+              {parameters.map(({ part, name }) => (
+                <li key={part.name}>
+                  {name === undefined ? (
+                    <HeaderField context={context} name={part.name} header={part} place={part.in} />
+                  ) : (
+                    <p>
+                      <a href={`#${parameterId(name)}`}>
+                        <code>{part.name}</code>
+                      </a>
+                      <span>in {part.in}</span>
+                      {part.required !== true && <span class="optional">optional</span>}
+                    </p>
+                  )}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+        {success && media && (
+          <>
+            <h4>
+              <span class="status">200</span> Answer
+            </h4>
+            <Text context={context} text={success.description} />
+            <HeaderList context={context} response={success} />
+            <p>
+              Body: <code>{mediaType}</code>, <TypeName context={context} schema={media.schema} />
+            </p>
+            <Fields context={context} schema={media.schema} expands />
+          </>
+        )}
+        <h4>Other answers</h4>
+        <OtherResponses context={context} operation={operation} />
+      </div>
+      <div class="operation-code">
+        <SampleTabs
+          name={`sample-${operationId}`}
+          baseUrl={context.baseUrl}
+          target={sampleTarget(operation, parameters)}
+        />
+        <TryIt operation={operation} parameters={parameters.map(({ part }) => part)} />
+        {media && <Examples media={media} />}
+      </div>
+    </section>
+  );
+}
+
+/** Shared answers are links; what only this operation answers unfolds in place. */
+function OtherResponses({ context, operation: { operationId, responses } }: OperationProps): VNode {
+  const others = Object.entries(responses)
+    .filter(([status]) => status !== '200')
+    .map(([status, response]) => ({ status, ...resolve(context.contract, 'responses', response) }));
+  const own = others.filter(({ name }) => name === undefined);
+  return (
+    <>
+      <ul class="answers">
+        {others
+          .filter(({ name }) => name !== undefined)
+          .map(({ status, name = '' }) => (
+            <li key={status}>
+              <a href={`#${responseId(name)}`}>
+                <span class="status">{status}</span> {inWords(name)}
+              </a>
+            </li>
+          ))}
+      </ul>
+      {own.map(({ status, part }) => (
+        <details key={status} id={`${operationId}-${status}`} class="fold">
+          <summary>
+            <span class="status">{status}</span> only here
+          </summary>
+          <ResponseDetails context={context} response={part} />
+        </details>
+      ))}
+    </>
+  );
+}
+
+/** The parameters that several operations take. */
+export function SharedParameters({ context }: { readonly context: ReferenceContext }): VNode {
+  return (
+    <section aria-labelledby="parameters">
+      <h2 id="parameters">Shared parameters</h2>
+      <ul class="fields">
+        {Object.entries(context.contract.components.parameters).map(([name, parameter]) => (
+          <li key={name} id={parameterId(name)} data-find={parameter.name}>
+            <HeaderField context={context} name={parameter.name} header={parameter} place={parameter.in} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** @returns path and query of a call that works, from the examples of the required parameters */
+function sampleTarget({ path }: PlacedOperation, parameters: readonly { readonly part: Parameter }[]): string {
+  const required = parameters.map(({ part }) => part).filter((part) => part.required === true);
+  const filled = required.reduce((text, { name, example }) => text.replace(`{${name}}`, String(example)), path);
+  const query = required.filter((part) => part.in === 'query').map((part) => `${part.name}=${sampleValue(part)}`);
+  return query.length === 0 ? filled : `${filled}?${query.join('&')}`;
+}
+
+/** The moment in the example of `since` is too far in the past for whoever reads the page later. */
+function sampleValue({ name, example }: Parameter): string {
+  return name === 'since' ? AN_HOUR_AGO : String(example);
+}

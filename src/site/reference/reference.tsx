@@ -1,0 +1,113 @@
+import type { VNode } from 'preact';
+import type { PageRouter, SiteParts } from '../context.js';
+import type { Representation } from '../delivery/representation.js';
+import { CodeBlock } from '../layout/components.js';
+import { publicPage } from '../layout/page.js';
+import { renderMarkdown } from '../markdown/markdown.js';
+import { codeLinks, errorId, securityId } from './anchors.js';
+import { Navigation } from './navigation.js';
+import { Operations, SharedParameters } from './operations.js';
+import { Headers, SharedResponses } from './responses.js';
+import { Schemas } from './schemas.js';
+import { Text, type ReferenceContext } from './text.js';
+
+/** Adds the reference, `/docs`: all that the contract says, made from it once. */
+export function addReference(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
+  let made: Representation | undefined;
+  router.get('/docs', async (ctx) => {
+    made ??= publicPage(
+      site,
+      { title: 'Reference', section: 'docs', description: 'Every operation, parameter, answer and error of the API.' },
+      <Reference context={{ contract, baseUrl: site.publicUrl() }} />,
+    );
+    await made.send(ctx, 'no-cache');
+  });
+}
+
+function Reference({ context }: { readonly context: ReferenceContext }): VNode {
+  const { contract } = context;
+  const { info } = contract;
+  const introduction = renderMarkdown(info.description, {
+    deeper: 0,
+    linkCode: codeLinks(contract),
+    rowId: errorId,
+    resolve: (address) => address,
+  });
+  return (
+    <div class="container-wide with-sidebar">
+      <Navigation contract={contract} headings={introduction.headings} />
+      <div class="content">
+        <h1 id="introduction">{info.title}</h1>
+        <p class="muted">
+          Version {info.version} · OpenAPI {contract.openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
+          <a href="/openapi.yaml">YAML</a> · <a href="/openapi.json">JSON</a>
+        </p>
+        <dl class="base-url">
+          <dt>Base URL</dt>
+          <dd>
+            <code>{context.baseUrl}/api/v1</code>
+          </dd>
+        </dl>
+        <div class="prose introduction" dangerouslySetInnerHTML={{ __html: introduction.html }} />
+        <Operations context={context} />
+        <Security context={context} />
+        <SharedParameters context={context} />
+        <SharedResponses context={context} />
+        <Headers context={context} />
+        <Schemas context={context} />
+        <Sdks context={context} />
+      </div>
+    </div>
+  );
+}
+
+function Security({ context }: { readonly context: ReferenceContext }): VNode {
+  return (
+    <section aria-labelledby="security">
+      <h2 id="security">Security schemes</h2>
+      <p>Each operation takes any one of these.</p>
+      <ul class="fields">
+        {Object.entries(context.contract.components.securitySchemes).map(([name, { description, ...facts }]) => (
+          <li key={name} id={securityId(name)} data-find={name}>
+            <p>
+              <code>{name}</code>
+            </p>
+            <Text context={context} text={description} />
+            <ul class="bounds">
+              {Object.entries(facts).map(([fact, value]) => (
+                <li key={fact}>
+                  {fact} <code>{value}</code>
+                </li>
+              ))}
+            </ul>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Sdks({ context: { contract, baseUrl } }: { readonly context: ReferenceContext }): VNode {
+  return (
+    <section aria-labelledby="sdks">
+      <h2 id="sdks">SDKs and downloads</h2>
+      <p>
+        The contract is an OpenAPI document, as <a href="/openapi.yaml">YAML</a> and as <a href="/openapi.json">JSON</a>
+        . It needs no key. {contract.servers.map(({ description }) => description).join(' ')} Generators make a client
+        from it in most languages.
+      </p>
+      <CodeBlock
+        label="Types for TypeScript, with openapi-fetch"
+        code={`npx openapi-typescript ${baseUrl}/openapi.yaml -o catalog.d.ts\nnpm install openapi-fetch`}
+      />
+      <CodeBlock
+        label="A whole SDK for TypeScript, with Hey API"
+        code={`npx @hey-api/openapi-ts -i ${baseUrl}/openapi.json -o catalog`}
+      />
+      <CodeBlock
+        label="Other languages, with OpenAPI Generator"
+        code={`npx @openapitools/openapi-generator-cli generate -i ${baseUrl}/openapi.yaml -g python -o catalog`}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,209 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { schemaId } from './anchors.js';
+import { resolve, type OrReference, type Schema } from './contract.js';
+import { Text, type ReferenceContext } from './text.js';
+
+/** Keywords that bound a value, each with the words before its value. */
+const BOUNDS = {
+  format: 'format',
+  minimum: 'at least',
+  maximum: 'at most',
+  minLength: 'length at least',
+  maxLength: 'length at most',
+  minItems: 'items at least',
+  maxItems: 'items at most',
+  pattern: 'pattern',
+  default: 'default',
+} as const;
+
+interface SchemaProps {
+  readonly context: ReferenceContext;
+  readonly schema: OrReference<Schema>;
+}
+
+/** The type of a value in a few words: `string`, `array of CatalogEntry`. Named schemas are links. */
+export function TypeName({ context, schema }: SchemaProps): VNode {
+  const { part, name } = resolve(context.contract, 'schemas', schema);
+  if (name !== undefined) return <a href={`#${schemaId(name)}`}>{name}</a>;
+  if (part.items !== undefined) {
+    return (
+      <>
+        array of <TypeName context={context} schema={part.items} />
+      </>
+    );
+  }
+  return <>{part.type ?? (part.oneOf ? 'one of' : 'object')}</>;
+}
+
+interface BoundsProps {
+  readonly schema: Schema;
+  /** Stands beside a schema, not in it. */
+  readonly example?: string | number | undefined;
+}
+
+/** What a value of a schema must be like, beyond its type, and an example; nothing where the type is all. */
+export function Bounds({ schema, example }: BoundsProps): VNode | null {
+  const bounds: ComponentChildren[] = Object.entries(BOUNDS)
+    .filter(([keyword]) => schema[keyword] !== undefined)
+    .map(([keyword, words]) => (
+      <li key={keyword}>
+        {words} <code>{String(schema[keyword])}</code>
+      </li>
+    ));
+  if (schema.enum) {
+    bounds.push(
+      <li key="enum">
+        {schema.enum.length > 1 ? 'one of ' : 'always '}
+        {schema.enum.map((value, index) => (
+          <>
+            {index > 0 && ', '}
+            <code>{String(value)}</code>
+          </>
+        ))}
+      </li>,
+    );
+  }
+  if (schema.uniqueItems === true) bounds.push(<li key="uniqueItems">items are unique</li>);
+  if (schema.nullable === true) bounds.push(<li key="nullable">may be null</li>);
+  if (example !== undefined) {
+    bounds.push(
+      <li key="example">
+        such as <code>{String(example)}</code>
+      </li>,
+    );
+  }
+  return bounds.length === 0 ? null : <ul class="bounds">{bounds}</ul>;
+}
+
+interface FieldProps extends SchemaProps {
+  readonly name: string;
+  readonly isRequired: boolean;
+  /** Whether the fields of a named schema follow in place, or are a link away. */
+  readonly expands: boolean;
+}
+
+/** One field of an object, with its type, its bounds and its description. */
+function Field({ context, schema, name, isRequired, expands }: FieldProps): VNode {
+  const { part, name: schemaName } = resolve(context.contract, 'schemas', schema);
+  const items = part.items && resolve(context.contract, 'schemas', part.items).part;
+  return (
+    <li>
+      <p>
+        <code>{name}</code>
+        <span>
+          <TypeName context={context} schema={schema} />
+        </span>
+        {!isRequired && <span class="optional">optional</span>}
+      </p>
+      {(schemaName === undefined || expands) && <Text context={context} text={part.description} />}
+      {(schemaName === undefined || expands) && <Bounds schema={part} />}
+      {items && !('$ref' in (part.items ?? {})) && <Bounds schema={items} />}
+      {expands && <Fields context={context} schema={items ?? part} expands />}
+    </li>
+  );
+}
+
+/** The fields of an object; nothing for a schema of another type. */
+export function Fields({
+  context,
+  schema,
+  expands = false,
+}: SchemaProps & { readonly expands?: boolean }): VNode | null {
+  const { part } = resolve(context.contract, 'schemas', schema);
+  const fields = fieldsOf(context, part);
+  if (fields.length === 0) return null;
+  return (
+    <ul class="fields">
+      {fields.map(({ name, field, isRequired }) => (
+        <Field key={name} context={context} name={name} schema={field} isRequired={isRequired} expands={expands} />
+      ))}
+    </ul>
+  );
+}
+
+/** @returns the fields of an object, also those of the parts that it is composed of */
+function fieldsOf(
+  context: ReferenceContext,
+  { properties = {}, required = [], allOf = [] }: Schema,
+): readonly { readonly name: string; readonly field: OrReference<Schema>; readonly isRequired: boolean }[] {
+  return [
+    ...allOf.flatMap((part) => fieldsOf(context, resolve(context.contract, 'schemas', part).part)),
+    ...Object.entries(properties).map(([name, field]) => ({ name, field, isRequired: required.includes(name) })),
+  ];
+}
+
+/** Every schema of the contract that has a name. */
+export function Schemas({ context }: { readonly context: ReferenceContext }): VNode {
+  return (
+    <section aria-labelledby="schemas">
+      <h2 id="schemas">Schemas</h2>
+      {Object.entries(context.contract.components.schemas).map(([name, schema]) => (
+        <details key={name} id={schemaId(name)} class="fold">
+          <summary>
+            <h3>{name}</h3>
+            <span class="muted">{schema.oneOf ? 'one of several' : (schema.type ?? 'object')}</span>
+          </summary>
+          <Text context={context} text={schema.description} />
+          <Bounds schema={schema} />
+          <Composition context={context} schema={schema} />
+          <OwnFields context={context} schema={schema} />
+        </details>
+      ))}
+    </section>
+  );
+}
+
+/** The schemas that a schema is put together from, or is one of. */
+function Composition({
+  context,
+  schema: { allOf = [], oneOf = [], discriminator },
+}: {
+  readonly context: ReferenceContext;
+  readonly schema: Schema;
+}): VNode | null {
+  const named = [...allOf, ...oneOf].filter((part) => '$ref' in part);
+  if (named.length === 0) return null;
+  const codes = Object.entries(discriminator?.mapping ?? {});
+  return (
+    <>
+      <p>
+        {oneOf.length > 0 ? 'One of these' : 'All fields of these, and those below'}
+        {discriminator && (
+          <>
+            ; <code>{discriminator.propertyName}</code> says which
+          </>
+        )}
+        :
+      </p>
+      <ul>
+        {named.map((part) => {
+          const { name = '' } = resolve(context.contract, 'schemas', part);
+          const [value] = codes.find(([, target]) => target.endsWith(`/${name}`)) ?? [];
+          return (
+            <li key={name}>
+              <TypeName context={context} schema={part} />
+              {value !== undefined && (
+                <>
+                  {' '}
+                  for <code>{value}</code>
+                </>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+    </>
+  );
+}
+
+/** The fields that a schema has itself: those of the schemas that it names are a link away. */
+function OwnFields({ context, schema }: { readonly context: ReferenceContext; readonly schema: Schema }): VNode {
+  const own = [schema, ...(schema.allOf ?? []).filter((part) => !('$ref' in part))];
+  return (
+    <>
+      {own.map((part, index) => (
+        <Fields key={index} context={context} schema={{ ...(part as Schema), allOf: [] }} />
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,46 @@
+import { readFile } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { load } from 'js-yaml';
+import Koa from 'koa';
+import pino from 'pino';
+import { FailedAttempts } from '../../src/admission/failed-attempts.js';
+import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
+import { identifyRequest, type RequestState } from '../../src/http/request/context.js';
+import { problems } from '../../src/http/response/problems.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
+import { Health } from '../../src/platform/telemetry/health.js';
+import type { PageLimits } from '../../src/site/delivery/concurrency.js';
+import { StaticFiles } from '../../src/site/delivery/static-files.js';
+import type { Contract } from '../../src/site/reference/contract.js';
+import { createSite } from '../../src/site/site.js';
+import { ROOT } from '../support/guides.js';
+import { freePort } from '../support/programs/free-port.js';
+
+/** Serves the site alone, with a database that refuses connections. */
+export async function serveWithoutDatabase(
+  limits?: PageLimits,
+): Promise<{ url: string; health: Health; server: Server }> {
+  const health = new Health(pino({ enabled: false }), ['database', 'redis']);
+  const db = openDatabase({
+    address: `postgres://nobody@127.0.0.1:${await freePort()}/none`,
+    applicationName: 'test',
+    poolSize: 2,
+    acquireTimeoutMs: 300,
+    statementTimeoutMs: 300,
+  });
+  const root = fileURLToPath(ROOT);
+  const files = await StaticFiles.read(root);
+  const contract = load(await readFile(`${root}/openapi.yaml`, 'utf8')) as Contract;
+  const site = { files, publicUrl: () => 'http://catalog.example', failedSignIns: new FailedAttempts() };
+  const app = new Koa<RequestState>();
+  app.use(identifyRequest);
+  app.use(problems);
+  app.use(createSite({ db, health, isStopping: () => false, trustedProxies: 0, contract, site }, limits));
+  const server = createHttpServer(app.callback());
+  const port = await listen(server, '127.0.0.1', 0);
+  server.once('close', () => {
+    void db.destroy();
+  });
+  return { url: urlOf('127.0.0.1', port), health, server };
+}
