@@ -1,8 +1,7 @@
 import type { KeyHash } from '../keys/api-key.js';
 import type { Quota } from '../limits/quotas.js';
-import type { Limiter, QuotaResult } from './charge/limiter.js';
+import type { QuotaResult } from './charge/limiter.js';
 import type { Caller } from './callers.js';
-import type { Lookups } from './lookups.js';
 
 /** Whether a request may pass. Only a request of a known caller is charged, and only when all quotas have room. */
 export type Admission =
@@ -24,14 +23,6 @@ export type Admission =
  * @throws the database's error
  */
 export type Admit = (hash: KeyHash) => Promise<Admission>;
-
-/** Admission without a cache: asks the database at each request. */
-export function admitFromDatabase(lookups: Lookups, limiter: Limiter): Admit {
-  return async (hash) => {
-    const caller = await lookups.find(hash);
-    return caller === undefined ? { kind: 'unknown_key' } : toAdmission(caller, await limiter.charge(caller));
-  };
-}
 
 /** @returns the admission of a known caller */
 export function toAdmission(caller: Caller, { quotas, violated }: QuotaResult): Admission {

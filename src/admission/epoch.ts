@@ -18,14 +18,14 @@ export async function renewEpoch(redis: RedisLink): Promise<void> {
 }
 
 /**
- * Reads the epoch, and begins one for later requests when there is none, as in a Redis that was emptied. This request
+ * Reads the epoch. When there is none, as in a Redis that was emptied, it begins one for later requests. This request
  * cannot trust it: an absent token says nothing about earlier changes. An empty token counts as none.
  *
  * @param until - bound on it, on the clock of `performance.now()`
  * @returns undefined when there was none
  * @throws RedisUnavailable
  */
-export async function readEpoch(redis: RedisLink, until = Infinity): Promise<string | undefined> {
+export async function readOrBeginEpoch(redis: RedisLink, until = Infinity): Promise<string | undefined> {
   const epoch = await redis.run((client) => client.get(EPOCH_KEY), until);
   if (epoch !== null && epoch !== '') return epoch;
   const token = randomUUID();

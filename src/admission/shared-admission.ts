@@ -4,14 +4,14 @@ import { NotificationListener } from '../platform/postgres/notifications.js';
 import type { SteadyClock } from '../platform/process/steady-clock.js';
 import { ifAvailable, RedisLink } from '../platform/redis/link.js';
 import type { Admit } from './admission.js';
-import { admitFromCache } from './cached-admission.js';
+import { admitFromCache } from './admit-from-cache.js';
 import { CACHING_LOCK } from './caching-servers.js';
 import { CallerCache } from './caller-cache.js';
 import { RedisLimiter } from './charge/redis-limiter.js';
-import { readEpoch } from './epoch.js';
+import { readOrBeginEpoch } from './epoch.js';
 import type { Lookups } from './lookups.js';
 
-/** Triggers notify it when a key, a developer or a plan has changed. */
+/** The triggers of db/migrations/004_announce_callers.sql notify it when a change of a key, a developer or a plan commits. */
 const CHANNEL = 'catalog_callers';
 
 /** Admission works without these for a while, at a cost. */
@@ -48,7 +48,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     parts.onChange('redis', state, error);
   });
   // A request does not trust an epoch that it had to begin. Without one, all requests would ask the database at once.
-  const beginEpoch = (): Promise<unknown> => ifAvailable(readEpoch(redis));
+  const beginEpoch = (): Promise<unknown> => ifAvailable(readOrBeginEpoch(redis));
   let wasLost = false;
   const announcements = new NotificationListener(parts.connectAlone, CHANNEL, CACHING_LOCK, {
     onListening: () => {

@@ -95,12 +95,12 @@ export async function connectForCommand(
 }
 
 /**
- * @param beforeUse - called before work that a signal may interrupt: one bounded transaction
+ * @param exitOnSignal - called before work that a signal may interrupt: one bounded transaction
  * @returns {@link CommandContext.withDatabase}
  */
-export function openDatabaseFor(base: CommandBase, beforeUse: () => void): CommandContext['withDatabase'] {
+export function openDatabaseFor(base: CommandBase, exitOnSignal: () => void): CommandContext['withDatabase'] {
   return async (use, { bulk = false, mayBeReadOnly = false } = {}) => {
-    if (!bulk) beforeUse();
+    if (!bulk) exitOnSignal();
     const database = await connectForCommand(base, { migrate: false, bulk, mayBeReadOnly });
     try {
       return await use(database.db);
@@ -144,7 +144,7 @@ async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Pro
  * @returns whether the change holds from the next request on. Otherwise it does within moments, and stderr gives the
  *   reason
  */
-export async function endCachedRecords({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
+export async function invalidateCachedCallers({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
   try {
     const isDone = await withRedis(async (redis) => {
       const { renewEpoch } = await import('../admission/epoch.js');

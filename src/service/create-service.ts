@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { removeExpired } from '../accounts/expired.js';
-import { admitFromDatabase } from '../admission/admission.js';
+import { admitFromDatabase } from '../admission/admit-from-database.js';
 import { ProcessLimiter } from '../admission/charge/process-limiter.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { DatabaseLookups } from '../admission/lookups.js';

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { admitFromCache } from '../../src/admission/cached-admission.js';
+import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
-import { EPOCH_KEY, readEpoch, renewEpoch } from '../../src/admission/epoch.js';
+import { EPOCH_KEY, readOrBeginEpoch, renewEpoch } from '../../src/admission/epoch.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { DatabaseLookups, type Lookups } from '../../src/admission/lookups.js';
@@ -267,7 +267,7 @@ describe('admission while things change', () => {
     await link.run((client) => client.set(EPOCH_KEY, ''));
     const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
     assert.equal(await isAdmitted(key), true);
-    assert.match((await readEpoch(link)) ?? '', /^[-\da-f]{36}$/);
+    assert.match((await readOrBeginEpoch(link)) ?? '', /^[-\da-f]{36}$/);
     assert.equal(await isAdmitted(key), true);
     await revokeKey(database.db, prefix);
     await renewEpoch(link);
@@ -276,9 +276,9 @@ describe('admission while things change', () => {
 
   it('begins one epoch, whoever finds none at the same time', async () => {
     await link.run((client) => client.del(EPOCH_KEY));
-    assert.deepEqual(new Set(await Promise.all([1, 2, 3].map(() => readEpoch(link)))), new Set([undefined]));
-    const epoch = await readEpoch(link);
+    assert.deepEqual(new Set(await Promise.all([1, 2, 3].map(() => readOrBeginEpoch(link)))), new Set([undefined]));
+    const epoch = await readOrBeginEpoch(link);
     assert.notEqual(epoch, undefined);
-    assert.equal(await readEpoch(link), epoch);
+    assert.equal(await readOrBeginEpoch(link), epoch);
   });
 });

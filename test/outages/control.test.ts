@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import { CallerCache } from '../../src/admission/caller-cache.js';
-import { admitFromCache } from '../../src/admission/cached-admission.js';
+import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import type { SharedAdmission, SharedAdmissionParts } from '../../src/admission/shared-admission.js';
 import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../src/platform/redis/link.js';

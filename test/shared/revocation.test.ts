@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
-import { admitFromCache } from '../../src/admission/cached-admission.js';
+import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { renewEpoch } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/keys.js';
@@ -317,7 +317,7 @@ describe('revocation over three server processes', () => {
 async function openCareless({ address, lookups }: SharedAdmissionParts): Promise<SharedAdmission> {
   class CarelessLimiter extends RedisLimiter {
     override async chargeIf(_precondition: Precondition, request: QuotaRequest): Promise<ConditionalOutcome> {
-      return { kind: 'decided', result: await this.charge(request), epoch: '' };
+      return { kind: 'decided', result: (await this.chargeAndReadEpoch(request)).result, epoch: '' };
     }
   }
   const redis = new RedisLink(address, () => undefined);

@@ -19,12 +19,6 @@ export interface Precondition {
   readonly epoch: string;
 }
 
-/** Counts the requests of callers. */
-export interface Limiter {
-  /** Charges one request to all quotas of the plan, or to none when one of them has no room. */
-  charge(request: QuotaRequest): Promise<QuotaResult>;
-}
-
 /** How many requests were served and refused since the process began. */
 export class DecisionCounts {
   served = 0;

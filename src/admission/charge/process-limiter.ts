@@ -1,6 +1,6 @@
 import { RateLimiterMemory, type RateLimiterAbstract, type RateLimiterRes } from 'rate-limiter-flexible';
 import { exhausted, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
-import { DecisionCounts, type Limiter, type QuotaRequest, type QuotaResult } from './limiter.js';
+import { DecisionCounts, type QuotaRequest, type QuotaResult } from './limiter.js';
 
 /** Each request is compared with its plan's own numbers, so that a changed plan holds from the next request on. */
 const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
@@ -11,7 +11,7 @@ const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
  * Requests are decided one after the other: both counters are read, and charged only when both have room. A charge that is
  * given back would let requests that arrive together be refused by a quota with room.
  */
-export class ProcessLimiter implements Limiter {
+export class ProcessLimiter {
   readonly #counters: readonly { name: QuotaName; counter: RateLimiterAbstract }[] = QUOTA_NAMES.map((name) => ({
     name,
     counter: new RateLimiterMemory({
@@ -24,6 +24,7 @@ export class ProcessLimiter implements Limiter {
   readonly decisions = new DecisionCounts();
   #previous: Promise<unknown> = Promise.resolve();
 
+  /** Charges one request to all quotas of the plan, or to none when one of them has no room. */
   charge(request: QuotaRequest): Promise<QuotaResult> {
     const result = this.#previous.then(() => this.#decide(request));
     this.#previous = result.catch(() => undefined);

@@ -31,7 +31,7 @@ const WINDOWS_MS = QUOTA_NAMES.map((name) => WINDOW_SECONDS[name] * 1000);
  * all else about a short request, so requests that arrive together share one.
  */
 export class RedisCharges {
-  readonly #load: (request: ConditionalRequest) => Promise<Charge>;
+  readonly #chargeBatched: (request: ConditionalRequest) => Promise<Charge>;
 
   /** @param maxBatchSize - the most requests that one command charges; 1 for a command for each request */
   constructor(
@@ -39,7 +39,7 @@ export class RedisCharges {
     maxBatchSize?: number,
   ) {
     redis.client.defineCommand('catalogCharge', { lua: CHARGE });
-    this.#load = gather((requests) => this.#chargeAll(requests), { maxBatchSize });
+    this.#chargeBatched = gather((requests) => this.#chargeAll(requests), { maxBatchSize });
   }
 
   /**
@@ -48,7 +48,7 @@ export class RedisCharges {
    * @throws RedisUnavailable
    */
   charge(request: QuotaRequest, precondition?: Precondition): Promise<Charge> {
-    return this.#load({ request, precondition });
+    return this.#chargeBatched({ request, precondition });
   }
 
   async #chargeAll(requests: readonly ConditionalRequest[]): Promise<readonly Charge[]> {

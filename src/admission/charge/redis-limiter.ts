@@ -2,7 +2,7 @@ import type { Plan } from '../../limits/plans.js';
 import { exhausted, QUOTA_NAMES, toQuota, type Count } from '../../limits/quotas.js';
 import { inTime } from '../../platform/process/in-time.js';
 import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
-import { DecisionCounts, type Limiter, type Precondition, type QuotaRequest, type QuotaResult } from './limiter.js';
+import { DecisionCounts, type Precondition, type QuotaRequest, type QuotaResult } from './limiter.js';
 import { ProcessLimiter } from './process-limiter.js';
 import { RedisCharges, type Charge } from './redis-charges.js';
 
@@ -14,7 +14,7 @@ export type ConditionalOutcome =
   | { readonly kind: 'unavailable' };
 
 /** Counts requests in Redis, and in this process while Redis is away. */
-export class RedisLimiter implements Limiter {
+export class RedisLimiter {
   readonly #charges: RedisCharges;
   readonly #fallback = new ProcessLimiter();
   readonly #decisions = new DecisionCounts();
@@ -28,12 +28,9 @@ export class RedisLimiter implements Limiter {
     return { redis: this.#decisions, process: this.#fallback.decisions };
   }
 
-  async charge(request: QuotaRequest): Promise<QuotaResult> {
-    return (await this.chargeAndReadEpoch(request)).result;
-  }
-
   /**
-   * Charges one request like {@link charge}, and reads the epoch in the same step.
+   * Charges one request to all quotas of the plan, or to none when one of them has no room. Reads the epoch in the same
+   * step.
    *
    * @returns an empty epoch for none; an undefined one when the request was counted in this process
    */
@@ -45,7 +42,7 @@ export class RedisLimiter implements Limiter {
   }
 
   /**
-   * Charges one request like {@link charge}, in Redis alone and only when the precondition holds.
+   * Charges one request like {@link chargeAndReadEpoch}, in Redis alone and only when the precondition holds.
    *
    * @param until - bound on the wait for Redis, on the clock of `performance.now()`
    */
@@ -53,7 +50,8 @@ export class RedisLimiter implements Limiter {
     const timeoutMs = until - performance.now();
     if (timeoutMs <= 0) return { kind: 'unavailable' };
     const charging = this.#charges.charge(request, precondition);
-    // A command has a bound of its own, which most requests have time for.
+    // A batch shares one command, so each request bounds its own wait here. The command has a bound of its own, which most
+    // requests have time for.
     const charged =
       timeoutMs < this.redis.timeoutMs
         ? inTime(charging, timeoutMs, () => new RedisUnavailable('the request has no time left for Redis'))

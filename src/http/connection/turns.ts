@@ -15,6 +15,7 @@ interface Turn {
   readonly drop: () => void;
 }
 
+/** For all servers of the process: the middleware that drains connections has no access to a server's `Turns`. */
 const queues = new WeakMap<Duplex, Turn[]>();
 
 /** @returns whether other requests of the connection wait for the answer to a request */
@@ -23,7 +24,7 @@ export function isWaitedFor({ socket }: IncomingMessage): boolean {
 }
 
 /**
- * Begins the requests of each connection one after the other, each when the answer before it has been sent.
+ * Begins the pipelined requests of each connection one after the other, each when the answer before it has been sent.
  *
  * A client may send many requests without waiting (RFC 9112, section 9.3.2). Node emits every request as it is read,
  * and 64 KiB hold thousands. Without turns they would keep the process from all other connections. Their answers would

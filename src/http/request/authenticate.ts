@@ -36,9 +36,10 @@ export interface AuthenticationParts {
 export function authenticate(parts: AuthenticationParts): Middleware {
   return async (ctx, next) => {
     ctx.set('Vary', VARY_BY_KEY);
-    const admission = await admit(parts, ctx);
+    const admission = await admitByCredentials(parts, ctx);
     const { caller, quotas } = admission;
     ctx.state.caller = caller;
+    // A request over its quota also counts as use of the key.
     parts.lastUsed.touch(caller.keyId, Number(parts.now() / 1000n));
     ctx.set(rateLimitFields(quotas));
     if (admission.kind === 'quota_exceeded') throw rateLimitExceeded(admission.violated);
@@ -50,7 +51,7 @@ export function authenticate(parts: AuthenticationParts): Middleware {
  * Failed keys are counted by the client's address. Above the limit the client gets 429 instead of 401. Valid keys from
  * the same address are served.
  */
-async function admit(parts: AuthenticationParts, { req, state }: RequestContext): Promise<KnownAdmission> {
+async function admitByCredentials(parts: AuthenticationParts, { req, state }: RequestContext): Promise<KnownAdmission> {
   const credentials = readCredentials(req, state.target.search);
   switch (credentials.kind) {
     case 'none':

@@ -100,8 +100,8 @@ export class NotificationListener {
           this.handlers.onNotification();
         });
         // Only a session that holds the lock exclusively could prevent it; `pg_locks` then shows that session instead.
-        const announce = `select pg_catalog.pg_try_advisory_lock_shared(${this.presence.join(', ')})`;
-        client.query(`${announce}; listen ${client.escapeIdentifier(this.channel)}`).then(() => {
+        const takePresenceLock = `select pg_catalog.pg_try_advisory_lock_shared(${this.presence.join(', ')})`;
+        client.query(`${takePresenceLock}; listen ${client.escapeIdentifier(this.channel)}`).then(() => {
           if (this.#isStopping()) return;
           onListening();
           heartbeat = setInterval(() => {

@@ -104,7 +104,7 @@ export class RedisLink {
     this.#onChange = onChange;
     this.timeoutMs = timeoutMs;
     this.#primary = primaryOf(address, PROBE_KEY, (reason) => {
-      this.#lose(reason);
+      this.#markLost(reason);
       this.#connectAnew();
     });
     this.#client = new Redis({ ...OPTIONS, ...this.#primary.options });
@@ -116,16 +116,16 @@ export class RedisLink {
       // another one.
       if (this.#reason === undefined) void this.#probe();
       else {
-        this.#lose(this.#takeReason());
+        this.#markLost(this.#takeReason());
         this.#connectAnew();
       }
     });
     this.#client.on('close', () => {
       this.#isClosing = false;
-      this.#lose(this.#takeReason());
+      this.#markLost(this.#takeReason());
     });
     this.#client.on('end', () => {
-      this.#lose(this.#takeReason());
+      this.#markLost(this.#takeReason());
     });
     this.#timer = setInterval(() => {
       this.#tryAgain();
@@ -149,7 +149,7 @@ export class RedisLink {
     while (!this.#hasChanged && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    if (!this.#hasChanged) this.#lose(this.#reason ?? new Error('no answer'));
+    if (!this.#hasChanged) this.#markLost(this.#reason ?? new Error('no answer'));
   }
 
   /**
@@ -197,14 +197,14 @@ export class RedisLink {
     if (this.#isUp || this.#isClosing || this.#client.status !== 'ready') return;
     this.#probing ??= inTime(this.#client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.timeoutMs)
       .then(
-        () => this.#find(),
+        () => this.#markUp(),
         (error: unknown) => this.#fail(error),
       )
       .finally(() => (this.#probing = undefined));
     await this.#probing;
   }
 
-  #find(): void {
+  #markUp(): void {
     if (this.#isClosing || this.#client.status !== 'ready') return;
     const isFirst = !this.#hasChanged;
     this.#isUp = true;
@@ -214,7 +214,7 @@ export class RedisLink {
 
   /** Decides after a failed command. */
   #fail(error: unknown): void {
-    this.#lose(this.#explain(error));
+    this.#markLost(this.#explain(error));
     // Behind Sentinels or a Cluster, any failure may mean that another server takes the writes now. With one address,
     // only a server's own refusal of writes means that: the address may lead to a new server.
     if (this.#primary.changes || (error instanceof Error && error.message.startsWith('READONLY'))) this.#connectAnew();
@@ -238,7 +238,7 @@ export class RedisLink {
     return reason;
   }
 
-  #lose(error: unknown): void {
+  #markLost(error: unknown): void {
     if (this.#hasChanged && !this.#isUp) return;
     this.#isUp = false;
     this.#hasChanged = true;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import type { Plan } from '../../../src/limits/plans.js';
-import type { QuotaResult } from '../../../src/admission/charge/limiter.js';
+import type { QuotaRequest, QuotaResult } from '../../../src/admission/charge/limiter.js';
 import { readCounts } from '../../../src/admission/charge/redis-charges.js';
 import { RedisLimiter } from '../../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
@@ -11,6 +11,10 @@ import { startRedis, type TestRedis } from '../../support/redis.js';
 
 function plan(requestsPerMinute: number, requestsPerDay: number): Plan {
   return { id: 'p', name: 'P', requestsPerMinute, requestsPerDay, commercialUse: false };
+}
+
+async function chargeBy(limiter: RedisLimiter, request: QuotaRequest): Promise<QuotaResult> {
+  return (await limiter.chargeAndReadEpoch(request)).result;
 }
 
 /** A decision as far as it does not depend on the time of day. */
@@ -41,7 +45,7 @@ describe('the limiter in Redis', () => {
   });
 
   it('tells where a caller stands with each quota', async () => {
-    assert.deepEqual(await new RedisLimiter(link).charge({ developerId: newDeveloper(), plan: plan(60, 10_000) }), {
+    assert.deepEqual(await chargeBy(new RedisLimiter(link), { developerId: newDeveloper(), plan: plan(60, 10_000) }), {
       quotas: [
         { name: 'minute', limit: 60, windowSeconds: 60, remaining: 59, resetSeconds: 60 },
         { name: 'day', limit: 10_000, windowSeconds: 86_400, remaining: 9_999, resetSeconds: 86_400 },
@@ -53,10 +57,10 @@ describe('the limiter in Redis', () => {
   it('lets no window last longer than it should, whatever the clock did', async () => {
     const developer = newDeveloper();
     const limiter = new RedisLimiter(link);
-    await limiter.charge({ developerId: developer, plan: plan(1, 10) });
+    await chargeBy(limiter, { developerId: developer, plan: plan(1, 10) });
     const counter = `{catalog}:count:minute:${developer}:p`;
     await direct.pexpire(counter, 7_200_000);
-    const { quotas, violated } = await limiter.charge({ developerId: developer, plan: plan(1, 10) });
+    const { quotas, violated } = await chargeBy(limiter, { developerId: developer, plan: plan(1, 10) });
     assert.deepEqual([violated[0]?.name, quotas[0]?.resetSeconds], ['minute', 60]);
     assert.ok((await direct.pttl(counter)) <= 60_000);
   });
@@ -69,9 +73,8 @@ describe('the limiter in Redis', () => {
     ] as const) {
       const developer = newDeveloper();
       const decisions = await Promise.all(
-        Array.from(
-          { length: 1_000 },
-          (_, i) => limiters[i % 2]?.charge({ developerId: developer, plan: limits }) ?? assert.fail(),
+        Array.from({ length: 1_000 }, (_, i) =>
+          chargeBy(limiters[i % 2] ?? assert.fail(), { developerId: developer, plan: limits }),
         ),
       );
       const served = decisions.filter((decision) => decision.violated.length === 0);
@@ -85,12 +88,12 @@ describe('the limiter in Redis', () => {
   it('names both quotas where both refuse, and follows a changed plan', async () => {
     const limiter = new RedisLimiter(link);
     const developer = newDeveloper();
-    await limiter.charge({ developerId: developer, plan: plan(1, 1) });
-    assert.deepEqual(summary(await limiter.charge({ developerId: developer, plan: plan(1, 1) })), {
+    await chargeBy(limiter, { developerId: developer, plan: plan(1, 1) });
+    assert.deepEqual(summary(await chargeBy(limiter, { developerId: developer, plan: plan(1, 1) })), {
       remaining: [0, 0],
       violated: ['minute', 'day'],
     });
-    assert.deepEqual(summary(await limiter.charge({ developerId: developer, plan: plan(3, 9) })), {
+    assert.deepEqual(summary(await chargeBy(limiter, { developerId: developer, plan: plan(3, 9) })), {
       remaining: [1, 7],
       violated: [],
     });
@@ -100,13 +103,13 @@ describe('the limiter in Redis', () => {
     const limiter = new RedisLimiter(link);
     const developer = newDeveloper();
     const key = `{catalog}:count:minute:${developer}:p`;
-    await limiter.charge({ developerId: developer, plan: plan(1, 10) });
+    await chargeBy(limiter, { developerId: developer, plan: plan(1, 10) });
     const left = await direct.pttl(key);
     assert.ok(left > 59_000 && left <= 60_000, String(left));
     await direct.pexpire(key, 60);
-    assert.equal((await limiter.charge({ developerId: developer, plan: plan(1, 10) })).quotas[0]?.resetSeconds, 1);
+    assert.equal((await chargeBy(limiter, { developerId: developer, plan: plan(1, 10) })).quotas[0]?.resetSeconds, 1);
     await eventually('the window ends', async () => {
-      const decision = await limiter.charge({ developerId: developer, plan: plan(1, 10) });
+      const decision = await chargeBy(limiter, { developerId: developer, plan: plan(1, 10) });
       if (decision.violated.length > 0) return false;
       assert.deepEqual(summary(decision), { remaining: [0, 8], violated: [] });
       assert.equal(decision.quotas[0]?.resetSeconds, 60);
@@ -117,9 +120,9 @@ describe('the limiter in Redis', () => {
   it('does not refuse for ever on a counter that has lost its end', async () => {
     const limiter = new RedisLimiter(link);
     const developer = newDeveloper();
-    await limiter.charge({ developerId: developer, plan: plan(1, 10) });
+    await chargeBy(limiter, { developerId: developer, plan: plan(1, 10) });
     await direct.persist(`{catalog}:count:minute:${developer}:p`);
-    assert.deepEqual(summary(await limiter.charge({ developerId: developer, plan: plan(1, 10) })), {
+    assert.deepEqual(summary(await chargeBy(limiter, { developerId: developer, plan: plan(1, 10) })), {
       remaining: [0, 8],
       violated: [],
     });
@@ -157,7 +160,7 @@ describe('the limiter in Redis', () => {
     await direct.set(EPOCH_KEY, 'a');
     assert.deepEqual(await limiter.chargeIf({ epoch: 'a' }, request, performance.now() - 1), { kind: 'unavailable' });
     // Nothing was sent for that one.
-    assert.equal(summary(await limiter.charge(request)).remaining[1], 9);
+    assert.equal(summary(await chargeBy(limiter, request)).remaining[1], 9);
     server.pause();
     try {
       const startedAt = performance.now();
@@ -172,7 +175,7 @@ describe('the limiter in Redis', () => {
   it('reads counts without charging', async () => {
     const developer = newDeveloper();
     assert.deepEqual(await readCounts(link, developer, plan(5, 5)), { minute: undefined, day: undefined });
-    await new RedisLimiter(link).charge({ developerId: developer, plan: plan(5, 5) });
+    await chargeBy(new RedisLimiter(link), { developerId: developer, plan: plan(5, 5) });
     for (let i = 0; i < 2; i += 1) {
       const { minute, day } = await readCounts(link, developer, plan(5, 5));
       assert.deepEqual([minute?.requests, day?.requests], [1, 1]);
@@ -188,7 +191,7 @@ describe('the limiter in Redis', () => {
 
   it('still knows its script when Redis has forgotten it', async () => {
     await direct.script('FLUSH');
-    const decision = await new RedisLimiter(link).charge({ developerId: newDeveloper(), plan: plan(5, 5) });
+    const decision = await chargeBy(new RedisLimiter(link), { developerId: newDeveloper(), plan: plan(5, 5) });
     assert.deepEqual(summary(decision), { remaining: [4, 4], violated: [] });
     assert.deepEqual(events, []);
   });
@@ -228,10 +231,10 @@ describe('the limiter in Redis', () => {
         const limiter = new RedisLimiter(link);
         const developer = newDeveloper();
         events.length = 0;
-        await limiter.charge({ developerId: developer, plan: plan(10, 100) });
+        await chargeBy(limiter, { developerId: developer, plan: plan(10, 100) });
         await strike();
         const decisions = await Promise.all(
-          Array.from({ length: 30 }, () => limiter.charge({ developerId: developer, plan: plan(10, 100) })),
+          Array.from({ length: 30 }, () => chargeBy(limiter, { developerId: developer, plan: plan(10, 100) })),
         );
         assert.equal(decisions.filter(({ violated }) => violated.length === 0).length, 10);
         const request = { developerId: developer, plan: plan(10, 100) };
@@ -242,7 +245,7 @@ describe('the limiter in Redis', () => {
         await mend();
         await eventually('Redis is back', () => link.isUp);
         assert.deepEqual(events, ['lost', 'back']);
-        const decision = await limiter.charge({ developerId: developer, plan: plan(10, 100) });
+        const decision = await chargeBy(limiter, { developerId: developer, plan: plan(10, 100) });
         // In Redis: the request before the failure, this one, and those that a frozen Redis carried out later.
         assert.ok(Number(decision.quotas[1]?.remaining) <= 98);
         assert.equal(

@@ -72,16 +72,16 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A revoked key fails on the very next request.',
     edits: [
       {
-        file: 'src/admission/cached-admission.ts',
+        file: 'src/admission/admit-from-cache.ts',
         from: '    const outcome = await limiter.chargeIf({ epoch }, caller, until);',
         to: `    const isRecent = performance.now() - (usedAt.get(caller.keyId) ?? 0) < 20;
     const outcome = isRecent
-      ? ({ kind: 'decided', epoch, result: await limiter.charge(caller) } as const)
+      ? ({ kind: 'decided', epoch, result: (await limiter.chargeAndReadEpoch(caller)).result } as const)
       : await limiter.chargeIf({ epoch }, caller, until);
     if (outcome.kind === 'decided') usedAt.set(caller.keyId, performance.now());`,
       },
       {
-        file: 'src/admission/cached-admission.ts',
+        file: 'src/admission/admit-from-cache.ts',
         from: '  const inFlight = new InFlight();',
         to: `  const usedAt = new Map<number, number>();
   const inFlight = new InFlight();`,
@@ -174,7 +174,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'Records of an ended epoch are never used again.',
     edits: [
       {
-        file: 'src/admission/cached-admission.ts',
+        file: 'src/admission/admit-from-cache.ts',
         from: "    if (outcome.kind === 'precondition_failed') cache.end(epoch);\n",
         to: '',
       },
@@ -186,7 +186,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'The epoch is read before the database.',
     edits: [
       {
-        file: 'src/admission/cached-admission.ts',
+        file: 'src/admission/admit-from-cache.ts',
         from: `    const permit = epoch === undefined ? undefined : cache.permit(epoch);
     const caller = await budget.pauseDuring(lookups.find(hash));`,
         to: `    const caller = await budget.pauseDuring(lookups.find(hash));
@@ -200,7 +200,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A request that has read its caller itself notices that the epoch has ended.',
     edits: [
       {
-        file: 'src/admission/cached-admission.ts',
+        file: 'src/admission/admit-from-cache.ts',
         from: 'if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch);',
         to: 'void current;',
       },
@@ -212,7 +212,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A request that has waited for the reading of another one confirms its epoch.',
     edits: [
       {
-        file: 'src/admission/cached-admission.ts',
+        file: 'src/admission/admit-from-cache.ts',
         from: "if (cached !== undefined) return { kind: 'cached', ...cached };",
         to: "if (cached !== undefined) return reading === undefined ? { kind: 'cached', ...cached } : { kind: 'fresh', caller: cached.caller, epoch: undefined };",
       },

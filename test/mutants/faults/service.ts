@@ -172,9 +172,9 @@ export const SERVICE_FAULTS: readonly Fault[] = [
       {
         file: 'src/commands/developers/developers.ts',
         from: `        const changed = await suspendDeveloper(db, id);
-        await endCachedRecords(context, db);`,
+        await invalidateCachedCallers(context, db);`,
         to: `        const changed = await suspendDeveloper(db, id);
-        if (!json) await endCachedRecords(context, db);`,
+        if (!json) await invalidateCachedCallers(context, db);`,
       },
     ],
     suites: ['test/cli/shared.test.ts'],

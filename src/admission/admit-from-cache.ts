@@ -4,7 +4,7 @@ import { toAdmission, type Admission, type Admit } from './admission.js';
 import type { CachedCaller, CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
 import type { RedisLimiter } from './charge/redis-limiter.js';
-import { readEpoch } from './epoch.js';
+import { readOrBeginEpoch } from './epoch.js';
 import { InFlight } from './in-flight.js';
 import type { Lookups } from './lookups.js';
 
@@ -14,7 +14,7 @@ import type { Lookups } from './lookups.js';
  */
 const REDIS_BUDGET_MS = 400;
 
-/** How often a request tries a cached record: after a new epoch the second one is that of another request. */
+/** Another request may have filled the cache anew after an epoch ended. So a request tries twice before it asks the database. */
 const CACHED_ATTEMPTS = 2;
 
 export interface CachedAdmissionParts {
@@ -60,7 +60,7 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
   async function read(hash: KeyHash, budget: RedisBudget): Promise<Found> {
     // The epoch is read before the database: one that is read later could be newer than the record. The cache's own epoch
     // will do, so that an unknown key costs no reading of it. The charge finds out whether it has ended.
-    const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readEpoch(redis, budget.until)) : undefined);
+    const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readOrBeginEpoch(redis, budget.until)) : undefined);
     const permit = epoch === undefined ? undefined : cache.permit(epoch);
     const caller = await budget.pauseDuring(lookups.find(hash));
     if (caller === undefined) return { kind: 'unknown_key' };
