@@ -18,6 +18,17 @@ interface Altered {
 /** Bound on some 600 exchanges, one after the other, also where the machine has much other work. In milliseconds. */
 const DRIFTS_TIMEOUT_MS = 240_000;
 
+/** Of the drifts of a response that an earlier operation has as well, one in so many is tried. */
+const PART_OF_REPEATED = 10;
+
+/** What the contract says of the response to an exchange, at an operation; undefined where it has none of that status. */
+function definitionOf({ status }: Exchange, operationId: string): string | undefined {
+  const found = operationResponses().find(
+    (one) => one.operationId === operationId && Number(one.status) === Number(status),
+  );
+  return found && JSON.stringify(found.response);
+}
+
 /** The name under which an exchange is performed with its response altered. */
 const nameOf = ({ exchange, alteration }: Altered): string => `${exchange.name}: ${alteration.what}`;
 
@@ -93,17 +104,28 @@ describe('a contract run against answers that drift from the contract', () => {
     return planned.filter((exchange) => planned.find((other) => key(other) === key(exchange)) === exchange);
   }
 
+  const operations = [...new Set(operationResponses().map(({ operationId }) => operationId))];
+
+  /** All drifts of a response. Where an earlier operation has the very same response, a part of them. */
+  function driftsToTry(exchange: Exchange): readonly Alteration[] {
+    const drifts = driftsOf(exchange);
+    const place = operations.indexOf(exchange.operationId);
+    const definition = definitionOf(exchange, exchange.operationId);
+    const isRepeated = operations.slice(0, place).some((earlier) => definitionOf(exchange, earlier) === definition);
+    return isRepeated ? drifts.filter((_, i) => i % PART_OF_REPEATED === place % PART_OF_REPEATED) : drifts;
+  }
+
   it('passes when the proxy between changes nothing', async () => {
     const { stats, results } = await runContract(planExchanges(target));
     assert.deepEqual(failuresOf(results), []);
     assert.equal(stats.passes, results.length);
   });
 
-  for (const operation of new Set(operationResponses().map(({ operationId }) => operationId))) {
-    it(`finds every drift of ${operation}, and says where it is`, async () => {
+  for (const operation of operations) {
+    it(`finds the drifts of ${operation}, and says where they are`, async () => {
       const all = representatives()
         .filter(({ operationId }) => operationId === operation)
-        .flatMap((exchange) => driftsOf(exchange).map((alteration) => ({ exchange, alteration })));
+        .flatMap((exchange) => driftsToTry(exchange).map((alteration) => ({ exchange, alteration })));
       const { results, stats, alterations } = await runAltered(all);
 
       const found = all.filter((drift) => {
