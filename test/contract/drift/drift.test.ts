@@ -23,9 +23,7 @@ const PART_OF_REPEATED = 10;
 
 /** What the contract says of the response to an exchange, at an operation; undefined where it has none of that status. */
 function definitionOf({ status }: Exchange, operationId: string): string | undefined {
-  const found = operationResponses().find(
-    (one) => one.operationId === operationId && Number(one.status) === Number(status),
-  );
+  const found = operationResponses().find((one) => one.operationId === operationId && Number(one.status) === status);
   return found && JSON.stringify(found.response);
 }
 
