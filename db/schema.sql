@@ -2,6 +2,17 @@
 
 create sequence titles_last_stamp as bigint start 0 minvalue 0;
 
+create table api_key_usage (
+  key_id integer not null,
+  hour timestamp with time zone not null,
+  served bigint not null,
+  refused bigint not null,
+  failed bigint not null,
+  constraint api_key_usage_hour_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text))),
+  constraint api_key_usage_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
+  constraint api_key_usage_pkey PRIMARY KEY (key_id, hour)
+);
+
 create table api_keys (
   id integer generated always as identity not null,
   prefix text collate "C" not null,
@@ -171,6 +182,15 @@ create table titles (
   constraint titles_title_length CHECK (((char_length(title) >= 1) AND (char_length(title) <= 1000))),
   constraint titles_updated_at_unique UNIQUE (updated_at)
 );
+
+create table usage_writers (
+  id uuid not null,
+  batch bigint not null,
+  written_at timestamp with time zone default now() not null,
+  constraint usage_writers_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
 

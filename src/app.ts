@@ -17,6 +17,7 @@ import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/request-log.js';
+import type { UsageCounter } from './usage/usage-counter.js';
 import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
 import { createSite } from './site/site.js';
@@ -26,6 +27,7 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   readonly contractText: string;
   readonly log: Logger;
   readonly requestMetrics: RequestMetrics;
+  readonly usage: UsageCounter;
   /** Undefined for a server without pages for people. */
   readonly site: SiteOptions | undefined;
 }
@@ -41,7 +43,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   const app = new Koa<RequestState>();
   app.on('error', logFailedAnswers(parts.log));
   app.use(identifyRequest);
-  app.use(recordRequests(parts.log, parts.requestMetrics));
+  app.use(recordRequests(parts.log, parts.requestMetrics, parts.usage));
   app.use(drainConnections(parts.isStopping));
   app.use(problems);
   app.use(requireHost);

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { removeExpired } from '../accounts/expired.js';
 import { admitFromDatabase } from '../admission/admit-from-database.js';
 import { ProcessLimiter } from '../admission/charge/process-limiter.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
@@ -22,23 +21,20 @@ import {
   type ServerLimits,
 } from '../http/connection/server.js';
 import { LastUsed } from '../keys/last-used.js';
+import { flushRecords, startBackgroundWork } from './background.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/database/connect.js';
 import { ConnectionBudget } from '../platform/postgres/connection-budget.js';
 import { DatabaseCheck } from '../platform/database/database-check.js';
 import { openDatabase, poolOf } from '../platform/postgres/database.js';
-import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
 import { StaticFiles } from '../site/delivery/static-files.js';
 import { OpenParts } from '../platform/process/open-parts.js';
-import { recurring } from '../platform/process/recurring.js';
 import { SteadyClock } from '../platform/process/steady-clock.js';
 import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
-
-/** How often the service saves the times of the last use of keys, in milliseconds. */
-const LAST_USED_FLUSH_INTERVAL_MS = 10_000;
+import { UsageCounter } from '../usage/usage-counter.js';
 
 /**
  * Bound on a connection from the pool and on a statement, in milliseconds. It is shorter than the bound on a request.
@@ -53,9 +49,6 @@ const DATABASE_CHECK_INTERVAL_MS = 2_000;
 
 /** How often the service counts the free connections of its database, in milliseconds. */
 const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
-
-/** How often expired links and sessions are removed, in milliseconds. They are void without that. */
-const EXPIRY_INTERVAL_MS = 600_000;
 
 /** How many sign-ins from one address may fail a minute. A search for links gets nowhere: they are 256 random bits. */
 const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
@@ -88,8 +81,8 @@ export interface ServiceOverrides {
   readonly serverLimits?: Partial<ServerLimits>;
   /** Connects to Redis, and listens to the announcements of the database. */
   readonly openAdmission?: typeof openSharedAdmission;
-  /** How often the service saves the times of the last use of keys, in milliseconds. */
-  readonly lastUsedFlushIntervalMs?: number;
+  /** How often the service saves the last use and the usage of keys, in milliseconds. */
+  readonly flushIntervalMs?: number;
 }
 
 export interface RunningService {
@@ -160,7 +153,9 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
   const databaseCheck = new DatabaseCheck(db, health);
-  const lastUsed = opened.add(new LastUsed(), flush);
+  const records = opened.add({ lastUsed: new LastUsed(), usage: new UsageCounter() }, (it) =>
+    flushRecords(it, db, log),
+  );
   const replica = openReplica(config, health, db);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
   const now = overrides.now ?? systemClock;
@@ -179,6 +174,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     failedAttempts,
     cache: shared?.cache,
     droppedLines,
+    usage: records.usage,
   });
   const budget = budgetOf(config, db, log);
   await budget.check();
@@ -191,7 +187,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     admit: shared?.admit ?? admitFromDatabase(lookups, limiter),
     failedAttempts,
     trustedProxies: config.trustedProxies,
-    lastUsed,
+    ...records,
     health,
     databaseCheck,
     warnings: () => budget.warnings,
@@ -223,17 +219,6 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   url = urlOf(config.host, await listen(server, config.host, config.port));
   opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS));
 
-  async function flush(): Promise<void> {
-    try {
-      await lastUsed.flush(db);
-    } catch (error) {
-      // The loss of the database is logged once, by Health.
-      if (!isDatabaseUnavailable(error))
-        log.warn({ err: error }, 'could not save when keys were last used; trying again later');
-    }
-  }
-  const flushTimer = setInterval(() => void flush(), overrides.lastUsedFlushIntervalMs ?? LAST_USED_FLUSH_INTERVAL_MS);
-  opened.add(flushTimer, clearInterval);
   opened.add(
     setInterval(() => void databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
     clearInterval,
@@ -242,10 +227,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     setInterval(() => void budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
     clearInterval,
   );
-  opened.add(
-    recurring(() => removeExpiredRows(db, log), EXPIRY_INTERVAL_MS),
-    (it) => it.stop(),
-  );
+  startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
 
   async function stop(drains: boolean): Promise<void> {
     const drainSeconds = drains ? config.drainSeconds : 0;
@@ -261,15 +243,6 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     applied: database.applied,
     stop: (drains = false) => (stopping ??= stop(drains)),
   };
-}
-
-async function removeExpiredRows(db: Knex, log: Logger): Promise<void> {
-  try {
-    await removeExpired(db);
-  } catch (error) {
-    if (!isDatabaseUnavailable(error))
-      log.warn({ err: error }, 'could not remove expired sessions; trying again later');
-  }
 }
 
 /** Besides its pool, a process may have one connection that listens to announcements. */

@@ -13,6 +13,7 @@ import { poolOf } from '../platform/postgres/database.js';
 import { CombinedMetrics } from '../platform/telemetry/combined-metrics.js';
 import type { Health } from '../platform/telemetry/health.js';
 import { Metrics, type MetricsSource } from '../platform/telemetry/metrics.js';
+import type { UsageCounter } from '../usage/usage-counter.js';
 
 /** The sources of the service's metrics, apart from its requests. */
 export interface ServiceState {
@@ -28,6 +29,7 @@ export interface ServiceState {
   readonly cache: CallerCache | undefined;
   /** How many lines of the log were dropped. */
   readonly droppedLines: () => number;
+  readonly usage: UsageCounter;
 }
 
 /**
@@ -46,6 +48,7 @@ export async function createMetrics(
   addLog(metrics, state.droppedLines);
   addLimits(metrics, state);
   if (state.cache !== undefined) addCache(metrics, state.cache);
+  addUsage(metrics, state.usage);
   addPools(metrics, state.pools);
   metrics.addProcess();
   return { metrics, requestMetrics };
@@ -150,6 +153,21 @@ function addCache(metrics: Metrics, cache: CallerCache): void {
     labels: [],
     aggregator: 'min',
     read: () => [{ labels: {}, value: Number(cache.isOpen) }],
+  });
+}
+
+function addUsage(metrics: Metrics, usage: UsageCounter): void {
+  metrics.readGauge({
+    name: 'catalog_usage_rows_waiting',
+    help: 'Keys and hours whose requests were counted and not saved yet.',
+    labels: [],
+    read: () => [{ labels: {}, value: usage.waiting }],
+  });
+  metrics.readCounter({
+    name: 'catalog_usage_requests_lost_total',
+    help: 'Requests missing from the usage, because too many keys waited for the database.',
+    labels: [],
+    read: () => [{ labels: {}, value: usage.lost }],
   });
 }
 

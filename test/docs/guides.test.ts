@@ -9,6 +9,7 @@ import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { combineWorkers, createMetrics } from '../../src/service/metrics.js';
+import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { Health } from '../../src/platform/telemetry/health.js';
 import { runCommand } from '../support/programs/command.js';
 import { GUIDES, readGuide, readReadme, ROOT, tableOf } from '../support/guides.js';
@@ -42,6 +43,7 @@ describe('the guides', () => {
       failedAttempts: new FailedAttempts(),
       cache: new CallerCache(),
       droppedLines: () => 0,
+      usage: new UsageCounter(),
     });
     const text = (await metrics.text()) + (await combineWorkers(() => 0).text());
     const names = new Set([...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name));

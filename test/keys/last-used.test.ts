@@ -148,8 +148,8 @@ describe('the times at which keys were last used', () => {
 
   describe('of a service', () => {
     /** A key of the suite's database, asked for by a service on it. */
-    async function serveOn(lastUsedFlushIntervalMs: number): Promise<TestService> {
-      return startService({ databaseUrl: database.url, now: () => BigInt(LATE) * 1000n, lastUsedFlushIntervalMs });
+    async function serveOn(flushIntervalMs: number): Promise<TestService> {
+      return startService({ databaseUrl: database.url, now: () => BigInt(LATE) * 1000n, flushIntervalMs });
     }
 
     it('are noted by requests whose key is valid, by no write, and written when it stops', async () => {

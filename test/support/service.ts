@@ -93,7 +93,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
         statements.push({ sql, bindings });
       });
     },
-    overrides: { lastUsedFlushIntervalMs: HOUR_MS, ...overrides },
+    overrides: { flushIntervalMs: HOUR_MS, ...overrides },
   });
   const { url } = service;
   const db = openDatabase({

@@ -1,14 +1,17 @@
 import type { Level, Logger } from 'pino';
+import type { UsageCounter } from '../../usage/usage-counter.js';
 import type { Middleware } from '../request/context.js';
 import { describeRequestError } from './loggable-error.js';
 import { loggableUrl } from './loggable-url.js';
 import type { RequestMetrics } from './metrics.js';
 
 /**
- * Counts each request and writes its line, when its answer was sent or its connection has closed. The line never
- * contains a key. Its URL is cut to the loggable part, and the key appears as its public prefix.
+ * Counts each request, and writes its line, when its answer was sent or its connection has closed. The line never contains a
+ * key. Its URL is cut to the loggable part, and the key appears as its public prefix.
+ *
+ * @param usage - counts the requests of each key
  */
-export function recordRequests(log: Logger, metrics: RequestMetrics): Middleware {
+export function recordRequests(log: Logger, metrics: RequestMetrics, usage: UsageCounter): Middleware {
   return (ctx, next) => {
     const { req, res, state } = ctx;
     const startedAt = performance.now();
@@ -19,6 +22,7 @@ export function recordRequests(log: Logger, metrics: RequestMetrics): Middleware
       // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
       metrics.end({ operationId: operation?.id, status, seconds: milliseconds / 1000 });
+      if (caller !== undefined) usage.count(caller.keyId, status, Date.now());
       const isFound = operation !== undefined && (status === 200 || status === 304);
       const line = {
         request_id: requestId,

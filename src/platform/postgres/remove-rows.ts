@@ -1,0 +1,28 @@
+import type { Knex } from 'knex';
+
+/** Rows that one statement removes at most, so that it stays short beside other work. */
+const BATCH = 1_000;
+
+/** Statements of one run at most; the next run goes on. */
+const BATCHES_PER_RUN = 20;
+
+/**
+ * Removes rows in batches. Several servers may do so at the same time: each skips the rows that another one removes.
+ *
+ * @param table - its name, our own text
+ * @param condition - in SQL, our own text
+ * @returns how many rows were removed; there may be more
+ * @throws the database's error
+ */
+export async function removeRows(db: Knex, table: string, condition: string): Promise<number> {
+  let removed = 0;
+  for (let batch = 0; batch < BATCHES_PER_RUN; batch += 1) {
+    const { rowCount } = await db.raw<{ rowCount: number }>(
+      `delete from ${table} where ctid = any(array(
+         select ctid from ${table} where ${condition} limit ${BATCH} for update skip locked))`,
+    );
+    removed += rowCount;
+    if (rowCount < BATCH) break;
+  }
+  return removed;
+}

@@ -1,0 +1,57 @@
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import { removeExpired } from '../accounts/expired.js';
+import type { LastUsed } from '../keys/last-used.js';
+import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
+import type { OpenParts } from '../platform/process/open-parts.js';
+import { recurring } from '../platform/process/recurring.js';
+import type { UsageCounter } from '../usage/usage-counter.js';
+import { removeOldUsage } from '../usage/write-usage.js';
+
+/** How often the server saves what requests leave in memory, in milliseconds. A crash loses what came since. */
+const FLUSH_INTERVAL_MS = 10_000;
+
+/** How often old rows are removed, in milliseconds. They are void, or shown nowhere, without that. */
+const REMOVAL_INTERVAL_MS = 600_000;
+
+/** What requests leave in memory. */
+export interface RequestRecords {
+  readonly lastUsed: LastUsed;
+  readonly usage: UsageCounter;
+}
+
+/** Saves what requests have left in memory. What cannot be saved stays for the next time. */
+export async function flushRecords({ lastUsed, usage }: RequestRecords, db: Knex, log: Logger): Promise<void> {
+  await attempt(log, 'could not save when keys were last used; trying again later', () => lastUsed.flush(db));
+  await attempt(log, 'could not save the usage of keys; trying again later', () => usage.flush(db));
+}
+
+/**
+ * Starts the work of a server that no request waits for: it saves records, and removes old rows.
+ *
+ * @param opened - ends it
+ * @param flushIntervalMs - in milliseconds
+ */
+export function startBackgroundWork(
+  records: RequestRecords,
+  db: Knex,
+  log: Logger,
+  opened: OpenParts,
+  flushIntervalMs = FLUSH_INTERVAL_MS,
+): void {
+  const flush = recurring(() => flushRecords(records, db, log), flushIntervalMs);
+  const removal = recurring(async () => {
+    await attempt(log, 'could not remove expired sessions; trying again later', () => removeExpired(db));
+    await attempt(log, 'could not remove old usage; trying again later', () => removeOldUsage(db));
+  }, REMOVAL_INTERVAL_MS);
+  for (const work of [flush, removal]) opened.add(work, (it) => it.stop());
+}
+
+/** The loss of the database is logged once, by Health. */
+async function attempt(log: Logger, failure: string, act: () => Promise<unknown>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (!isDatabaseUnavailable(error)) log.warn({ err: error }, failure);
+  }
+}

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { Knex } from 'knex';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey } from '../../src/keys/keys.js';
+import { readDailyUsage, type UsageCounts } from '../../src/usage/daily-usage.js';
+import { UsageCounter } from '../../src/usage/usage-counter.js';
+import { removeOldUsage, writeUsage } from '../../src/usage/write-usage.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+
+const HOUR_MS = 3_600_000;
+const NOW = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+
+describe('the usage of keys', () => {
+  let database: OpenTestDatabase;
+  let db: Knex;
+  let developerId: number;
+
+  before(async () => {
+    database = await openTestDatabase();
+    ({ db } = database);
+    ({ id: developerId } = await createDeveloper(db, { projectName: 'P', attributionRequired: false }));
+  });
+
+  after(() => database.close());
+
+  async function newKey(): Promise<number> {
+    const { prefix } = await createKey(db, { developerId, planId: 'free' });
+    return (await db('api_keys').where({ prefix }).pluck<number[]>('id'))[0] ?? assert.fail();
+  }
+
+  /** The rows of a key, oldest first. */
+  async function rowsOf(keyId: number): Promise<(UsageCounts & { hour: number })[]> {
+    const rows = await db('api_key_usage')
+      .where({ key_id: keyId })
+      .orderBy('hour')
+      .select<(UsageCounts & { hour: string })[]>('hour', 'served', 'refused', 'failed');
+    return rows.map(({ hour, ...counts }) => ({ hour: (Date.parse(hour) - NOW) / HOUR_MS, ...counts }));
+  }
+
+  /** The queries that something sends. */
+  async function queriesOf(act: () => Promise<unknown>): Promise<{ sql: string; bindings: unknown[] }[]> {
+    const queries: { sql: string; bindings: unknown[] }[] = [];
+    const note = (query: { sql: string; bindings: unknown[] }): void => void queries.push(query);
+    db.on('query', note);
+    await act();
+    db.off('query', note);
+    return queries;
+  }
+
+  it('is told by how requests ended, by the hour', async () => {
+    const keyId = await newKey();
+    const usage = new UsageCounter();
+    for (const status of [200, 200, 304, 404, 400, undefined, 429, 429, 500, 503, 503]) {
+      usage.count(keyId, status, NOW + HOUR_MS - 1);
+    }
+    usage.count(keyId, 200, NOW - 1);
+    usage.count(keyId, 200, NOW - HOUR_MS);
+    await usage.flush(db);
+    assert.deepEqual(await rowsOf(keyId), [
+      { hour: -1, served: 2, refused: 0, failed: 0 },
+      { hour: 0, served: 6, refused: 2, failed: 3 },
+    ]);
+  });
+
+  it('is written in one statement for thousands of keys, however many requests, and not at all without any', async () => {
+    const { rows: keys } = await db.raw<{ rows: { id: number }[] }>(
+      `insert into api_keys (prefix, hash, developer_id, plan_id)
+       select 'svc_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), ?, 'free' from generate_series(1, 4000) as n
+       returning id`,
+      [developerId],
+    );
+    const usage = new UsageCounter();
+    for (let round = 0; round < 50; round += 1) for (const { id } of keys) usage.count(id, 200, NOW);
+    assert.equal(usage.waiting, 4_000);
+    const queries = await queriesOf(async () => assert.equal(await usage.flush(db), 4_000));
+    assert.equal(queries.length, 1);
+    assert.equal(usage.waiting, 0);
+    assert.deepEqual(await queriesOf(() => usage.flush(db)), []);
+    const { rows } = await db.raw<{ rows: object[] }>(
+      'select distinct served from api_key_usage where key_id = any(?)',
+      [keys.map(({ id }) => id)],
+    );
+    assert.deepEqual(rows, [{ served: 50 }]);
+  });
+
+  it('adds up over processes that write the same keys at the same time', async () => {
+    const keys = await Promise.all(Array.from({ length: 60 }, newKey));
+    for (let round = 0; round < 10; round += 1) {
+      await Promise.all(
+        [keys, keys.toReversed(), keys, keys.toReversed()].map((order) => {
+          const usage = new UsageCounter();
+          for (const keyId of order) usage.count(keyId, 200, NOW);
+          return usage.flush(db);
+        }),
+      );
+    }
+    for (const keyId of keys) assert.equal((await rowsOf(keyId))[0]?.served, 40);
+  });
+
+  it('is kept when it cannot be written, and added later', async () => {
+    const keyId = await newKey();
+    const usage = new UsageCounter();
+    usage.count(keyId, 200, NOW);
+    await db.raw('alter table api_key_usage rename to away');
+    try {
+      await assert.rejects(usage.flush(db), { code: '42P01' });
+      usage.count(keyId, 200, NOW);
+      await assert.rejects(usage.flush(db), { code: '42P01' });
+      usage.count(keyId, 429, NOW);
+    } finally {
+      await db.raw('alter table away rename to api_key_usage');
+    }
+    await usage.flush(db);
+    assert.deepEqual(await rowsOf(keyId), [{ hour: 0, served: 2, refused: 1, failed: 0 }]);
+    await usage.flush(db);
+    assert.deepEqual(await rowsOf(keyId), [{ hour: 0, served: 2, refused: 1, failed: 0 }]);
+  });
+
+  it('is not added twice where the answer to a batch was lost: it is sent again under its number', async () => {
+    const [keyId, writer] = [await newKey(), randomUUID()];
+    const row = { keyId, hour: NOW / HOUR_MS, served: 3, refused: 0, failed: 0 };
+    await writeUsage(db, writer, 7, [row]);
+    await writeUsage(db, writer, 7, [row]);
+    await Promise.all([writeUsage(db, writer, 8, [row]), writeUsage(db, writer, 8, [row])]);
+    await writeUsage(db, randomUUID(), 8, [row]);
+    assert.equal((await rowsOf(keyId))[0]?.served, 9);
+
+    const usage = new UsageCounter();
+    usage.count(keyId, 200, NOW);
+    const queries = await queriesOf(async () => {
+      await db.raw('alter table usage_writers rename to away');
+      await assert.rejects(usage.flush(db));
+      await db.raw('alter table away rename to usage_writers');
+      usage.count(keyId, 200, NOW);
+      await usage.flush(db);
+    });
+    const batches = queries.filter(({ sql }) => sql.includes('unnest')).map(({ bindings }) => bindings.slice(0, 4));
+    assert.deepEqual(batches[1], batches[0], 'the same numbers, as they were');
+    assert.deepEqual(
+      batches.map(([, number]) => number),
+      [1, 1, 2],
+    );
+  });
+
+  it('leaves keys out that are gone, and does not stop at them', async () => {
+    const [gone, keyId] = [await newKey(), await newKey()];
+    const usage = new UsageCounter();
+    usage.count(gone, 200, NOW);
+    usage.count(keyId, 200, NOW);
+    await db('api_keys').where({ id: gone }).delete();
+    await usage.flush(db);
+    assert.equal((await rowsOf(keyId))[0]?.served, 1);
+  });
+
+  it('of a process whose clock is ahead counts in the hour of the database', async () => {
+    const keyId = await newKey();
+    const usage = new UsageCounter();
+    usage.count(keyId, 200, NOW);
+    usage.count(keyId, 200, NOW + 30 * HOUR_MS);
+    await usage.flush(db);
+    const rows = await rowsOf(keyId);
+    assert.equal(
+      rows.reduce((sum, { served }) => sum + served, 0),
+      2,
+    );
+    assert.ok(rows.every(({ hour }) => hour <= 1));
+  });
+
+  it('takes bounded memory while the database is away, and says what is missing', () => {
+    const usage = new UsageCounter();
+    for (let keyId = 1; keyId <= 200_010; keyId += 1) usage.count(keyId, 200, NOW);
+    usage.count(1, 200, NOW);
+    assert.deepEqual([usage.waiting, usage.lost], [200_000, 10]);
+  });
+
+  it('is kept for 35 days', async () => {
+    const keyId = await newKey();
+    const usage = new UsageCounter();
+    for (const days of [0, 34, 36, 400]) usage.count(keyId, 200, NOW - days * 24 * HOUR_MS);
+    await usage.flush(db);
+    await db.raw(
+      "insert into usage_writers (id, batch, written_at) select gen_random_uuid(), 1, now() - interval '36 days' from generate_series(1, 1500)",
+    );
+    assert.equal(await removeOldUsage(db), 1_502);
+    assert.deepEqual(
+      (await rowsOf(keyId)).map(({ hour }) => hour),
+      [-34 * 24, 0],
+    );
+  });
+
+  it('is read by day and key for thirty days, and for the own keys alone', async () => {
+    const { id } = await createDeveloper(db, { projectName: 'Q', attributionRequired: false });
+    const own = await createKey(db, { developerId: id, planId: 'free', label: 'production' });
+    const [keyId = 0] = await db('api_keys').where({ prefix: own.prefix }).pluck<number[]>('id');
+    const today = Date.parse(new Date(NOW).toISOString().slice(0, 10));
+    const at = (days: number): number => today - days * 24 * HOUR_MS;
+    const usage = new UsageCounter();
+    usage.count(keyId, 200, at(0));
+    usage.count(keyId, 429, at(1) + 23 * HOUR_MS);
+    usage.count(keyId, 500, at(1));
+    usage.count(keyId, 200, at(29));
+    usage.count(keyId, 200, at(30) + 23 * HOUR_MS);
+    usage.count(await newKey(), 200, at(0));
+    await usage.flush(db);
+    const { days, rows } = await readDailyUsage(db, id);
+    assert.equal(days.length, 30);
+    const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+    assert.deepEqual([days[0], days[29]], [dayOf(at(29)), dayOf(at(0))]);
+    const key = { keyPrefix: own.prefix, label: 'production' };
+    assert.deepEqual(rows, [
+      { day: dayOf(at(29)), ...key, served: 1, refused: 0, failed: 0 },
+      { day: dayOf(at(1)), ...key, served: 0, refused: 1, failed: 1 },
+      { day: dayOf(at(0)), ...key, served: 1, refused: 0, failed: 0 },
+    ]);
+    const none = await createDeveloper(db, { projectName: 'R', attributionRequired: false });
+    assert.deepEqual((await readDailyUsage(db, none.id)).rows, []);
+    assert.equal((await readDailyUsage(db, none.id)).days.length, 30);
+  });
+});
