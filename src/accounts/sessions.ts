@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { recordEvent, type Actor } from '../events/events.js';
 import { Statement } from '../platform/postgres/statement.js';
 import { generateToken, hashToken } from './tokens.js';
 import { unknownDeveloper } from './unknown-developer.js';
@@ -66,6 +67,7 @@ const FIND_SESSION = new Statement<SessionRow, [hash: Buffer]>(
  * Signs a developer in. The session gets a token of its own, whatever token the browser had before: somebody else may have
  * put that one there.
  *
+ * @param db - the transaction that has found out who signs in
  * @param replaced - the token that the browser sent; its session ends
  * @returns the token of the new session, for the browser's cookie: it is returned here and never again
  */
@@ -74,12 +76,13 @@ export async function startSession(
   details: { readonly developerId: number; readonly userAgent: string; readonly replaced: string | undefined },
 ): Promise<string> {
   const { token, hash } = generateToken();
-  await endSession(db, details.replaced);
+  await removeSession(db, details.replaced);
   await db('sessions').insert({
     hash,
     developer_id: details.developerId,
     user_agent: printable(details.userAgent),
   });
+  await recordEvent(db, { developerId: details.developerId, kind: 'signed_in', actor: 'developer' });
   return token;
 }
 
@@ -113,10 +116,25 @@ export async function listSessions(db: Knex, developerId: number): Promise<reado
     .orderBy('s.id', 'desc');
 }
 
-/** Ends the session of a token, where there is one. */
+/** Signs a developer out who asks for it: ends the session of a token, where there is one. */
 export async function endSession(db: Knex, token: string | undefined): Promise<void> {
+  await db.transaction(async (transaction) => {
+    const developerId = await removeSession(transaction, token);
+    if (developerId !== undefined) {
+      await recordEvent(transaction, { developerId, kind: 'signed_out', actor: 'developer' });
+    }
+  });
+}
+
+/** @returns the id of the developer whose session it was; undefined where there was none */
+async function removeSession(db: Knex, token: string | undefined): Promise<number | undefined> {
   const hash = hashToken(token);
-  if (hash !== undefined) await db('sessions').where({ hash }).delete();
+  if (hash === undefined) return undefined;
+  const { rows } = await db.raw<{ rows: { developer_id: number }[] }>(
+    'delete from sessions where hash = ? returning developer_id',
+    [hash],
+  );
+  return rows[0]?.developer_id;
 }
 
 /**
@@ -125,16 +143,24 @@ export async function endSession(db: Knex, token: string | undefined): Promise<v
  * @returns whether there was one
  */
 export async function endSessionOf(db: Knex, developerId: number, id: number): Promise<boolean> {
-  return (await db('sessions').where({ id, developer_id: developerId }).delete()) > 0;
+  return db.transaction(async (transaction) => {
+    const { rowCount } = await transaction.raw<{ rowCount: number }>(
+      'delete from sessions where id = ? and developer_id = ?',
+      [id, developerId],
+    );
+    if (rowCount > 0) await recordEvent(transaction, { developerId, kind: 'signed_out', actor: 'developer' });
+    return rowCount > 0;
+  });
 }
 
 /**
  * Ends all sessions of a developer, from the next request on, and makes the sign-in links that are not spent worthless.
  *
+ * @param actor - who wants it
  * @returns how many sessions there were
  * @throws OperatorError when there is no such developer
  */
-export async function endAllSessions(db: Knex, developerId: number): Promise<number> {
+export async function endAllSessions(db: Knex, developerId: number, actor: Actor): Promise<number> {
   return db.transaction(async (transaction) => {
     // Locked, so that no link of the developer is spent between the two.
     const developer = await transaction('developers')
@@ -147,6 +173,7 @@ export async function endAllSessions(db: Knex, developerId: number): Promise<num
     const { rowCount } = await transaction.raw<{ rowCount: number }>('delete from sessions where developer_id = ?', [
       developerId,
     ]);
+    if (rowCount > 0) await recordEvent(transaction, { developerId, kind: 'signed_out', actor });
     return rowCount;
   });
 }

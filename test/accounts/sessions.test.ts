@@ -11,6 +11,7 @@ import {
 } from '../../src/accounts/sessions.js';
 import { createSignInLink, spendSignInLink } from '../../src/accounts/sign-in-links.js';
 import { createDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { listEvents } from '../../src/events/events.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 
 describe('sessions', () => {
@@ -158,11 +159,38 @@ describe('sessions', () => {
     const tokens = [await start(one), await start(one)];
     const kept = await start(other);
     const link = await createSignInLink(db, one);
-    assert.equal(await endAllSessions(db, one), 2);
+    assert.equal(await endAllSessions(db, one, 'operator'), 2);
     for (const token of tokens) assert.equal(await findSession(db, token), undefined);
     assert.equal(await spendSignInLink(db, link), undefined);
     assert.notEqual(await findSession(db, kept), undefined);
-    await assert.rejects(endAllSessions(db, 9_999), { name: 'OperatorError' });
+    await assert.rejects(endAllSessions(db, 9_999, 'operator'), { name: 'OperatorError' });
+  });
+
+  it('leave events: who signed in and out, and by whom', async () => {
+    const developerId = await newDeveloper();
+    const token = await start(developerId);
+    await start(developerId, 'Browser/1', token);
+    await endSession(db, token);
+    const last = await start(developerId);
+    await endSession(db, last);
+    await endSession(db, last);
+    await endAllSessions(db, developerId, 'operator');
+    const { id = 0 } = (await findSession(db, await start(developerId))) ?? {};
+    await endSessionOf(db, developerId, id);
+    await endSessionOf(db, developerId, id);
+    assert.deepEqual(
+      (await listEvents(db, { developerId, limit: 20 })).map(({ kind, actor }) => `${kind} ${actor}`).reverse(),
+      [
+        'registered operator',
+        'signed_in developer',
+        'signed_in developer',
+        'signed_in developer',
+        'signed_out developer',
+        'signed_out operator',
+        'signed_in developer',
+        'signed_out developer',
+      ],
+    );
   });
 
   it('are removed once they have ended, as are links, in batches', async () => {

@@ -54,7 +54,7 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog developers sign-out 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const ended = await withDatabase((db) => endAllSessions(db, id));
+      const ended = await withDatabase((db) => endAllSessions(db, id, 'operator'));
       if (json) printJson(stdout, { developer_id: id, sessions_ended: ended });
       else printLine(stdout, `Ended ${ended === 1 ? '1 session' : `${ended} sessions`} of developer ${String(id)}.`);
     });

@@ -40,7 +40,7 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { signedIn }:
     `${PATH}/end-all`,
     signedIn(async (ctx) => {
       formOf(ctx);
-      await endAllSessions(db, ctx.state.session.developerId);
+      await endAllSessions(db, ctx.state.session.developerId, 'developer');
       setCookie(ctx, 'session', undefined);
       seeOther(ctx, '/sign-in');
     }),
