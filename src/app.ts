@@ -2,6 +2,7 @@ import { load } from 'js-yaml';
 import Koa from 'koa';
 import type { Document } from 'openapi-backend';
 import type { Logger } from 'pino';
+import type { QuotaReader } from './admission/charge/limiter.js';
 import type { Dependencies } from './api/operation.js';
 import { drainConnections } from './http/connection/draining.js';
 import { dispatch } from './http/openapi/dispatch.js';
@@ -28,6 +29,7 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   readonly log: Logger;
   readonly requestMetrics: RequestMetrics;
   readonly usage: UsageCounter;
+  readonly limiter: QuotaReader;
   /** Undefined for a server without pages for people. */
   readonly site: SiteOptions | undefined;
 }

@@ -25,6 +25,19 @@ export async function listPlans(db: Knex): Promise<readonly Plan[]> {
   return db('plans').select<Plan[]>(PLAN_COLUMNS).orderBy(['requests_per_minute', 'id']);
 }
 
+/** @returns the plans that count for a developer, smallest first: those of the keys that work, and that of new keys */
+export async function listPlansOf(db: Knex, developerId: number): Promise<readonly Plan[]> {
+  return db('plans')
+    .select<Plan[]>(PLAN_COLUMNS)
+    .whereRaw(
+      `id in (select plan_id from api_keys
+               where developer_id = ? and revoked_at is null and coalesce(expires_at > now(), true)
+               union select plan_id from developers where id = ?)`,
+      [developerId, developerId],
+    )
+    .orderBy(['requests_per_minute', 'id']);
+}
+
 /**
  * Changes a plan, or adds one. What is left out stays as it is.
  *

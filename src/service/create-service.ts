@@ -186,6 +186,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     read: replica?.reader.read ?? readFrom(db),
     admit: shared?.admit ?? admitFromDatabase(lookups, limiter),
     failedAttempts,
+    limiter: shared?.limiter ?? limiter,
     trustedProxies: config.trustedProxies,
     ...records,
     health,

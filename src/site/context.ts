@@ -1,6 +1,7 @@
 import type Router from '@koa/router';
 import type Koa from 'koa';
 import type { Knex } from 'knex';
+import type { QuotaReader } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../admission/failed-attempts.js';
 import type { RequestState } from '../http/request/context.js';
 import type { Health } from '../platform/telemetry/health.js';
@@ -13,6 +14,8 @@ export interface SiteParts {
   readonly db: Knex;
   readonly health: Health;
   readonly isStopping: () => boolean;
+  /** Knows where callers stand with their plans. */
+  readonly limiter: QuotaReader;
   /** How many proxies stand in front of the service. */
   readonly trustedProxies: number;
   readonly contract: Contract;

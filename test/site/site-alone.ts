@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { load } from 'js-yaml';
 import Koa from 'koa';
 import pino from 'pino';
+import { ProcessLimiter } from '../../src/admission/charge/process-limiter.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
 import { identifyRequest, type RequestState } from '../../src/http/request/context.js';
@@ -36,7 +37,12 @@ export async function serveWithoutDatabase(
   const app = new Koa<RequestState>();
   app.use(identifyRequest);
   app.use(problems);
-  app.use(createSite({ db, health, isStopping: () => false, trustedProxies: 0, contract, site }, limits));
+  app.use(
+    createSite(
+      { db, health, isStopping: () => false, limiter: new ProcessLimiter(), trustedProxies: 0, contract, site },
+      limits,
+    ),
+  );
   const server = createHttpServer(app.callback());
   const port = await listen(server, '127.0.0.1', 0);
   server.once('close', () => {

@@ -19,6 +19,19 @@ export interface Precondition {
   readonly epoch: string;
 }
 
+/** Where a caller stands, without a request that is charged. */
+export interface QuotaStanding {
+  readonly quotas: readonly Quota[];
+  /** What counts: Redis for all servers together, or this process alone. */
+  readonly countedIn: 'redis' | 'process';
+}
+
+/** Knows where callers stand. */
+export interface QuotaReader {
+  /** Reads where a caller stands. It charges nothing. */
+  read(request: QuotaRequest): Promise<QuotaStanding>;
+}
+
 /** How many requests were served and refused since the process began. */
 export class DecisionCounts {
   served = 0;

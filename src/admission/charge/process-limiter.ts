@@ -1,6 +1,20 @@
 import { RateLimiterMemory, type RateLimiterAbstract, type RateLimiterRes } from 'rate-limiter-flexible';
-import { exhausted, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
-import { DecisionCounts, type QuotaRequest, type QuotaResult } from './limiter.js';
+import {
+  exhausted,
+  QUOTA_NAMES,
+  toQuota,
+  WINDOW_SECONDS,
+  type Count,
+  type Quota,
+  type QuotaName,
+} from '../../limits/quotas.js';
+import {
+  DecisionCounts,
+  type QuotaReader,
+  type QuotaRequest,
+  type QuotaResult,
+  type QuotaStanding,
+} from './limiter.js';
 
 /** Each request is compared with its plan's own numbers, so that a changed plan holds from the next request on. */
 const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
@@ -11,7 +25,7 @@ const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
  * Requests are decided one after the other: both counters are read, and charged only when both have room. A charge that is
  * given back would let requests that arrive together be refused by a quota with room.
  */
-export class ProcessLimiter {
+export class ProcessLimiter implements QuotaReader {
   readonly #counters: readonly { name: QuotaName; counter: RateLimiterAbstract }[] = QUOTA_NAMES.map((name) => ({
     name,
     counter: new RateLimiterMemory({
@@ -31,11 +45,14 @@ export class ProcessLimiter {
     return result;
   }
 
-  async #decide({ developerId, plan }: QuotaRequest): Promise<QuotaResult> {
-    const key = `${String(developerId)}:${plan.id}`;
-    const found = await this.#forEachCounter(async (name, counter) =>
-      toQuota(name, plan, toCount(await counter.get(key))),
-    );
+  async read(request: QuotaRequest): Promise<QuotaStanding> {
+    return { quotas: await this.#find(request), countedIn: 'process' };
+  }
+
+  async #decide(request: QuotaRequest): Promise<QuotaResult> {
+    const { plan } = request;
+    const key = keyOf(request);
+    const found = await this.#find(request);
     const violated = exhausted(found);
     if (violated.length > 0) return this.decisions.count({ quotas: found, violated });
     const quotas = await this.#forEachCounter(async (name, counter) =>
@@ -44,9 +61,19 @@ export class ProcessLimiter {
     return this.decisions.count({ quotas, violated });
   }
 
+  #find(request: QuotaRequest): Promise<Quota[]> {
+    return this.#forEachCounter(async (name, counter) =>
+      toQuota(name, request.plan, toCount(await counter.get(keyOf(request)))),
+    );
+  }
+
   #forEachCounter<T>(act: (name: QuotaName, counter: RateLimiterAbstract) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#counters.map(({ name, counter }) => act(name, counter)));
   }
+}
+
+function keyOf({ developerId, plan }: QuotaRequest): string {
+  return `${String(developerId)}:${plan.id}`;
 }
 
 function toCount(result: RateLimiterRes | null): Count {

@@ -2,9 +2,16 @@ import type { Plan } from '../../limits/plans.js';
 import { exhausted, QUOTA_NAMES, toQuota, type Count } from '../../limits/quotas.js';
 import { inTime } from '../../platform/process/in-time.js';
 import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
-import { DecisionCounts, type Precondition, type QuotaRequest, type QuotaResult } from './limiter.js';
+import {
+  DecisionCounts,
+  type Precondition,
+  type QuotaReader,
+  type QuotaRequest,
+  type QuotaResult,
+  type QuotaStanding,
+} from './limiter.js';
 import { ProcessLimiter } from './process-limiter.js';
-import { RedisCharges, type Charge } from './redis-charges.js';
+import { readCounts, RedisCharges, type Charge } from './redis-charges.js';
 
 /** What became of a request with a precondition. Only a decided one was charged or refused. */
 export type ConditionalOutcome =
@@ -14,7 +21,7 @@ export type ConditionalOutcome =
   | { readonly kind: 'unavailable' };
 
 /** Counts requests in Redis, and in this process while Redis is away. */
-export class RedisLimiter {
+export class RedisLimiter implements QuotaReader {
   readonly #charges: RedisCharges;
   readonly #fallback = new ProcessLimiter();
   readonly #decisions = new DecisionCounts();
@@ -26,6 +33,12 @@ export class RedisLimiter {
   /** What was decided, by where it was counted. */
   get decisions(): { readonly redis: DecisionCounts; readonly process: DecisionCounts } {
     return { redis: this.#decisions, process: this.#fallback.decisions };
+  }
+
+  async read(request: QuotaRequest): Promise<QuotaStanding> {
+    const counts = await ifAvailable(readCounts(this.redis, request.developerId, request.plan));
+    if (counts === undefined) return this.#fallback.read(request);
+    return { quotas: QUOTA_NAMES.map((name) => toQuota(name, request.plan, counts[name])), countedIn: 'redis' };
   }
 
   /**

@@ -6,6 +6,7 @@ import type { SettingsContext } from './context.js';
 /** The parts of the settings, as their navigation lists them. */
 const TABS = [
   { id: 'overview', path: '/settings', label: 'Overview' },
+  { id: 'usage', path: '/settings/usage', label: 'Usage' },
   { id: 'sessions', path: '/settings/sessions', label: 'Sessions' },
 ] as const;
 

@@ -6,6 +6,7 @@ import { seeOther } from '../sign-in/come-back.js';
 import { readCookie, setCookie } from '../sign-in/cookies.js';
 import { createGuards } from './guards.js';
 import { addSessions } from './sessions.js';
+import { addUsage } from './usage/usage.js';
 import { settingsPage } from './settings-page.js';
 
 /** Adds the developer settings, `/settings`, and signing out. */
@@ -28,6 +29,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
     seeOther(ctx, '/sign-in');
   });
 
+  addUsage(router, parts, guards);
   addSessions(router, parts, guards);
 }
 

@@ -1,0 +1,78 @@
+import type { VNode } from 'preact';
+import type { QuotaStanding } from '../../../admission/charge/limiter.js';
+import type { Plan } from '../../../limits/plans.js';
+import type { Quota } from '../../../limits/quotas.js';
+import { Notice } from '../../layout/components.js';
+
+interface QuotasProps {
+  readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaStanding }[];
+}
+
+/** Where each plan stands: a meter and the same in words. */
+export function Quotas({ standings }: QuotasProps): VNode {
+  return (
+    <>
+      {standings.some(({ standing }) => standing.countedIn === 'process') && (
+        <Notice tone="info">
+          <p>These are the counts of one server process. Other processes may have counted more.</p>
+        </Notice>
+      )}
+      <ul class="card-grid quotas">
+        {standings.map(({ plan, standing }) => (
+          <li key={plan.id} class="card">
+            <h3>{plan.name}</h3>
+            {standing.quotas.map((quota) => (
+              <QuotaMeter key={quota.name} plan={plan} quota={quota} />
+            ))}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** The parts of a limit from which on the meter warns. */
+const HIGH = { low: 0.8, high: 0.95 };
+
+function QuotaMeter({
+  plan,
+  quota: { name, limit, remaining, resetSeconds },
+}: {
+  readonly plan: Plan;
+  readonly quota: Quota;
+}): VNode {
+  const id = `${plan.id}-${name}`;
+  const used = limit - remaining;
+  return (
+    <div class="meter-row">
+      <label for={id}>{name === 'minute' ? 'This minute' : 'This day'}</label>
+      <span class="meter-text">
+        {format(remaining)} of {format(limit)} left
+        {used > 0 && `, resets in ${duration(resetSeconds)}`}
+      </span>
+      <meter
+        class="meter"
+        id={id}
+        min={0}
+        max={limit}
+        low={Math.floor(limit * HIGH.low)}
+        high={Math.floor(limit * HIGH.high)}
+        optimum={0}
+        value={used}
+      >
+        {format(used)} used
+      </meter>
+    </div>
+  );
+}
+
+function format(count: number): string {
+  return count.toLocaleString('en-US');
+}
+
+/** @returns a time in its two largest units, rounded up: `34 s`, `5 h 12 min` */
+function duration(seconds: number): string {
+  if (seconds <= 120) return `${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import type { KeyRecord } from '../../../src/keys/key-record.js';
+import { createKey, revokeKey } from '../../../src/keys/keys.js';
+import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
+import { startRedis, type TestRedis } from '../../support/redis.js';
+import { send } from '../../support/request.js';
+import { startService, type TestService } from '../../support/service.js';
+
+const ATTACK = '<script>alert("x")</script>';
+
+describe('the usage page', () => {
+  let service: TestService;
+  let developerId: number;
+  let visitor: Visitor;
+  let key: KeyRecord & { readonly key: string };
+  let odd: KeyRecord & { readonly key: string };
+
+  before(async () => {
+    service = await startService();
+    developerId = await newDeveloper(service);
+    visitor = await signIn(service, developerId);
+    key = await createKey(service.db, { developerId, planId: 'free', label: 'production' });
+    odd = await createKey(service.db, { developerId, planId: 'pro', label: `=1+1,"${ATTACK}` });
+    await addUsage(key.prefix, 0, { served: 1_234, refused: 20, failed: 3 });
+    await addUsage(key.prefix, 3, { served: 10, refused: 0, failed: 0 });
+    await addUsage(odd.prefix, 0, { served: 5, refused: 0, failed: 0 });
+  });
+
+  after(() => service.stop());
+
+  /** As if the servers had counted it so many days ago. */
+  async function addUsage(prefix: string, days: number, counts: Record<string, number>): Promise<void> {
+    await service.db.raw(
+      `insert into api_key_usage (key_id, hour, served, refused, failed)
+       select id, date_trunc('day', now(), 'UTC') - make_interval(days => ?), ?, ?, ? from api_keys where prefix = ?`,
+      [days, counts.served, counts.refused, counts.failed, prefix].map((value) => value ?? 0),
+    );
+  }
+
+  async function page(path = '/settings/usage'): Promise<string> {
+    const { status, text } = await visitor.get(path);
+    assert.equal(status, 200);
+    return text;
+  }
+
+  /** The cells of the rows of a table. */
+  function table(text: string, caption: string): string[][] {
+    const [, body = ''] = new RegExp(`<caption[^>]*>${caption}</caption>.*?<tbody>(.*?)</tbody>`, 's').exec(text) ?? [];
+    return [...body.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([, row = '']) =>
+      [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = '']) => cell.replace(/<[^>]+>/g, '')),
+    );
+  }
+
+  it('shows what each plan has left, and charges nothing for it', async () => {
+    for (let i = 0; i < 3; i += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key.key } });
+    for (let i = 0; i < 4; i += 1) {
+      const text = await page();
+      assert.match(text, /<h3>Free<\/h3>.*57 of 60 left.*resets in \d+ s.*9,997 of 10,000 left.*resets in 24 h 0 min/s);
+      assert.match(text, /<meter[^>]* max="60" low="48" high="57" optimum="0" value="3"/);
+      assert.match(text, /<h3>Pro<\/h3>.*600 of 600 left</s);
+      assert.ok(!text.includes('<h3>Scale</h3>'));
+    }
+  });
+
+  it('says that it counts for one process alone where there is no Redis', async () => {
+    assert.ok((await page()).includes('These are the counts of one server process.'));
+  });
+
+  it('shows each of the last thirty days in a table, and the same numbers in the chart', async () => {
+    const text = await page();
+    const days = table(text, 'Requests by day');
+    assert.equal(days.length, 30);
+    const today = new Date().toISOString().slice(0, 10);
+    assert.deepEqual(days[0], [today, '1,239', '20', '3', '1,262']);
+    assert.deepEqual(days[3]?.slice(1), ['10', '0', '0', '10']);
+    assert.deepEqual(days[29]?.slice(1), ['0', '0', '0', '0']);
+    assert.ok(text.includes(`<title>${today}: 1,239 served, 20 refused, 3 failed</title>`));
+    assert.ok(text.includes('1,249 served, 20 refused, 3 failed. The table below has each day.'));
+    assert.deepEqual(
+      table(text, 'Requests by key').map((row) => [row[0], ...row.slice(2)]),
+      [
+        [key.prefix, '1,244', '20', '3', '1,267'],
+        [odd.prefix, '5', '0', '0', '5'],
+      ],
+    );
+  });
+
+  it('shows one key when asked to, and all for an unknown one', async () => {
+    const text = await page(`/settings/usage?key=${odd.prefix}`);
+    assert.deepEqual(table(text, 'Requests by day')[0]?.slice(1), ['5', '0', '0', '5']);
+    assert.match(text, new RegExp(`<option value="${odd.prefix}" selected`));
+    assert.ok(text.includes(`href="/settings/usage.csv?key=${odd.prefix}"`));
+    const all = await page(`/settings/usage?key=${encodeURIComponent(ATTACK)}`);
+    assert.equal(table(all, 'Requests by day')[0]?.[1], '1,239');
+    assert.ok(!all.includes(ATTACK));
+  });
+
+  it('shows labels as text, and has no style that the policy forbids', async () => {
+    const text = await page();
+    assert.ok(text.includes('&lt;script>') || text.includes('&lt;script&gt;'));
+    assert.ok(!text.includes('<script>alert') && !text.includes('style='));
+  });
+
+  it('gives the same numbers as CSV, in which no label is a formula', async () => {
+    const { status, headers, text } = await visitor.get('/settings/usage.csv');
+    assert.equal(status, 200);
+    assert.equal(headers['content-type'], 'text/csv; charset=utf-8');
+    assert.equal(headers['content-disposition'], 'attachment; filename="usage.csv"');
+    assert.equal(headers['cache-control'], 'no-store');
+    const day = (ago: number): string => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+    assert.equal(
+      text,
+      [
+        'day,key_prefix,label,served,refused,failed',
+        `${day(3)},${key.prefix},production,10,0,0`,
+        `${day(0)},${key.prefix},production,1234,20,3`,
+        `${day(0)},${odd.prefix},"'=1+1,""${ATTACK.replaceAll('"', '""')}",5,0,0`,
+        '',
+      ].join('\r\n'),
+    );
+    const one = await visitor.get(`/settings/usage.csv?key=${odd.prefix}`);
+    assert.equal(one.text.trimEnd().split('\r\n').length, 2);
+  });
+
+  it('shows nothing of another developer, whichever key is asked for', async () => {
+    const stranger = await signIn(service, await newDeveloper(service, 'Stranger'));
+    for (const path of ['/settings/usage', '/settings/usage.csv']) {
+      const { text } = await stranger.get(`${path}?key=${key.prefix}`);
+      assert.ok(!text.includes(key.prefix) && !text.includes('1234') && !text.includes('1,234'), path);
+    }
+    assert.ok((await stranger.get('/settings/usage')).text.includes('No key made a request in this time.'));
+  });
+
+  it('shows the usage of keys that are revoked, and no quota of a plan that no working key has', async () => {
+    const id = await newDeveloper(service);
+    const { prefix } = await createKey(service.db, { developerId: id, planId: 'scale' });
+    await addUsage(prefix, 1, { served: 7, refused: 0, failed: 0 });
+    await revokeKey(service.db, prefix);
+    const { text } = await (await signIn(service, id)).get('/settings/usage');
+    assert.ok(text.includes(prefix) && !text.includes('<h3>Scale</h3>') && text.includes('<h3>Free</h3>'));
+  });
+});
+
+describe('the usage page of several servers', () => {
+  let redis: TestRedis;
+  let services: TestService[];
+
+  before(async () => {
+    redis = await startRedis();
+    const first = await startService({ redisUrl: redis.url });
+    services = [first, await startService({ redisUrl: redis.url, databaseUrl: first.databaseUrl })];
+  });
+
+  after(async () => {
+    for (const service of services.toReversed()) await service.stop();
+    await redis.stop();
+  });
+
+  it('shows what all of them have counted', async () => {
+    const [one = assert.fail(), two = assert.fail()] = services;
+    const developerId = await newDeveloper(one);
+    const { key } = await createKey(one.db, { developerId, planId: 'free' });
+    for (const { url } of [one, two, two]) await send(url, '/api/v1/me', { headers: { 'x-api-key': key } });
+    for (const service of services) {
+      const { text } = await (await signIn(service, developerId)).get('/settings/usage');
+      assert.ok(text.includes('57 of 60 left'));
+      assert.ok(!text.includes('one server process'));
+    }
+  });
+});
