@@ -31,6 +31,7 @@ import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
 import { StaticFiles } from '../site/delivery/static-files.js';
+import { readGuides } from '../site/guides/guide-files.js';
 import { OpenParts } from '../platform/process/open-parts.js';
 import { SteadyClock } from '../platform/process/steady-clock.js';
 import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
@@ -199,6 +200,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     site: config.site
       ? {
           files: await StaticFiles.read(packageRoot),
+          guides: await readGuides(packageRoot),
           publicUrl: () => config.publicUrl ?? url,
           failedSignIns: new FailedAttempts(shared?.redis, SIGN_IN_POLICY, 'sign-in-failures'),
         }

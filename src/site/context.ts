@@ -6,6 +6,7 @@ import type { FailedAttempts } from '../admission/failed-attempts.js';
 import type { RequestState } from '../http/request/context.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { StaticFiles } from './delivery/static-files.js';
+import type { GuideFiles } from './guides/guide-files.js';
 import type { Contract } from './reference/contract.js';
 
 /** What the pages are made from. */
@@ -25,6 +26,7 @@ export interface SiteParts {
 /** What only the pages need. */
 export interface SiteOptions {
   readonly files: StaticFiles;
+  readonly guides: GuideFiles;
   /** The origin under which people reach the service, such as `https://catalog.example.com`. Known once the server listens. */
   readonly publicUrl: () => string;
   /** Counts sign-ins that failed, by the address that tried. */

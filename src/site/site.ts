@@ -8,6 +8,7 @@ import type { PageContext, PageState, SiteParts } from './context.js';
 import { boundConcurrency, PAGE_LIMITS, type PageLimits } from './delivery/concurrency.js';
 import { receiveContent } from './delivery/form.js';
 import { setSecurityFields } from './delivery/headers.js';
+import { addGuides } from './guides/guides.js';
 import { addLandingPage } from './landing/landing.js';
 import { errorPage, PageError } from './layout/error-page.js';
 import { addReference } from './reference/reference.js';
@@ -24,6 +25,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
   const router = new Router<PageState>({ strict: true, sensitive: true });
   addLandingPage(router, parts);
   addReference(router, parts);
+  addGuides(router, parts);
   addSignIn(router, parts);
   addSettings(router, parts);
 

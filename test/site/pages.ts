@@ -1,2 +1,11 @@
+import { GUIDES } from '../support/guides.js';
+
 /** Every page that a service has, as a path. */
-export const PAGES = ['/', '/docs', '/sign-in', `/sign-in/link/${'f'.repeat(64)}`];
+export const PAGES = [
+  '/',
+  '/docs',
+  '/docs/guides',
+  ...GUIDES.map((guide) => `/docs/guides/${guide}`),
+  '/sign-in',
+  `/sign-in/link/${'f'.repeat(64)}`,
+];

@@ -13,6 +13,7 @@ import { openDatabase } from '../../src/platform/postgres/database.js';
 import { Health } from '../../src/platform/telemetry/health.js';
 import type { PageLimits } from '../../src/site/delivery/concurrency.js';
 import { StaticFiles } from '../../src/site/delivery/static-files.js';
+import { readGuides } from '../../src/site/guides/guide-files.js';
 import type { Contract } from '../../src/site/reference/contract.js';
 import { createSite } from '../../src/site/site.js';
 import { ROOT } from '../support/guides.js';
@@ -33,7 +34,12 @@ export async function serveWithoutDatabase(
   const root = fileURLToPath(ROOT);
   const files = await StaticFiles.read(root);
   const contract = load(await readFile(`${root}/openapi.yaml`, 'utf8')) as Contract;
-  const site = { files, publicUrl: () => 'http://catalog.example', failedSignIns: new FailedAttempts() };
+  const site = {
+    files,
+    guides: await readGuides(root),
+    publicUrl: () => 'http://catalog.example',
+    failedSignIns: new FailedAttempts(),
+  };
   const app = new Koa<RequestState>();
   app.use(identifyRequest);
   app.use(problems);

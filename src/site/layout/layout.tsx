@@ -7,6 +7,7 @@ const SERVICE = 'Catalog Lookup Service';
 const SECTIONS = [
   { id: 'home', path: '/', label: 'Overview' },
   { id: 'docs', path: '/docs', label: 'Reference' },
+  { id: 'guides', path: '/docs/guides', label: 'Guides' },
   { id: 'settings', path: '/settings', label: 'Settings' },
 ] as const;
 

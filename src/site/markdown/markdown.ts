@@ -1,4 +1,4 @@
-import MarkdownIt from 'markdown-it';
+import MarkdownIt, { type Token } from 'markdown-it';
 import { codeBlockHtml } from '../layout/code-block-html.js';
 import { anchorOf } from './anchors.js';
 
@@ -10,8 +10,8 @@ export interface MarkdownOptions {
   readonly linkCode?: (code: string) => string | undefined;
   /** The id of a table row, by the text of its first cell where that is inline code. */
   readonly rowId?: (code: string) => string | undefined;
-  /** The address of a link or an image in the page, by the one in the text. */
-  readonly resolve?: (address: string) => string;
+  /** The address of a link or an image in the page, by the one in the text; undefined where the page has none for it. */
+  readonly resolve?: (address: string) => string | undefined;
 }
 
 /** A heading of a text, for a table of contents. */
@@ -49,7 +49,11 @@ export function renderMarkdown(text: string, options: MarkdownOptions = {}): Ren
 type Renderer = InstanceType<typeof MarkdownIt>;
 
 /** Gives headings and rows of tables their ids, and headings their level. */
-function giveAnchors(markdown: Renderer, { deeper = 0, rowId }: MarkdownOptions, headings: Heading[]): void {
+function giveAnchors(
+  markdown: Renderer,
+  { deeper = 0, rowId, resolve = (address) => address }: MarkdownOptions,
+  headings: Heading[],
+): void {
   markdown.core.ruler.push('anchors', ({ tokens }) => {
     tokens.forEach((token, index) => {
       const next = tokens[index + 1];
@@ -61,6 +65,7 @@ function giveAnchors(markdown: Renderer, { deeper = 0, rowId }: MarkdownOptions,
         token.attrSet('id', id);
         token.tag = `h${level}`;
       }
+      for (const child of token.children ?? []) resolveAddress(child, resolve);
       if (token.type === 'heading_close') token.tag = `h${Number(token.tag.slice(1)) + deeper}`;
       const [first] = tokens[index + 2]?.children ?? [];
       if (token.type === 'tr_open' && next?.type === 'td_open' && first?.type === 'code_inline') {
@@ -86,16 +91,14 @@ function setRules({ renderer: { rules }, utils: { escapeHtml } }: Renderer, opti
   rules.table_open = () =>
     '<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table">';
   rules.table_close = () => '</table></div>';
-  for (const [rule, attribute] of [
-    ['link_open', 'href'],
-    ['image', 'src'],
-  ] as const) {
-    const original = rules[rule];
-    rules[rule] = (tokens, index, settings, env, self) => {
-      const token = tokens[index];
-      const address = token?.attrGet(attribute);
-      if (token && typeof address === 'string' && options.resolve) token.attrSet(attribute, options.resolve(address));
-      return original?.(tokens, index, settings, env, self) ?? self.renderToken(tokens, index, settings);
-    };
-  }
+}
+
+/** Sets the address of a link or an image. A link without one becomes plain text. */
+function resolveAddress(token: Token, resolve: (address: string) => string | undefined): void {
+  const attribute = token.type === 'image' ? 'src' : 'href';
+  const address = token.attrGet(attribute);
+  if (typeof address !== 'string') return;
+  const resolved = resolve(address);
+  if (resolved !== undefined) token.attrSet(attribute, resolved);
+  else token.attrs = [];
 }

@@ -1,0 +1,123 @@
+import type { VNode } from 'preact';
+import type { PageRouter, SiteOptions, SiteParts } from '../context.js';
+import type { Representation } from '../delivery/representation.js';
+import { publicPage } from '../layout/page.js';
+import { renderMarkdown } from '../markdown/markdown.js';
+import { errorId } from '../reference/anchors.js';
+import type { Guide } from './guide-files.js';
+
+const ROOT = '/docs/guides';
+
+/** The address of the service in the commands of the guides. */
+const EXAMPLE_ORIGIN = 'http://127.0.0.1:8080';
+
+/** Guides for people who call the service: the commands in them get its public URL. */
+const FOR_CALLERS = ['calling-the-api', 'mirroring'];
+
+/** Adds the guides of the repository: a list of them, and a page for each. */
+export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>): void {
+  const { guides, pictures } = site.guides;
+  const made = new Map<string, Representation>();
+
+  router.get(ROOT, async (ctx) => {
+    const description = 'Guides for people who call, mirror or operate the service.';
+    const make = (): Representation =>
+      publicPage(site, { title: 'Guides', section: 'guides', description }, <GuideList guides={guides} />);
+    await madeOnce('', make).send(ctx, 'no-cache');
+  });
+  for (const guide of guides) {
+    router.get(`${ROOT}/${guide.name}`, async (ctx) => {
+      await madeOnce(guide.name, () => makePage(site, guide)).send(ctx, 'no-cache');
+    });
+  }
+  for (const [name, picture] of pictures) {
+    router.get(`${ROOT}/${name}`, (ctx) => picture.send(ctx, 'no-cache'));
+  }
+
+  function madeOnce(name: string, make: () => Representation): Representation {
+    const page = made.get(name) ?? make();
+    made.set(name, page);
+    return page;
+  }
+}
+
+function makePage(site: SiteOptions, guide: Guide): Representation {
+  const description = { title: guide.title, section: 'guides', description: guide.summary } as const;
+  return publicPage(site, description, <GuidePage guide={guide} site={site} />);
+}
+
+function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
+  return (
+    <div class="container">
+      <h1>Guides</h1>
+      <p class="lead">How to call the service, keep a copy of its catalogue, and run it.</p>
+      <ul class="card-grid">
+        {guides.map(({ name, title, summary }) => (
+          <li key={name} class="card">
+            <h2>
+              <a href={`${ROOT}/${name}`}>{title}</a>
+            </h2>
+            <p>{summary}</p>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function GuidePage({
+  guide: { name, title, text },
+  site,
+}: {
+  readonly guide: Guide;
+  readonly site: SiteOptions;
+}): VNode {
+  const shown = FOR_CALLERS.includes(name) ? text.replaceAll(EXAMPLE_ORIGIN, site.publicUrl()) : text;
+  const { html, headings } = renderMarkdown(shown, { resolve: addressOnPage, linkCode: linkErrorCode });
+  return (
+    <div class="container-wide with-sidebar">
+      <nav class="sidebar" aria-label="Guides">
+        <details>
+          <summary>Contents</summary>
+          <p class="sidebar-title">On this page</p>
+          <ul>
+            {headings
+              .filter(({ level }) => level === 2)
+              .map(({ id, text: heading }) => (
+                <li key={id}>
+                  <a href={`#${id}`}>{heading}</a>
+                </li>
+              ))}
+          </ul>
+          <p class="sidebar-title">Guides</p>
+          <ul>
+            {site.guides.guides.map((other) => (
+              <li key={other.name}>
+                <a href={`${ROOT}/${other.name}`} aria-current={other.name === name ? 'page' : undefined}>
+                  {other.title}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </details>
+      </nav>
+      <div class="content">
+        <h1>{title}</h1>
+        <div class="prose guide" dangerouslySetInnerHTML={{ __html: html }} />
+      </div>
+    </div>
+  );
+}
+
+/** @returns where a link of a guide leads on the pages; undefined for a file that only the repository has */
+function addressOnPage(address: string): string | undefined {
+  if (/^(https?:|#)/.test(address)) return address;
+  const [, file, anchor = ''] = /^([\w-]+)\.md(#.*)?$/.exec(address) ?? [];
+  if (file !== undefined) return `${ROOT}/${file}${anchor}`;
+  return /^[\w-]+\.svg$/.test(address) ? `${ROOT}/${address}` : undefined;
+}
+
+function linkErrorCode(code: string): string | undefined {
+  const id = errorId(code);
+  return id === undefined ? undefined : `/docs#${id}`;
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { renderMarkdown } from '../../src/site/markdown/markdown.js';
+import { send } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+import { PAGES } from './pages.js';
+
+const BROWSER = { accept: 'text/html' };
+
+/** @returns the addresses that a page links to or shows */
+function linksOf(html: string): string[] {
+  return [...html.matchAll(/<(?:a|img|link|script)\b[^>]* (?:href|src)="([^"]+)"/g)].map(([, link = '']) => link);
+}
+
+describe('the links of the pages', () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startService();
+  });
+
+  after(() => service.stop());
+
+  it('all lead to a page that is there, and to a part that it has', async () => {
+    const pages = new Map<string, string>();
+    const faults: string[] = [];
+    const waiting = PAGES.map((path) => ({ path, from: 'the list of pages' }));
+    const anchors: { path: string; anchor: string; from: string }[] = [];
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const { path, from } = next;
+      if (pages.has(path)) continue;
+      let reply = await send(service.url, path, { headers: BROWSER });
+      // Settings ask for a sign-in first.
+      if (reply.status === 303) reply = await send(service.url, reply.headers.location ?? '', { headers: BROWSER });
+      pages.set(path, reply.text);
+      if (reply.status !== 200) faults.push(`${from} leads to ${path}: ${reply.status}`);
+      if (!String(reply.headers['content-type']).startsWith('text/html')) continue;
+      for (const link of linksOf(reply.text)) {
+        const { origin, pathname, hash } = new URL(link, `${service.url}${path}`);
+        if (origin !== service.url) continue;
+        waiting.push({ path: pathname, from: path });
+        if (hash !== '') anchors.push({ path: pathname, anchor: decodeURIComponent(hash.slice(1)), from: path });
+      }
+    }
+    for (const { path, anchor, from } of anchors) {
+      if (!pages.get(path)?.includes(` id="${anchor}"`))
+        faults.push(`${from} leads to ${path}#${anchor}: no such part`);
+    }
+    assert.deepEqual(faults, []);
+    assert.ok(pages.size > 15 && anchors.length > 150, `${pages.size} pages, ${anchors.length} anchors`);
+  });
+
+  it('of each guide lead from the list of guides', async () => {
+    const { text } = await send(service.url, '/docs/guides', { headers: BROWSER });
+    for (const path of PAGES.filter((each) => each.startsWith('/docs/guides/')))
+      assert.ok(linksOf(text).includes(path), path);
+  });
+
+  it('and commands of the guides for callers name the public URL', async () => {
+    for (const guide of ['mirroring']) {
+      const { text } = await send(service.url, `/docs/guides/${guide}`, { headers: BROWSER });
+      assert.ok(text.includes(service.url) && !text.includes('127.0.0.1:8080'), guide);
+    }
+  });
+
+  it('serve the charts of the performance guide', async () => {
+    for (const name of ['times', 'throughput']) {
+      const reply = await send(service.url, `/docs/guides/${name}.svg`);
+      assert.equal(reply.headers['content-type'], 'image/svg+xml');
+      assert.match(reply.text, /^<svg /);
+    }
+  });
+});
+
+describe('Markdown', () => {
+  it('never becomes HTML of its own: tags, handlers and addresses with a script are text', () => {
+    for (const text of [
+      '<script>alert(1)</script>',
+      '<img src=x onerror=alert(1)>',
+      'a <b onclick="x">b</b>',
+      '[a](javascript:alert(1))',
+      '![a](javascript:alert(1))',
+      '`<script>`',
+      '```"><script>\n<script>\n```',
+      '| <script> |\n|---|\n| <script> |',
+    ]) {
+      const { html } = renderMarkdown(text);
+      assert.doesNotMatch(html, /<script|<img|<b |onerror=alert\(1\)>$|href="javascript|src="javascript/, text);
+    }
+  });
+
+  it('gives headings the anchors that GitHub gives them', () => {
+    const { headings } = renderMarkdown("# What's new?\n\n## The `catalog` command");
+    assert.deepEqual(headings, [
+      { level: 1, text: "What's new?", id: 'whats-new' },
+      { level: 2, text: 'The catalog command', id: 'the-catalog-command' },
+    ]);
+  });
+
+  it('leaves a link without an address on the pages as plain text', () => {
+    const { html } = renderMarkdown('[the README](../README.md) and [that](x.md)', {
+      resolve: (address) => (address === 'x.md' ? '/x' : undefined),
+    });
+    assert.equal(html, '<p><a>the README</a> and <a href="/x">that</a></p>\n');
+  });
+});
