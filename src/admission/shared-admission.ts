@@ -56,9 +56,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
       if (wasLost) parts.onChange('announcements', 'back');
       wasLost = false;
     },
-    onNotification: () => {
-      cache.drop();
-    },
+    onNotification: () => cache.drop(),
     onLost: (error) => {
       cache.close();
       wasLost = true;

@@ -81,9 +81,7 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
       deliver: ({ data }) => writeLines(stdout, data, ending.signal),
       save: (next) => state.save(next),
       signal: ending.signal,
-      onFailure: (failure, waitMs) => {
-        printLine(stderr, `${failure}. Trying again in ${Math.ceil(waitMs / 1000)} s.`);
-      },
+      onFailure: (failure, waitMs) => printLine(stderr, `${failure}. Trying again in ${Math.ceil(waitMs / 1000)} s.`),
     });
     state.lost.throwIfAborted();
     printLine(stderr, `Stopped at ${showPosition(reached)}.`);

@@ -135,9 +135,7 @@ export function connect({ config, log, packageRoot, pid, migrate }: ServiceOptio
     acquireTimeoutMs: DATABASE_TIMEOUT_MS,
     statementTimeoutMs: DATABASE_TIMEOUT_MS,
     migrate,
-    onEvent: (event, detail) => {
-      log.info(detail, event);
-    },
+    onEvent: (event, detail) => log.info(detail, event),
   });
 }
 
@@ -212,9 +210,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       requestMetrics.reject(problem.status);
       log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
     },
-    onBacklog: (state) => {
-      logBacklog(log, state);
-    },
+    onBacklog: (state) => logBacklog(log, state),
   });
   limitConnections(server, maxConnections, log);
   const metricsServer = await openMetrics(config.metricsAddress, metrics, log);
@@ -267,9 +263,7 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
     statementTimeoutMs: REPLICA_TIMEOUT_MS,
     mayBeReadOnly: true,
   });
-  const reader = new ReplicaReader(primary, pool, (state, error) => {
-    health.note('replica', state, error);
-  });
+  const reader = new ReplicaReader(primary, pool, (state, error) => health.note('replica', state, error));
   return { pool, reader };
 }
 
@@ -285,8 +279,6 @@ async function share(
     ...admission,
     address: redis,
     connectAlone,
-    onChange: (dependency, state, error) => {
-      health.note(dependency, state, error);
-    },
+    onChange: (dependency, state, error) => health.note(dependency, state, error),
   });
 }

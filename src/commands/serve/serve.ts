@@ -93,9 +93,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else {
-      signal.addEventListener('abort', () => {
-        resolve();
-      });
+      signal.addEventListener('abort', () => resolve());
     }
   });
 }

@@ -61,9 +61,7 @@ export function createHttpServer(
   };
   const handle: Listener = (request, response) => {
     noteContent(request);
-    turns.take(request, response, () => {
-      begin(request, response);
-    });
+    turns.take(request, response, () => begin(request, response));
   };
   const server = createServer(
     {
@@ -86,9 +84,7 @@ export function createHttpServer(
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
   server.on('connect', (request) => {
-    takeConnect(request, turns, limits.stalledTimeoutMs, (response) => {
-      begin(request, response);
-    });
+    takeConnect(request, turns, limits.stalledTimeoutMs, (response) => begin(request, response));
   });
   server.on('clientError', (error, socket) => {
     const rejection = rejectConnection(error, socket, turns);
@@ -134,13 +130,9 @@ function authority(host: string, port: number): string {
  * @param graceMs - after this long, in milliseconds, connections are cut
  */
 export async function close(server: Server, graceMs: number): Promise<void> {
-  const cut = setTimeout(() => {
-    server.closeAllConnections();
-  }, graceMs);
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
   await new Promise<void>((resolve) => {
-    server.close(() => {
-      resolve();
-    });
+    server.close(() => resolve());
     server.closeIdleConnections();
   });
   clearTimeout(cut);

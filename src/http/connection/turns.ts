@@ -58,9 +58,7 @@ export class Turns {
       begin();
       return;
     }
-    const free = (): void => {
-      this.#backlog.remove(socket, WAITING_REQUEST_BYTES);
-    };
+    const free = (): void => this.#backlog.remove(socket, WAITING_REQUEST_BYTES);
     this.#backlog.add(socket, WAITING_REQUEST_BYTES);
     this.#wait(socket, {
       begin: () => {

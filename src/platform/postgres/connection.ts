@@ -120,9 +120,7 @@ export class Connection extends pg.Client {
     });
     const answer = this.#bounded(reply);
     if (onAnswer === undefined) return answer;
-    return answer.then((result) => {
-      onAnswer(null, result);
-    }, onAnswer);
+    return answer.then((result) => onAnswer(null, result), onAnswer);
   }
 
   /**

@@ -93,20 +93,14 @@ export class NotificationListener {
         onStop = resolve;
         signal.addEventListener('abort', onStop);
         client.on('error', reject);
-        client.on('end', () => {
-          reject(new Error('the connection was closed'));
-        });
-        client.on('notification', () => {
-          this.handlers.onNotification();
-        });
+        client.on('end', () => reject(new Error('the connection was closed')));
+        client.on('notification', () => this.handlers.onNotification());
         // Only a session that holds the lock exclusively could prevent it; `pg_locks` then shows that session instead.
         const takePresenceLock = `select pg_catalog.pg_try_advisory_lock_shared(${this.presence.join(', ')})`;
         client.query(`${takePresenceLock}; listen ${client.escapeIdentifier(this.channel)}`).then(() => {
           if (this.#isStopping()) return;
           onListening();
-          heartbeat = setInterval(() => {
-            client.query('select 1').catch(reject);
-          }, HEARTBEAT_MS);
+          heartbeat = setInterval(() => void client.query('select 1').catch(reject), HEARTBEAT_MS);
         }, reject);
         if (this.#isStopping()) resolve();
       });

@@ -15,9 +15,7 @@ export function inTime<T>(
   // Written out because every request comes here several times: Promise.race would make twice as many promises.
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
-      setImmediate(() => {
-        reject(timeUp());
-      });
+      setImmediate(() => reject(timeUp()));
     }, timeoutMs);
     reply.then(
       (value) => {

@@ -124,12 +124,8 @@ export class RedisLink {
       this.#isClosing = false;
       this.#markLost(this.#takeReason());
     });
-    this.#client.on('end', () => {
-      this.#markLost(this.#takeReason());
-    });
-    this.#timer = setInterval(() => {
-      this.#tryAgain();
-    }, PROBE_INTERVAL_MS);
+    this.#client.on('end', () => this.#markLost(this.#takeReason()));
+    this.#timer = setInterval(() => this.#tryAgain(), PROBE_INTERVAL_MS);
     this.#connect();
   }
 

@@ -89,8 +89,8 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/platform/postgres/notifications.ts',
-        from: "            client.query('select 1').catch(reject);",
-        to: '',
+        from: "() => void client.query('select 1').catch(reject)",
+        to: '() => undefined',
       },
     ],
     suites: ['test/admission/announcements.test.ts'],
