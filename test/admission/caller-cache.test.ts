@@ -274,7 +274,7 @@ describe('admission while things change', () => {
     assert.equal(await isAdmitted(key), false);
   });
 
-  it('begins one epoch, whoever finds none at the same time', async () => {
+  it('begins one epoch, however many requests find none at the same time', async () => {
     await link.run((client) => client.del(EPOCH_KEY));
     assert.deepEqual(new Set(await Promise.all([1, 2, 3].map(() => readOrBeginEpoch(link)))), new Set([undefined]));
     const epoch = await readOrBeginEpoch(link);

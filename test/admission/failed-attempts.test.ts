@@ -45,7 +45,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
       return replies.map(({ status }) => status);
     }
 
-    it(`are told apart ${LIMIT} times a minute, and refused without a look from then on`, async () => {
+    it(`get 401 ${LIMIT} times a minute, and 429 without a look from then on`, async () => {
       const address = newAddress();
       assert.deepEqual(new Set(await fail(LIMIT, address)), new Set([401]));
       const reply = await ask(generateApiKey().key, address);
@@ -113,7 +113,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
     });
 
     if (store === 'in Redis') {
-      it(`are told apart ${LIMIT} times also where all come at once, to several servers`, async () => {
+      it(`get 401 ${LIMIT} times also where all come at once, to several servers`, async () => {
         const address = newAddress();
         const statuses = (await Promise.all(services.map((service) => fail(60, address, service)))).flat();
         assert.equal(statuses.filter((status) => status === 401).length, LIMIT);

@@ -72,7 +72,7 @@ describe('requests', () => {
       assert.ok(service.logged.at(-1)?.includes('"url":"/livez"'), service.logged.at(-1));
     });
 
-    it('makes no percent-encoding of what was none, and decodes once', async () => {
+    it('decodes once, so that no new percent-encoding appears', async () => {
       for (const path of ['/api/v1/titles/%2%35', '/api/v1/titles/%%32%35', '/api/%76%31/titles/%']) {
         assertProblem(await service.get(path), 'invalid_parameter', {
           detail: 'The path is not valid percent-encoded UTF-8. Write a literal percent sign as %25.',
@@ -289,7 +289,7 @@ describe('requests', () => {
       ['/openapi.yaml', 'application/yaml', (text: string): unknown => load(text)],
       ['/openapi.json', 'application/json', (text: string): unknown => JSON.parse(text)],
     ] as const) {
-      it(`serves the contract at ${path} as it is, without a key, and 304 to who has it`, async () => {
+      it(`serves the contract at ${path} unchanged, without a key, and 304 to a client that has it`, async () => {
         const reply = await send(service.url, path);
         assert.equal(reply.status, 200);
         assertHeaders(reply, {

@@ -207,7 +207,7 @@ describe('the headline counts', () => {
     });
   }
 
-  it('are left as they were by a statement that fails half-way', async () => {
+  it('are unchanged by a statement that fails half-way', async () => {
     await assert.rejects(
       db('titles').insert([
         { svc_id: 'a', media_type: 'movie', title: 'A' },

@@ -115,7 +115,7 @@ describe('a program that writes in SQL', () => {
     assert.deepEqual(rows, []);
   });
 
-  it('is told what does not fit', async () => {
+  it('gets an error that says what does not fit', async () => {
     const values = (svcId: string, mediaType: string, title: string): string =>
       `insert into titles (svc_id, media_type, title) values ('${svcId}', '${mediaType}', '${title}')`;
     const violates = (constraint: string): object => ({

@@ -99,7 +99,7 @@ describe('a restart of the feed', () => {
     ['writers go on for too long', 'write', /^Writers of the catalogue have been at work for 0\.05 s\. Let them end/],
     ['a position lies more than a day ahead', 'far', /lies more than a day ahead of the database's clock, 20/],
   ] as const) {
-    it(`leaves the feed as it was where ${what}`, async () => {
+    it(`does not change the feed where ${what}`, async () => {
       await addTitles(db, 1);
       const before = await readBounds(db);
       const writer = await db.transaction();

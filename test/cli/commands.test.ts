@@ -338,7 +338,7 @@ describe('command line', () => {
       }
     });
 
-    it('that cannot be reached is reported without its password', async () => {
+    it('is reported without its password when it cannot be reached', async () => {
       const { code, stdout, stderr } = await runCommand(['plans', 'list'], {
         DATABASE_URL: 'postgres://someone:s3cret@127.0.0.1:1/nothing',
       });

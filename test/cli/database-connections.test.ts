@@ -93,13 +93,13 @@ describe('a database with few connections', () => {
     );
   });
 
-  it('is no reason to say anything where there are enough for all that the server may ask for', async () => {
+  it('is not reported where there are enough for all that the server may ask for', async () => {
     const url = await start(5);
     assert.deepEqual(await readiness(url), { status: 200, json: { status: 'ready', checks: { database: 'up' } } });
     assert.equal(timesLogged(server ?? assert.fail(), 'few database connections'), 0);
   });
 
-  it('is told at the start and by readiness, which it does not end', async () => {
+  it('is reported at the start and by readiness, which stays ready', async () => {
     const url = await start(LIMIT + 1);
     const json = { status: 'ready', warnings: [WARNING], checks: { database: 'up' } };
     assert.deepEqual(await readiness(url), { status: 200, json });
@@ -109,7 +109,7 @@ describe('a database with few connections', () => {
     assert.equal((await send(url, '/api/v1/me', { headers })).status, 200);
   });
 
-  it('is told also where others have taken most of its connections', async () => {
+  it('is reported also where others have taken most of its connections', async () => {
     assert.ok((await takeTheRest()) > 8);
     await Promise.all(others.splice(0, 6).map((client) => client.end()));
     const url = await start(5);

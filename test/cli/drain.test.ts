@@ -59,7 +59,7 @@ for (const workers of [1, 2]) {
       assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
     }
 
-    it('serves everything for DRAIN_SECONDS, and tells balancers and clients to go', async () => {
+    it('serves everything for DRAIN_SECONDS, and sends balancers and clients away', async () => {
       await start(String(DRAIN_SECONDS));
       const agent = new Agent({ keepAlive: true });
       const kept = await send(server.url, '/api/v1/me', { headers, agent });
@@ -120,7 +120,7 @@ for (const workers of [1, 2]) {
       assert.equal((await ended).code, 0);
     });
 
-    it('ends at once by SIGINT', async () => {
+    it('ends without a drain by SIGINT', async () => {
       await start(ENDLESS_SECONDS);
       assert.equal((await server.stop('SIGINT')).code, 0);
     });
@@ -136,7 +136,7 @@ for (const workers of [1, 2]) {
       await eventually('all processes are gone', () => !pids.some(isAlive));
     });
 
-    it('drains also where all its processes are told, as systemd does it', async () => {
+    it('drains also where all its processes get SIGTERM, as systemd sends it', async () => {
       await start(String(DRAIN_SECONDS), true);
       process.kill(-(server.child.pid ?? assert.fail()), 'SIGTERM');
       await told();

@@ -79,7 +79,7 @@ describe('the program on its embedded PostgreSQL', () => {
     assert.deepEqual(serverProcesses(environment.DATA_DIR), []);
   });
 
-  it('writes down when the key was last used before it ends', async () => {
+  it('saves when the key was last used before it ends', async () => {
     const { keys } = JSON.parse((await catalog('keys', 'list', '--json')).stdout) as {
       keys: { last_used_at: string | null }[];
     };
@@ -96,7 +96,7 @@ describe('the program on its embedded PostgreSQL', () => {
     assert.equal((await server.stop('SIGINT')).code, 0);
   });
 
-  it('obeys the command line beside a running server, from the next request on', async () => {
+  it('follows changes of the command line from the next request on', async () => {
     const server = await startServer(environment);
     const created = JSON.parse((await catalog('keys', 'create', '--demo', '--json')).stdout) as Record<string, string>;
     const second = created.key ?? '';

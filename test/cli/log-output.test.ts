@@ -263,7 +263,7 @@ describe('the log of a server', () => {
     assert.equal(stderr, 'catalog: Lines of the log are dropped, and counted: EFBIG: file too large, write.\n');
   });
 
-  it('and what there is to tell on stderr may both meet a full device', async function () {
+  it('and its messages on stderr may both meet a full device', async function () {
     if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
     const device = openSync('/dev/full', 'w');
     const server = await start(1, { stdout: device, stderr: device });

@@ -98,7 +98,7 @@ describe('command line beside servers that share a Redis', () => {
   });
 
   describe('usage', () => {
-    it('tells what each plan of a developer has used', async () => {
+    it('shows what each plan of a developer has used', async () => {
       const first = await newKey('free');
       const second = await newKey('pro', first.id);
       for (const key of [first.key, first.key, first.key, second.key]) assert.equal(await ask(key), 200);
@@ -127,7 +127,7 @@ describe('command line beside servers that share a Redis', () => {
       assert.equal(await ask(first.key), 200);
     });
 
-    it('tells what was used before a plan was lowered', async () => {
+    it('shows what was used before a plan was lowered', async () => {
       const { db } = database;
       const generous = { name: 'Lowered', requestsPerMinute: 5, requestsPerDay: 50, commercialUse: false };
       await setPlan(db, 'lowered', generous);
@@ -147,7 +147,7 @@ describe('command line beside servers that share a Redis', () => {
       );
     });
 
-    it('says who has no key, and what to do without Redis', async () => {
+    it('names a developer without a key, and says what to do without Redis', async () => {
       assert.deepEqual(await catalog('usage', '--developer', '2000000000'), {
         code: 1,
         stdout: '',

@@ -169,7 +169,7 @@ describe('settings', () => {
     assert.throws(() => readConfig({ PORT: 'x' }), { name: 'ConfigError' });
   });
 
-  it('are complained about all at once, each by its name', () => {
+  it('are refused all at once, each by its name', () => {
     assert.equal(
       complaint({ HOST: 'a b', PORT: '65536', DATABASE_URL: 'mysql://x', DATABASE_POOL_SIZE: '1', LOG_LEVEL: 'INFO' }),
       [
@@ -242,7 +242,7 @@ describe('settings', () => {
     });
   }
 
-  it('tell the parts of METRICS_ADDRESS', () => {
+  it('have the parts of METRICS_ADDRESS', () => {
     const read = (text: string) => readConfig({ METRICS_ADDRESS: text }).metricsAddress;
     assert.equal(read('off'), undefined);
     assert.deepEqual(read('127.0.0.1:9464'), { host: '127.0.0.1', port: 9464, isRequired: true });

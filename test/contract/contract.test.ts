@@ -98,7 +98,7 @@ describe('the service', () => {
       assert.ok(!stdout.includes(world.key), 'the key was printed');
     });
 
-    it('is given the time that a small plan asks for', async () => {
+    it('waits as long as a small plan requires', async () => {
       const { db } = world.service;
       const plan = { name: 'Tiny', requestsPerMinute: 5, requestsPerDay: 100_000, commercialUse: false };
       await setPlan(db, 'tiny', plan);

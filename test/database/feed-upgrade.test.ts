@@ -7,7 +7,7 @@ import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
 const MIGRATION = '006_feed_beginning.sql';
 
 describe('the migration of the beginning of the feed', () => {
-  it('leaves every position as it was, and lets roles that can read titles read the beginning', async () => {
+  it('changes no position, and lets roles that can read titles read the beginning', async () => {
     const database = await createDatabaseBefore(MIGRATION);
     const db = openDatabase({
       address: database.url,

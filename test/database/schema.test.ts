@@ -21,7 +21,7 @@ describe('database schema', () => {
     assert.equal(await dumpSchema(database.url), committed);
   });
 
-  it('is applied once, whoever migrates at the same time', async () => {
+  it('is applied once, however many processes migrate at the same time', async () => {
     const empty = await createEmptyDatabase();
     const connections = [1, 2, 3].map(() =>
       openDatabase({

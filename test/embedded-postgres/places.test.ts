@@ -28,7 +28,7 @@ describe('the places of the embedded PostgreSQL', function () {
       assert.deepEqual((await readdir(packageRoot)).sort(), ['.data', 'a']);
     });
 
-    it('that cannot be made is an error that names it and says what to do', async () => {
+    it('gives an error that names it and says what to do when it cannot be made', async () => {
       const folder = await temporaryFolder();
       const file = join(folder, 'file');
       await writeFile(file, '');

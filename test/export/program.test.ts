@@ -269,7 +269,7 @@ describe('catalog export', () => {
       assert.ok((await lstat('/dev/null')).isCharacterDevice());
     });
 
-    it('a state file that is there, and leaves it and the copy as they were', async () => {
+    it('a state file that exists, and changes neither it nor the copy', async () => {
       await writeFile(inFolder('titles.csv'), 'old');
       const text = `{"version":1,"base_url":"${BASE_URL}","since":1}\n`;
       await writeFile(inFolder('mirror.json'), text);
@@ -304,7 +304,7 @@ describe('catalog export', () => {
       assert.deepEqual(await readdir(folder), []);
     });
 
-    it('as misuse what it cannot understand', async () => {
+    it('arguments that it cannot understand, as misuse', async () => {
       await assertRefused(run(inFolder('x.csv')), /required option '--kind <kind>' not specified/, 2);
       await assertRefused(
         run(inFolder('x.csv'), '--kind', 'films'),

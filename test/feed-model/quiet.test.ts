@@ -143,7 +143,7 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
     );
   });
 
-  it('that stays away for longer than the window is told so', async () => {
+  it('gets an error after it stayed away for longer than the window', async () => {
     const violations = await pass([31 * 24]);
     assert.deepEqual(
       violations.map(({ what }) => what),

@@ -139,13 +139,13 @@ describe('mirrors of a database that loses commits again and again', () => {
 
   afterEach(() => service.stop());
 
-  it(withSeed('are told by each restart of the feed, and end up with exactly the catalogue'), async () => {
+  it(withSeed('get an error from each restart of the feed, and end up with exactly the catalogue'), async () => {
     const { violations, told } = await run(service, restartFeed);
     assert.deepEqual(violations, []);
     for (const times of told) assert.ok(times >= 1 && times <= LOSSES.length, String(told));
   });
 
-  it(withSeed('keep what is gone where the feed is not restarted'), async () => {
+  it(withSeed('keep entries that are gone where the feed is not restarted'), async () => {
     const { violations, told } = await run(service, async () => undefined);
     assert.deepEqual(told, [0, 0, 0]);
     assert.ok(violations.some(({ what }) => what === 'foreign'));

@@ -124,7 +124,7 @@ describe('a follower, when', () => {
     });
   }
 
-  it('it has got through, begins anew with short waits', async () => {
+  it('it has got an answer, begins anew with short waits', async () => {
     const bad = problem(500, 'internal_error');
     const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: SINCE + 1 } };
     const { failures } = await run([bad, bad, { body: more }, bad, { body: PAGE }]);
@@ -143,7 +143,7 @@ describe('a follower, when', () => {
       [429, 'rate_limit_exceeded'],
       [503, 'service_unavailable'],
     ] as const) {
-      it(`told ${status} with Retry-After of ${what}: waits as long, at most a day, and can be ended meanwhile`, async () => {
+      it(`the service answers ${status} with Retry-After of ${what}: waits as long, at most a day, and can be ended meanwhile`, async () => {
         const { failures, end, server } = await run([problem(status, code, { 'Retry-After': retryAfter() })], {
           once: false,
           endAtFailure: 1,
@@ -156,7 +156,7 @@ describe('a follower, when', () => {
     }
   }
 
-  it('told to wait a second, comes back after it', async () => {
+  it('Retry-After is a second, comes back after it', async () => {
     const { failures, delivered, end } = await run([
       problem(503, 'service_unavailable', { 'Retry-After': '1' }),
       { body: PAGE },
@@ -167,7 +167,7 @@ describe('a follower, when', () => {
     assert.deepEqual([delivered, end], [[PAGE], REACHED]);
   });
 
-  it('run once, does not wait longer than five minutes', async () => {
+  it('it runs once, does not wait longer than five minutes', async () => {
     const { end, failures } = await run([problem(429, 'rate_limit_exceeded', { 'Retry-After': '301' })]);
     assert.deepEqual(failures, []);
     assert.equal(

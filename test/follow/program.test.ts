@@ -220,7 +220,7 @@ describe('catalog follow', () => {
     }
   });
 
-  it('waits while the service is away, and tells of it', async () => {
+  it('waits while the service is away, and reports it', async () => {
     const { url } = service;
     await service.stop();
     const follower = startFollowing('--since', start);

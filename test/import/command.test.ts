@@ -192,7 +192,7 @@ describe('catalog import', () => {
     });
   }
 
-  it('calls misuse what it cannot understand', async () => {
+  it('reports arguments that it cannot understand as misuse', async () => {
     const misuse = CommanderError;
     const file = join(folder, 'titles.csv');
     await assertRefused([file], /required option '--kind <kind>' not specified/, misuse);

@@ -83,7 +83,7 @@ describe('import', () => {
     assert.deepEqual(await catalogue.feed(), feed);
   });
 
-  it('creates titles from TSV, with quotes only where it is told so, and from NDJSON', async () => {
+  it('creates titles from TSV, with quotes only on request, and from NDJSON', async () => {
     const tsv =
       'title\tsvc_id\tmedia_type\n"Heroes"\tt-1\tmovie\n"plain" no more\tt-2\tseries\nback\\\\slash\tt-3\tmovie\n';
     assert.deepEqual(await catalogue.import(tsv, { format: 'tsv' }), {
@@ -418,7 +418,7 @@ describe('import', () => {
     assert.deepEqual((await catalogue.import('svc_id,media_type,title\n')).result, counts({}));
   });
 
-  it('leaves the pool of connections as it was', async () => {
+  it('does not change the pool of connections', async () => {
     for (let round = 0; round < 6; round++) {
       await catalogue.import(TITLES);
       await assert.rejects(catalogue.import('x\n'), OperatorError);

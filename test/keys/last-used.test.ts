@@ -80,7 +80,7 @@ describe('the times at which keys were last used', () => {
     );
   });
 
-  it('never step back, whoever writes', async () => {
+  it('never step back, also with several writers', async () => {
     const { id, prefix } = await newKey();
     const [one, two] = [new LastUsed(), new LastUsed()];
     one.touch(id, LATE);

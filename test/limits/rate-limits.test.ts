@@ -39,7 +39,7 @@ describe('rate limits', () => {
     return [...String(headers.ratelimit).matchAll(/;r=(\d+);/g)].map(([, count]) => Number(count));
   }
 
-  it('are told on every answer to a valid key, in the exact form', async () => {
+  it('stand on every answer to a valid key, in the exact form', async () => {
     const key = await newKey(await newDeveloper(), await newPlan(60, 10_000));
     assertHeaders(await ask(key), {
       'ratelimit-policy': '"minute";q=60;w=60, "day";q=10000;w=86400',

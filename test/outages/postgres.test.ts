@@ -141,7 +141,7 @@ describe('outages of PostgreSQL, under load', () => {
     });
   }
 
-  it('has told each change of state once', () => {
+  it('has logged each change of state once', () => {
     for (const [i, server] of servers.entries()) {
       const changes = stateChanges(server);
       // Those that last long enough for a server to notice them in any case.

@@ -159,7 +159,7 @@ describe('a role with impostors of all that the triggers use', () => {
     }
   });
 
-  it('is refused what anyone is refused', async () => {
+  it('cannot do what no role may do', async () => {
     const { db } = database;
     await role.query(WRITES['an insert']);
     for (const sql of ['delete from public.titles', 'truncate public.titles']) {

@@ -87,7 +87,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     }
   });
 
-  it('hears of a revoked key, and writes down when keys were used', async () => {
+  it('learns that a key is revoked, and saves when keys were used', async () => {
     await revokeKey(database.db, prefix);
     await eventually('the key is refused', async () => (await statusOf('/me')) === 401);
     const { code, stdout } = await server.stop();

@@ -79,7 +79,7 @@ describe('two server processes with a Redis Cluster of three nodes', () => {
     );
   });
 
-  it('refuse a revoked key once the command line says so, and are told of by it', async () => {
+  it('refuse a revoked key once the command line reports success, and catalog usage has their counts', async () => {
     const lostBefore = said('redis lost');
     for (let trial = 0; trial < TRIALS; trial += 1) {
       const { key, prefix, developerId } = await newKey(database.db, 'wide');

@@ -195,7 +195,7 @@ describe('revocation over three server processes', () => {
     assert.ok(score.wronglyAccepted > 0);
   });
 
-  it('is done by the command line before it says so', async () => {
+  it('is complete when the command line reports success', async () => {
     const { db, environment } = deployment;
     const score = newScore();
     for (let trial = 0; trial < 5; trial += 1) {
@@ -210,7 +210,7 @@ describe('revocation over three server processes', () => {
     assert.equal(score.wronglyAccepted, 0);
   });
 
-  it('does not depend on the command line: a plain UPDATE is heard of within moments', async () => {
+  it('does not depend on the command line: the database announces a plain UPDATE within moments', async () => {
     const { db } = deployment;
     const waits: number[] = [];
     const score = newScore();

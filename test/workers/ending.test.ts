@@ -98,7 +98,7 @@ describe('a server with workers ends', () => {
     });
   }
 
-  it('when told to, after every request that it had taken is answered', async () => {
+  it('by SIGTERM, after every request that it had taken is answered', async () => {
     const load = startLoad(server.url, key, 30);
     await eventually('all are at work', () => load.exchanges.length > 300);
     const { code, stdout, stderr } = await server.stop();
@@ -136,7 +136,7 @@ describe('a server with workers ends', () => {
     assert.deepEqual(linesOf(server, 'worker ended'), []);
   });
 
-  it('at once, when told a second time', async () => {
+  it('at once by a second signal', async () => {
     const held = await holdRequests();
     const pids = workersOf(server);
     server.child.kill('SIGTERM');

@@ -16,7 +16,7 @@ describe('a server with workers', () => {
 
   after(() => surroundings.stop());
 
-  it('refuses to count limits in each process', async () => {
+  it('refuses to start without Redis: each process would count limits for itself', async () => {
     const { DATABASE_URL = '' } = environment;
     assert.deepEqual(await runProgram(['serve'], { DATABASE_URL, WORKERS: '2' }), {
       code: 1,

@@ -63,7 +63,7 @@ describe('three workers on one port', () => {
     );
   });
 
-  it('all refuse a revoked key from the moment that the command says so', async () => {
+  it('all refuse a revoked key from the moment that the command reports success', async () => {
     for (let trial = 0; trial < 3; trial += 1) {
       const { key: leaked, prefix } = await newKey(surroundings.database.db, 'unlimited');
       // On as many connections as to be known to every worker.

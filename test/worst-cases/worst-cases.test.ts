@@ -119,7 +119,7 @@ describe('a request as large as the limits allow', () => {
     return times;
   }
 
-  it('holds nobody up, whatever it has much of', async () => {
+  it('does not block the server, whatever it has much of', async () => {
     const slow: string[] = [];
     for (const { what, request } of worstCases(key)) {
       const isShort = ({ alone, beside }: Times): boolean =>

@@ -223,7 +223,7 @@ describe('the window of GET /api/v1/changes', () => {
   });
 
   describe('where the feed runs ahead of the clock', () => {
-    it('follows as ever', async () => {
+    it('gives a follower every entry', async () => {
       const ahead = systemClock() + 2n * HOUR;
       await service.db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
       await addTitles(service.db, 250);

@@ -154,7 +154,7 @@ describe('a contract run against answers that drift from the contract', () => {
     );
   });
 
-  it('bears with what the contract allows to be added', async () => {
+  it('accepts what the contract allows to be added', async () => {
     const all = representatives().flatMap((exchange) =>
       harmlessOf(exchange).map((alteration) => ({ exchange, alteration })),
     );

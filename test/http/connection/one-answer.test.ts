@@ -95,7 +95,7 @@ describe('each request gets one answer', () => {
     assert.ok(received.indexOf('"alive"') < received.indexOf('key_prefix'));
   });
 
-  it('CONNECT whose client is gone, or sends on and on, harms nobody', async () => {
+  it('CONNECT whose client is gone, or sends on and on, delays no other client', async () => {
     const lock = await service.db.transaction();
     try {
       await lock.raw('lock table catalog_counts in access exclusive mode');

@@ -39,7 +39,7 @@ describe('dispatch', () => {
 
   const run = (ctx: RequestContext): Promise<void> => stage(ctx, () => Promise.resolve());
 
-  it('hands on what the operation answers, and the operation', async () => {
+  it('passes on the operation and its answer', async () => {
     const ctx = contextFor('/api/v1/stats');
     await run(ctx);
     const { collections, ...others } = COUNTS;

@@ -12,7 +12,7 @@ describe('the deadline of a request', () => {
     assert.equal(ctx.state.signal, undefined);
   });
 
-  it('hands on what a later stage throws', async () => {
+  it('passes on the error of a later stage', async () => {
     const broken = new Error('broken');
     await assert.rejects(
       deadline()(contextOf(), () => Promise.reject(broken)),

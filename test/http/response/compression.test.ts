@@ -169,7 +169,7 @@ describe('the compression of pages of changes', () => {
     assert.ok(coded.includes(true) && coded.includes(false));
   });
 
-  it('leaves the answer to whoever does not ask as it was, at no cost', async () => {
+  it('does not change the answer to a client that does not ask, at no cost', async () => {
     const before = await ask(long);
     await ask(long, 'gzip');
     await ask(long, 'br');
@@ -182,7 +182,7 @@ describe('the compression of pages of changes', () => {
     assert.equal(coders, 0);
   });
 
-  it('gives each coding a tag of its own, and 304 to whoever has the page in the coding asked for', async () => {
+  it('gives each coding a tag of its own, and 304 to a client that has the page in that coding', async () => {
     const tags = new Map<Coding, string>();
     for (const coding of CODINGS) tags.set(coding, (await ask(long, coding)).headers.etag ?? '');
     assert.equal(new Set(tags.values()).size, CODINGS.length);
@@ -290,7 +290,7 @@ describe('the compression of pages of changes', () => {
     }
   });
 
-  it('gives a follower, who asks for it without knowing, the same bytes', async () => {
+  it('gives a follower, whose fetch asks for it, the same bytes', async () => {
     const proxy = await startRecordingProxy(service.url);
     const read = createClient({ baseUrl: proxy.url, key: service.key });
     try {

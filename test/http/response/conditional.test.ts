@@ -118,7 +118,7 @@ describe('an answer to a conditional request', () => {
     }
   });
 
-  it('is left to the stage that makes it, where no operation answers', async () => {
+  it('is that of another stage, where no operation answers', async () => {
     const ctx = contextOf();
     await sendAnswers(ctx, () => {
       ctx.body = 'a page';

@@ -31,7 +31,7 @@ describe('the coding of an answer', () => {
     ['gzip;q=0, br;q=0, identity;q=0', undefined, undefined],
     ['*;q=0', undefined, undefined],
   ] as const) {
-    it(`is what the client likes best, and short content comes as it is: ${accepted ?? 'no field'}`, () => {
+    it(`is the one that the client prefers, and none for short content: ${accepted ?? 'no field'}`, () => {
       assert.equal(chooseCoding(accepted, LONG), long);
       assert.equal(chooseCoding(accepted, 10 * LONG), long);
       assert.equal(chooseCoding(accepted, SHORT), short);

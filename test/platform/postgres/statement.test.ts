@@ -31,7 +31,7 @@ describe('a statement', () => {
     assert.deepEqual(prepared, [{ statement: 'select $2::integer - $1::integer as sum' }]);
   });
 
-  it('is told to whoever listens to queries', async () => {
+  it('reaches listeners to queries', async () => {
     const heard: unknown[] = [];
     database.db.on('query', (query) => heard.push(query));
     await SUM.rows(database.db, 1, 2);

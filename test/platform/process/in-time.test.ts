@@ -14,7 +14,7 @@ class Query {
 }
 
 describe('a bounded wait', () => {
-  it('hands on what came, and runs a query once, also one that fails', async () => {
+  it('passes on the result, and runs a query once, also one that fails', async () => {
     const served = new Query(Promise.resolve('ok'));
     assert.equal(await inTime(served as unknown as Promise<string>, 1_000), 'ok');
     const failing = new Query(Promise.reject(new Error('refused')));
