@@ -75,8 +75,8 @@ export function LandingBody({ baseUrl, numbers, status }: LandingContent): VNode
       <section aria-labelledby="key">
         <h2 id="key">Get a key</h2>
         <p>
-          Every call carries an API key. The people who run this service make one with the command line, and show it to
-          you once:
+          Every call carries an API key. Create one in the <a href="/settings">settings</a>: it is shown once. The
+          people who run this service let you in. They can also make a key with the command line:
         </p>
         <CodeBlock
           label="Command line"
