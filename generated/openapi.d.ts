@@ -35,7 +35,7 @@ export interface paths {
         /**
          * List what changed since a point in time
          * @description Returns every title that was created or updated after `since`, oldest first, up to 200 a page. Send
-         *     `meta.next_since` back as `since` until `meta.has_more` is false. An update that leaves a title as it was is not
+         *     `meta.next_since` back as `since` until `meta.has_more` is false. An update that changes nothing of a title is not
          *     a change and does not appear.
          */
         get: operations["getChanges"];
@@ -604,8 +604,8 @@ export interface components {
             };
         };
         /**
-         * @description The request carries no key (`missing_api_key`); or the key is unknown, revoked or expired, several were sent that differ,
-         *     or the developer's account is suspended (`invalid_api_key`).
+         * @description `missing_api_key`: the request carries no key. `invalid_api_key`: the key is unknown, revoked or expired, the
+         *     request carries several different keys, or the developer's account is suspended.
          */
         Unauthorized: {
             headers: {
@@ -758,7 +758,7 @@ export interface components {
          */
         VaryByCoding: "Authorization, X-API-Key, Accept-Encoding";
         /**
-         * @description How the page is compressed, for whoever asked for it; absent where it is not.
+         * @description The coding of the page, for clients that accept one; absent where the page is not compressed.
          * @example gzip
          */
         ContentEncoding: "gzip" | "br";
@@ -889,9 +889,9 @@ export interface operations {
                  *     within one second and a page ends anywhere among them, so a cursor of whole seconds would lose or repeat
                  *     some: send `meta.next_since` back exactly as it came.
                  *
-                 *     At most 30 days in the past and not before the beginning of the feed (else `since_out_of_window`) and, to
-                 *     allow for clocks that differ, at most 60 seconds in the future (else `invalid_since`). A value that the
-                 *     service gave is never too far in the future.
+                 *     It lies at most 30 days in the past and not before the beginning of the feed; otherwise the answer is
+                 *     `since_out_of_window`. It lies at most 60 seconds in the future, since clocks differ; otherwise the answer
+                 *     is `invalid_since`. A value that the service gave is never too far in the future.
                  * @example 1795218005.123456
                  */
                 since: number;

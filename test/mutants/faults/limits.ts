@@ -62,8 +62,8 @@ export const LIMITS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/charge/process-limiter.ts',
-        from: 'const key = `${String(developerId)}:${plan.id}`;',
-        to: 'const key = plan.id;',
+        from: 'return `${String(developerId)}:${plan.id}`;',
+        to: 'return plan.id;',
       },
     ],
     suites: ['test/admission/charge/process-limiter.test.ts', 'test/limits/rate-limits.test.ts'],

@@ -31,9 +31,9 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'Last-used times are written while the server runs.',
     edits: [
       {
-        file: 'src/service/create-service.ts',
-        from: 'setInterval(() => void flush(),',
-        to: 'setInterval(() => undefined,',
+        file: 'src/service/background.ts',
+        from: 'recurring(() => flushRecords(records, db, log), flushIntervalMs)',
+        to: 'recurring(() => Promise.resolve(), flushIntervalMs)',
       },
     ],
     suites: ['test/keys/last-used.test.ts'],
@@ -44,8 +44,8 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/service/create-service.ts',
-        from: 'opened.add(new LastUsed(), flush);',
-        to: 'opened.add(new LastUsed(), () => undefined);',
+        from: '    flushRecords(it, db, log),',
+        to: '    it,',
       },
     ],
     suites: ['test/keys/last-used.test.ts'],
