@@ -2,11 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { admitFromDatabase } from '../admission/admit-from-database.js';
-import { ProcessLimiter } from '../admission/charge/process-limiter.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { DatabaseLookups } from '../admission/lookups.js';
-import { openSharedAdmission, type SharedAdmission, type SharedAdmissionParts } from '../admission/shared-admission.js';
+import { openLocalAdmission, openSharedAdmission, type OpenAdmission } from '../admission/open-admission.js';
 import { createApp } from '../app.js';
 import { systemClock, type Micros } from '../catalog/timestamps.js';
 import type { Config } from '../config/settings.js';
@@ -159,19 +157,15 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
   const now = overrides.now ?? systemClock;
   const clock = new SteadyClock(() => Number(now() / 1000n));
-  // Lookups of keys leave half of the connections to requests whose key is known.
-  const lookups = new DatabaseLookups(db, Math.floor(config.databasePoolSize / 2), clock);
-  const shared = await share(options, { lookups, clock }, health, database);
-  if (shared) opened.add(shared, (it) => it.close());
-  const limiter = new ProcessLimiter();
-  const failedAttempts = new FailedAttempts(shared?.redis, overrides.failurePolicy);
+  const admission = opened.add(await openAdmission(options, clock, health, database), (it) => it.close());
+  const failedAttempts = new FailedAttempts(admission.redis, overrides.failurePolicy);
   const { metrics, requestMetrics } = await createMetrics({
     packageRoot,
     pools: { primary: db, ...(replica && { replica: replica.pool }) },
     health,
-    decisions: shared?.limiter.decisions ?? { process: limiter.decisions },
+    decisions: admission.decisions,
     failedAttempts,
-    cache: shared?.cache,
+    cache: admission.cache,
     droppedLines,
     usage: records.usage,
   });
@@ -183,9 +177,9 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     contractText: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
     db,
     read: replica?.reader.read ?? readFrom(db),
-    admit: shared?.admit ?? admitFromDatabase(lookups, limiter),
+    admit: admission.admit,
     failedAttempts,
-    limiter: shared?.limiter ?? limiter,
+    limiter: admission.limiter,
     trustedProxies: config.trustedProxies,
     ...records,
     health,
@@ -200,7 +194,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           files: await StaticFiles.read(packageRoot),
           guides: await readGuides(packageRoot),
           publicUrl: () => config.publicUrl ?? url,
-          failedSignIns: new FailedAttempts(shared?.redis, SIGN_IN_POLICY, 'sign-in-failures'),
+          failedSignIns: new FailedAttempts(admission.redis, SIGN_IN_POLICY, 'sign-in-failures'),
         }
       : undefined,
   });
@@ -267,16 +261,19 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
   return { pool, reader };
 }
 
-/** @returns undefined without Redis */
-async function share(
-  { config: { redis }, overrides }: ServiceOptions,
-  admission: Pick<SharedAdmissionParts, 'lookups' | 'clock'>,
+/** Opens admission: with a cache and limits for all servers where there is a Redis, otherwise for this process alone. */
+async function openAdmission(
+  { config: { redis, databasePoolSize }, overrides }: ServiceOptions,
+  clock: SteadyClock,
   health: Health,
-  { connectAlone }: ConnectedDatabase,
-): Promise<SharedAdmission | undefined> {
-  if (redis === undefined) return undefined;
+  { db, connectAlone }: ConnectedDatabase,
+): Promise<OpenAdmission> {
+  // Lookups of keys leave half of the connections to requests whose key is known.
+  const lookups = new DatabaseLookups(db, Math.floor(databasePoolSize / 2), clock);
+  if (redis === undefined) return openLocalAdmission(lookups);
   return (overrides?.openAdmission ?? openSharedAdmission)({
-    ...admission,
+    lookups,
+    clock,
     address: redis,
     connectAlone,
     onChange: (dependency, state, error) => health.note(dependency, state, error),

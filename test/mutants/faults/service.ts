@@ -54,7 +54,11 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     name: 'redis-left-open',
     promise: 'A service that fails to open leaves nothing open.',
     edits: [
-      { file: 'src/service/create-service.ts', from: '  if (shared) opened.add(shared, (it) => it.close());', to: '' },
+      {
+        file: 'src/service/create-service.ts',
+        from: 'opened.add(await openAdmission(options, clock, health, database), (it) => it.close());',
+        to: 'await openAdmission(options, clock, health, database);',
+      },
     ],
     suites: ['test/service/create-service.test.ts'],
   },

@@ -5,8 +5,11 @@ import type { SteadyClock } from '../platform/process/steady-clock.js';
 import { ifAvailable, RedisLink } from '../platform/redis/link.js';
 import type { Admit } from './admission.js';
 import { admitFromCache } from './admit-from-cache.js';
+import { admitFromDatabase } from './admit-from-database.js';
 import { CACHING_LOCK } from './caching-servers.js';
 import { CallerCache } from './caller-cache.js';
+import type { DecisionCounts, QuotaReader } from './charge/limiter.js';
+import { ProcessLimiter } from './charge/process-limiter.js';
 import { RedisLimiter } from './charge/redis-limiter.js';
 import { readOrBeginEpoch } from './epoch.js';
 import type { Lookups } from './lookups.js';
@@ -29,17 +32,37 @@ export interface SharedAdmissionParts {
   readonly onChange: (dependency: OptionalDependency, state: 'lost' | 'back', error?: unknown) => void;
 }
 
-/** Admission with limits and epoch in Redis, and a cache in this process. */
-export interface SharedAdmission {
+/** Admission, and what a server measures of it. */
+export interface OpenAdmission {
   readonly admit: Admit;
-  readonly redis: RedisLink;
-  readonly limiter: RedisLimiter;
-  readonly cache: CallerCache;
+  readonly limiter: QuotaReader;
+  /** How many requests were served and refused, by where they were counted. */
+  readonly decisions: { readonly redis?: DecisionCounts; readonly process: DecisionCounts };
+  /** Undefined without Redis. */
+  readonly redis: RedisLink | undefined;
+  /** Undefined without Redis: only the epoch there shows that a record still holds. */
+  readonly cache: CallerCache | undefined;
   close(): Promise<void>;
 }
 
-/** Connects what admission needs. Resolves in bounded time, also when some of it cannot be reached. */
-export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<SharedAdmission> {
+/** Opens admission without Redis: the database is asked at each request, and this process counts alone. */
+export function openLocalAdmission(lookups: Lookups): OpenAdmission {
+  const limiter = new ProcessLimiter();
+  return {
+    admit: admitFromDatabase(lookups, limiter),
+    limiter,
+    decisions: { process: limiter.decisions },
+    redis: undefined,
+    cache: undefined,
+    close: () => Promise.resolve(),
+  };
+}
+
+/**
+ * Opens admission with limits and epoch in Redis, and a cache in this process. Resolves in bounded time, also when Redis or
+ * the announcements cannot be reached.
+ */
+export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<OpenAdmission> {
   const cache = new CallerCache(parts.clock);
   const redis = new RedisLink(parts.address, (state, error) => {
     // Another Redis may answer next, or this one with older data: an earlier epoch must not come back.
@@ -67,8 +90,9 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
   await Promise.all([redis.settled().then(beginEpoch), announcements.start()]);
   return {
     admit: admitFromCache({ lookups: parts.lookups, redis, limiter, cache }),
-    redis,
     limiter,
+    decisions: limiter.decisions,
+    redis,
     cache,
     async close() {
       await announcements.stop();
