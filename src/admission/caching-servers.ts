@@ -2,8 +2,8 @@ import type { Knex } from 'knex';
 import type { AdvisoryLock } from '../platform/postgres/notifications.js';
 
 /**
- * Held, shared, by the connection on which a server hears of changes to keys, developers and plans. A server caches these
- * only while that connection is open, so the lock shows that one may. 'cach' in ASCII, and 1.
+ * The connection for announcements of a server holds this lock, shared. A server caches keys, developers and plans only
+ * while that connection is open. So the lock shows that a server may cache them. 'cach' in ASCII, and 1.
  */
 export const CACHING_LOCK: AdvisoryLock = [0x63616368, 1];
 

@@ -19,8 +19,8 @@ export interface Permit {
 /**
  * Records of callers, by the hash of their key, all read under one epoch.
  *
- * It is closed until the database announces its changes. Only these tell of a change without a new epoch: a plain UPDATE,
- * or a command that died half-way.
+ * It is closed until the database announces its changes. Only announcements report a change without a new epoch: a
+ * plain UPDATE, or a command that died half-way.
  */
 export class CallerCache {
   readonly #records = new LRUCache<string, Caller>({ max: MAX_RECORDS });

@@ -21,7 +21,7 @@ const CHANNEL = 'catalog_callers';
 export type OptionalDependency = 'redis' | 'announcements';
 
 export interface SharedAdmissionParts {
-  /** May hold a password: never printed. */
+  /** It may contain a password and is never printed. */
   readonly address: RedisAddress;
   readonly lookups: Lookups;
   /** The clock of the lookups. */

@@ -15,16 +15,16 @@ const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
  */
 const KEY_AND_REST = /(svc_[0-9a-z]{8})_.*/is;
 
-/** So many characters of a secret in a row are too many to be written down: 71 of its 190 bits. */
+/** So many characters of a secret in a row must not be logged: 71 of its 190 bits. */
 const TELLING_LENGTH = 12;
 
-/** Letters and digits in a row that may be part of a secret. No shape tells them from a long word. */
+/** Letters and digits in a row that may be part of a secret. Their form does not differ from that of a long word. */
 const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
 
 /** What {@link redactApiKeys} would cut. */
 const POSSIBLE_SECRET = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH}}|svc_[0-9a-z]{8}_`, 'i');
 
-/** Stands for what was cut. */
+/** Replaces what was cut. */
 const REDACTED = '[redacted]';
 
 declare const keyHash: unique symbol;
@@ -32,7 +32,7 @@ declare const keyHash: unique symbol;
 /** SHA-256 of a whole well-formed key, in base64. Past the HTTP edge only this travels. */
 export type KeyHash = string & { readonly [keyHash]: true };
 
-/** A key as it is made: the only moment at which it exists in full on our side. */
+/** A new key: the only moment at which this side has it in full. */
 export interface NewApiKey {
   /** The whole key, `svc_<id>_<secret><checksum>`. Shown once, never stored. */
   readonly key: string;
@@ -74,8 +74,8 @@ export function redactApiKeys(text: string): string {
 }
 
 /**
- * Cuts from a text of our own what it repeats of another text. A run of letters and digits goes when it shares
- * {@link TELLING_LENGTH} characters in a row with the other text, in capitals or not. Long words of our own stay.
+ * Cuts from a text of our own what it repeats of another text: each run of letters and digits that shares {@link
+ * TELLING_LENGTH} characters in a row with the other text, in any case. Long words of our own stay.
  */
 export function redactRepeated(text: string, others: string): string {
   const source = others.toLowerCase();

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 
 /**
- * Remembers when keys were last used, and writes it down in batches: a request costs a map entry, not a write.
+ * Remembers when keys were last used, and saves it in batches: a request costs a map entry, not a write.
  *
- * The map holds at most one entry a key that exists, since only callers that were found get here.
+ * The map has at most one entry for each existing key, since only found callers get here.
  */
 export class LastUsed {
   /** In milliseconds since 1970. */
@@ -20,9 +20,9 @@ export class LastUsed {
   }
 
   /**
-   * Writes what has come together since the last time, in one statement. What could not be written is kept for the next
-   * time. Keys are locked in the order of their ids. Several processes may write the same keys at the same time, for
-   * example when they stop together, and would deadlock otherwise.
+   * Saves the times since the last call, in one statement. Times that could not be saved stay for the next call. Keys
+   * are locked in the order of their ids: otherwise processes that save the same keys together, as at their end, would
+   * deadlock.
    *
    * @returns how many keys were written
    * @throws the database's error

@@ -11,7 +11,7 @@ export type Expiry =
   /** In a form that PostgreSQL reads, such as RFC 3339. */
   | { readonly kind: 'at'; readonly time: string };
 
-/** Two of 62^8 public ids meet hardly ever; more than a few attempts would mean that something else is wrong. */
+/** Two of 62^8 public ids hardly ever meet. More than a few attempts would mean another fault. */
 const ATTEMPTS_FOR_A_FREE_PREFIX = 5;
 
 /** Inserts a key under a prefix that is free. @param columns - all that the key itself does not decide */

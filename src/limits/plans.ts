@@ -39,7 +39,7 @@ export async function listPlansOf(db: Knex, developerId: number): Promise<readon
 }
 
 /**
- * Changes a plan, or adds one. What is left out stays as it is.
+ * Changes a plan, or adds one. Values that are left out do not change.
  *
  * @returns the plan as it is now
  * @throws OperatorError when a new plan lacks a value

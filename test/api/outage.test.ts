@@ -31,7 +31,7 @@ describe('while the database is away', () => {
   async function assertOutage(): Promise<void> {
     const since = String(Math.floor(Date.now() / 1000) - 60);
     const paths = ['/api/v1/stats', `/api/v1/changes?since=${since}`, '/api/v1/me', '/api/v1/nope'];
-    // Whether a key that is well-formed is known cannot be told: that is no reason to refuse it.
+    // Nobody can know whether a well-formed key is valid: that is no reason to refuse it.
     const unknown = service.get('/api/v1/me', { headers: { 'x-api-key': generateApiKey().key } });
     for (const reply of await Promise.all([unknown, ...paths.map((path) => service.get(path))])) {
       assertUnavailable(reply);

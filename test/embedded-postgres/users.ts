@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.js';
 const SCRIPT = fileURLToPath(new URL('./user-process.ts', import.meta.url));
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** What a user is told to do. */
+/** The orders to a user. */
 export type Command = 'look' | 'leave';
 
 /** What a user sees in the database at a visit. */

@@ -39,7 +39,7 @@ async function loseCommits(db: Knex): Promise<void> {
   });
 }
 
-/** A mirror as the guide has it: it takes a fresh copy whenever it is told to. */
+/** A mirror as the guide describes it: it takes a fresh copy whenever the service demands one. */
 class PersistentMirror {
   readonly violations: Violation[] = [];
   told = 0;

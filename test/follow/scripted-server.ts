@@ -14,7 +14,7 @@ export interface Scripted {
   readonly silent?: boolean;
 }
 
-/** A server that answers as it is told. */
+/** A server with scripted answers. */
 export interface ScriptedServer {
   readonly url: string;
   /** What was asked so far. */

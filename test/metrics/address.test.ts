@@ -24,7 +24,7 @@ describe('the address of metrics', () => {
     const other = createServer((_request, response) => response.end('other'));
     await new Promise<void>((resolve, reject) => {
       other.on('error', (error: NodeJS.ErrnoException) => {
-        // One that somebody else has taken is taken all the same.
+        // A port that somebody else has taken is tried nonetheless.
         if (error.code === 'EADDRINUSE') resolve();
         else reject(error);
       });

@@ -4,7 +4,7 @@ import { Metrics, type MetricsSnapshot } from '../../src/platform/telemetry/metr
 import { eventually } from '../support/eventually.js';
 import { parse } from '../support/http/exposition.js';
 
-/** A process in small: it counts, measures, and can be told to fall silent or to end. */
+/** A process in small: it counts and measures, and falls silent or ends on request. */
 class Member implements MetricsMember {
   readonly #metrics = new Metrics();
   readonly requests = this.#metrics.counter({ name: 'requests_total', help: 'Requests.', labels: ['status'] });

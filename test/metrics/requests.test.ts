@@ -124,7 +124,7 @@ describe('metrics of requests', () => {
     assert.equal((await send(server.url, `${api}/me`)).status, 401);
     assert.equal((await send(server.url, `${api}/me`, { headers: { 'x-api-key': 'svc_mistyped' } })).status, 401);
 
-    // 30 keys that fail are 401; the others are told 429.
+    // 30 failed keys get 401, the others 429.
     const unknown = { headers: { authorization: `Bearer ${generateApiKey().key}`, 'x-forwarded-for': '198.51.100.7' } };
     const failed = await ask(`${api}/me`, unknown, 33);
     assert.deepEqual(failed, [...Array<number>(30).fill(401), 429, 429, 429]);

@@ -126,7 +126,7 @@ describe('reading from a replica', () => {
     await replica.caughtUp();
     replica.freeze();
     try {
-      // At once, so that all of them meet the loss, which is told once.
+      // All at once, so that each of them meets the loss, which is reported once.
       const paths = [`/changes?since=${hourAgo}`, '/stats', '/titles/before'];
       const replies = await Promise.all(paths.map((path) => get(path)));
       assert.deepEqual(

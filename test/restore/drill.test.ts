@@ -156,7 +156,7 @@ describe('a mirror of a database that goes back an hour', () => {
     await addTitles(db, 210, 'after');
   }
 
-  /** The mirror is told on every server, takes a fresh copy, and follows it to its end. */
+  /** Every server refuses the mirror, which takes a fresh copy and follows it to its end. */
   async function assertToldAndMended(beginning: number): Promise<void> {
     const position = await savedPosition();
     for (const reply of await ask(position)) {

@@ -14,7 +14,7 @@ import { temporaryFolder } from './temporary-folder.js';
 /** A database of its own for one test or suite. */
 export interface TestDatabase {
   readonly url: string;
-  /** Removes it, whoever is still connected. */
+  /** Removes it, also when somebody is connected. */
   drop(): Promise<void>;
 }
 

@@ -21,7 +21,7 @@ export function readPrefix(argument: string, command: Command): string {
 }
 
 /**
- * Reads which key is meant: by its prefix, or for `-` by the prefix or the whole key on standard input, which nobody else
+ * Finds the named key: by its prefix, or for `-` by the prefix or the whole key on standard input, which no other user
  * can read.
  */
 export async function readPrefixOrKey(

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** Rows that one statement removes at most, so that it stays short beside other work. */
+/** The most rows that one statement removes, so that it stays short and other work goes on. */
 const BATCH = 1_000;
 
 /** Statements of one run at most; the next run goes on. */

@@ -1,7 +1,10 @@
 /** How long a value holds, in milliseconds. */
 interface Lifetimes {
   readonly valueMs: number;
-  /** The same for a failure: short, so that the page recovers soon, and not zero, so that an outage is not asked about by each request. */
+  /**
+   * The same for a failure: short, so that the page recovers soon. Not zero, so that not every request asks during an
+   * outage.
+   */
   readonly failureMs: number;
 }
 

@@ -22,7 +22,7 @@ export class PageError extends Error {
   }
 }
 
-/** What a reader is told in place of the detail, which is about calls of the API. */
+/** The text for people in place of the detail, which is about calls of the API. */
 const DETAILS: Partial<Record<number, string>> = {
   404: 'There is no page at this address. It may be mistyped, or the page has moved.',
   500: 'The service made a mistake. It is logged with the id below, which helps when you report it.',

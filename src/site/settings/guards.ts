@@ -14,8 +14,8 @@ export interface Guards {
    */
   readonly signedIn: (handler: SettingsHandler) => PageHandler;
   /**
-   * Lets a developer pass who has signed in within the last 15 minutes and is not suspended: for what changes keys, and for
-   * the forms that lead to it. Asks to sign in again where that is longer ago.
+   * Lets a developer pass who is not suspended and has signed in within the last 15 minutes: for changes of keys, and
+   * for their forms.
    *
    * @param comeBackTo - the page of the settings to come back to: a form that was sent is not sent again
    */

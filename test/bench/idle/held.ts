@@ -27,7 +27,7 @@ export function startHolder(): Held {
   const ended = once(child, 'exit').then(() => {
     throw new Error('The process that holds connections has ended');
   });
-  // Whoever tells it something hears of it.
+  // Each order has an answer.
   ended.catch(() => undefined);
   async function tell(order: Order): Promise<Report> {
     child.send(order);

@@ -2,7 +2,7 @@ import { KeptConnections, type Tally } from '../../support/http/kept-connections
 
 // A process of its own that holds connections: the server's clients, who take none of its time while they are idle.
 
-/** What the holder is told. */
+/** The orders to the holder. */
 export type Order =
   | { readonly kind: 'hold'; readonly url: string; readonly count: number; readonly request: string }
   | { readonly kind: 'ask' | 'watch' | 'close' };

@@ -10,7 +10,7 @@ export interface Gate {
   open(): Promise<void>;
 }
 
-/** Holds up whoever asks for the quiet clock, just before that looks at anything. Its code is the real one. */
+/** Holds up each call of the quiet clock before it looks at anything. The code of the function is the real one. */
 export async function holdQuietClock(db: Knex): Promise<Gate> {
   await db.raw(`
     alter function public.catalog_quiet_clock() rename to real_quiet_clock;

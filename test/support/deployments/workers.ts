@@ -12,7 +12,7 @@ export interface Surroundings {
   readonly redis: TestRedis;
   /** A key that no limit ends. */
   readonly key: string;
-  /** What a server needs to be told. */
+  /** The settings of a server. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }

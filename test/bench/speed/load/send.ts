@@ -9,7 +9,7 @@ export interface Received {
   readonly body: string;
 }
 
-/** Sends one request, on a connection of its own that the server is told it may keep. */
+/** Sends one request, on a connection of its own that the server may keep. */
 export async function send(url: string, { path, headers }: BenchRequest): Promise<Received> {
   return new Promise((resolve, reject) => {
     get(`${url}/api/v1${path}`, { headers: { connection: 'keep-alive', ...headers }, agent: false }, (response) => {

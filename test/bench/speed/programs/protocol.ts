@@ -1,4 +1,4 @@
-/** What the load generator is told, as JSON in its first argument. */
+/** The settings of the load generator, as JSON in its first argument. */
 export interface GeneratorOptions {
   readonly url: string;
   /** Requests as their bytes, with a NUL between them. Sent in turn. */
