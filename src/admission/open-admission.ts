@@ -1,5 +1,5 @@
 import type { RedisAddress } from '../config/redis-address.js';
-import type { Connection } from '../platform/postgres/connection.js';
+import type { Connection } from '../platform/postgres/connections/connection.js';
 import { NotificationListener } from '../platform/postgres/notifications.js';
 import type { SteadyClock } from '../platform/process/steady-clock.js';
 import { ifAvailable, RedisLink } from '../platform/redis/link.js';

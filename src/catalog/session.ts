@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { ClientBase } from 'pg';
 import { poolOf } from '../platform/postgres/database.js';
-import type { PooledConnection } from '../platform/postgres/pool.js';
+import type { PooledConnection } from '../platform/postgres/connections/pool.js';
 
 /**
  * Runs work in a session of its own. All that the work makes ends with that session: temporary tables, settings, and an

@@ -22,7 +22,7 @@ import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/database/connect.js';
-import { ConnectionBudget } from '../platform/postgres/connection-budget.js';
+import { ConnectionBudget } from '../platform/postgres/connections/connection-budget.js';
 import { DatabaseCheck } from '../platform/database/database-check.js';
 import { openDatabase, poolOf } from '../platform/postgres/database.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';

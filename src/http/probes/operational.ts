@@ -2,7 +2,7 @@ import Router from '@koa/router';
 import { Problem } from '../../errors.js';
 import type { DatabaseCheck } from '../../platform/database/database-check.js';
 import type { Health } from '../../platform/telemetry/health.js';
-import type { Warning } from '../../platform/postgres/connection-budget.js';
+import type { Warning } from '../../platform/postgres/connections/connection-budget.js';
 import type { Middleware, RequestState } from '../request/context.js';
 import { clientHas, entityTag } from '../response/conditional.js';
 import { serviceUnavailable } from '../response/problems.js';

@@ -1,4 +1,4 @@
-import type { Warning } from '../../platform/postgres/connection-budget.js';
+import type { Warning } from '../../platform/postgres/connections/connection-budget.js';
 import { CONSEQUENCES, type Component, type ComponentState } from '../../platform/telemetry/health.js';
 
 /** The state of the service that readiness follows from. */

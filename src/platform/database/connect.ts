@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
-import type { Connection, DatabaseAddress } from '../postgres/connection.js';
+import type { Connection, DatabaseAddress } from '../postgres/connections/connection.js';
 import { openConnection, openDatabase } from '../postgres/database.js';
-import type { PoolOptions } from '../postgres/pool.js';
+import type { PoolOptions } from '../postgres/connections/pool.js';
 import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
 import { DatabaseNotWritable } from '../postgres/writable.js';

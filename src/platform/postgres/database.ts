@@ -1,8 +1,8 @@
 import knex, { type Knex } from 'knex';
 import type { Pool as PgPool } from 'pg';
-import { Connection, connectionConfig, type ConnectionOptions } from './connection.js';
+import { Connection, connectionConfig, type ConnectionOptions } from './connections/connection.js';
 import { toConnectionError } from './errors.js';
-import { Pool, type PoolOptions } from './pool.js';
+import { Pool, type PoolOptions } from './connections/pool.js';
 
 /** The pool behind each handle of {@link openDatabase}. */
 const POOLS = new WeakMap<object, Pool>();

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Connection } from './connection.js';
+import type { Connection } from './connections/connection.js';
 
 /** Reports the state of a channel. */
 export interface NotificationHandlers {

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { from as copyFrom } from 'pg-copy-streams';
 import { importCatalogue } from '../../../src/catalog/import/index.js';
-import type { Connection } from '../../../src/platform/postgres/connection.js';
+import type { Connection } from '../../../src/platform/postgres/connections/connection.js';
 import { openConnection, openDatabase } from '../../../src/platform/postgres/database.js';
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
 import { eventually } from '../../support/eventually.js';

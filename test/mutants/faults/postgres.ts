@@ -55,7 +55,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'No request fails because a migration has changed the columns of a prepared statement.',
     edits: [
       {
-        file: 'src/platform/postgres/pool.ts',
+        file: 'src/platform/postgres/connections/pool.ts',
         from: '      if (!isOutdated) throw error;',
         to: '      if (query.name !== undefined) throw error;',
       },
@@ -67,7 +67,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'A query takes a bounded time, also where the server is frozen.',
     edits: [
       {
-        file: 'src/platform/postgres/connection.ts',
+        file: 'src/platform/postgres/connections/connection.ts',
         from: 'answerTimeoutMs > 0 ? inTime(',
         to: 'answerTimeoutMs < 0 ? inTime(',
       },
@@ -79,7 +79,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'A connection whose query was given up serves nobody else.',
     edits: [
       {
-        file: 'src/platform/postgres/connection.ts',
+        file: 'src/platform/postgres/connections/connection.ts',
         from: 'if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();',
         to: 'if (ENDED_SQLSTATE.test(sqlState(error))) this.destroy();',
       },
@@ -91,11 +91,11 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'A query waits for a connection in use where the database allows no more.',
     edits: [
       {
-        file: 'src/platform/postgres/pool.ts',
+        file: 'src/platform/postgres/connections/pool.ts',
         from: 'if (!isTooManyConnections(error)) throw toConnectionError(error);',
         to: 'throw toConnectionError(error);',
       },
-      { file: 'src/platform/postgres/pool.ts', from: '        this.#shortage.begin();', to: '' },
+      { file: 'src/platform/postgres/connections/pool.ts', from: '        this.#shortage.begin();', to: '' },
     ],
     suites: ['test/platform/postgres/pool.test.ts', 'test/cli/database-connections.test.ts'],
   },
@@ -104,7 +104,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'Once the primary takes no writes, its open connections are not used either.',
     edits: [
       {
-        file: 'src/platform/postgres/pool.ts',
+        file: 'src/platform/postgres/connections/pool.ts',
         from: 'connection.createdAt >= this.#renewedAt',
         to: 'connection.createdAt >= 0',
       },

@@ -1,8 +1,8 @@
 import pg from 'pg';
-import { inTime } from '../process/in-time.js';
+import { inTime } from '../../process/in-time.js';
 import { Connection, connectionConfig, type ConnectionOptions } from './connection.js';
 import { ConnectionShortage, isTooManyConnections } from './connection-shortage.js';
-import { DatabaseUnavailable, sqlState, toConnectionError } from './errors.js';
+import { DatabaseUnavailable, sqlState, toConnectionError } from '../errors.js';
 
 /** How long a server may take to close its side of a connection, in milliseconds. A frozen server never does. */
 const CLOSE_TIMEOUT_MS = 500;

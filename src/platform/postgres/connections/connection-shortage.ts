@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { sqlState } from './errors.js';
+import { sqlState } from '../errors.js';
 
 /** How often the pool tries to open another connection while queries wait, in milliseconds. */
 const RETRY_INTERVAL_MS = 100;

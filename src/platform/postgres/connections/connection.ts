@@ -1,9 +1,9 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { inTime } from '../process/in-time.js';
-import { getTypeParser } from './column-types.js';
-import { DatabaseTimeout, sqlState, toConnectionError } from './errors.js';
-import { ASK_WRITABLE, requireWritable, type Writability } from './writable.js';
+import { inTime } from '../../process/in-time.js';
+import { getTypeParser } from '../column-types.js';
+import { DatabaseTimeout, sqlState, toConnectionError } from '../errors.js';
+import { ASK_WRITABLE, requireWritable, type Writability } from '../writable.js';
 
 /**
  * The service parses timestamps in this form, whatever the defaults of the database. A statement is planned once:
