@@ -162,13 +162,13 @@ describe('catalog follow', () => {
   it('ends with code 0 when its reader has gone, and saves no position for what was not read', async () => {
     const follower = startFollowing('--since', start);
     await eventually('it has begun', () => existsSync(state));
-    const before = await saved();
     follower.child.stdout?.destroy();
     await addTitles(service.db, 1);
     const { code, stderr } = await follower.ended;
     assert.equal(code, 0);
     assert.match(stderr, /^Following .*\n$/);
-    assert.deepEqual(await saved(), before);
+    const { since } = (await saved()) as { since: number };
+    assert.ok(since < (await newest()), `the position is ${since}`);
   });
 
   it('appends to a file, and leaves no entry in a line that a crash cut short', async () => {
