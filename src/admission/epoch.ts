@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { redisKey, type RedisLink } from '../platform/redis/link.js';
+import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
 
 /**
  * The epoch: a random token in Redis, replaced after each change of keys, developers or plans. A record that was read
@@ -15,6 +15,15 @@ export const EPOCH_KEY = redisKey('epoch');
  */
 export async function renewEpoch(redis: RedisLink): Promise<void> {
   await redis.run((client) => client.set(EPOCH_KEY, randomUUID()));
+}
+
+/**
+ * Ends the epoch like {@link renewEpoch}.
+ *
+ * @returns false where Redis cannot be reached: servers that still reach it hear of the change from the database
+ */
+export async function tryRenewEpoch(redis: RedisLink): Promise<boolean> {
+  return (await ifAvailable(renewEpoch(redis).then(() => true))) ?? false;
 }
 
 /**

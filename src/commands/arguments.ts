@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import type { Expiry } from '../keys/new-key.js';
+import { parseExpiryTime, type Expiry } from '../keys/expiry.js';
 
 /** Reads an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */
 export function positiveInteger(text: string): number {
@@ -61,12 +61,9 @@ export function expiry(value: string): Expiry {
     const seconds = duration(value);
     if (seconds > 0) return { kind: 'after', seconds };
   }
-  const time = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z)?$/.test(value) ? Date.parse(value) : NaN;
-  // A day that a month does not have is read as one of the next month.
-  if (!(time > Date.now()) || !new Date(time).toISOString().startsWith(value.slice(0, 10))) {
-    throw new InvalidArgumentError(
-      'Give a duration such as 90d or 12h, or a date or time to come, in UTC: 2027-01-31 or 2027-01-31T18:00Z.',
-    );
-  }
-  return { kind: 'at', time: new Date(time).toISOString() };
+  const time = parseExpiryTime(value);
+  if (time !== undefined) return time;
+  throw new InvalidArgumentError(
+    'Give a duration such as 90d or 12h, or a date or time to come, in UTC: 2027-01-31 or 2027-01-31T18:00Z.',
+  );
 }

@@ -41,6 +41,11 @@ export interface DeveloperEvent {
   readonly details: EventDetails;
 }
 
+/** Says who makes the changes of a transaction. Where nobody says so, it is the operator. */
+export async function actAs(transaction: Knex.Transaction, actor: Actor): Promise<void> {
+  await transaction.raw("select set_config('catalog.actor', ?, true)", [actor]);
+}
+
 /**
  * Records what the database does not see by itself. Call it in the transaction of the change.
  *
@@ -59,13 +64,18 @@ export interface EventsQuery {
   readonly developerId?: number | undefined;
   /** The most events that are listed. */
   readonly limit: number;
+  /** How many of the newest are left out; none where it is undefined. */
+  readonly offset?: number;
 }
 
 /**
  * Lists events, newest first. A key that has expired counts as an event at the time at which it expired, unless it was
  * revoked before.
  */
-export async function listEvents(db: Knex, { developerId, limit }: EventsQuery): Promise<readonly DeveloperEvent[]> {
+export async function listEvents(
+  db: Knex,
+  { developerId, limit, offset = 0 }: EventsQuery,
+): Promise<readonly DeveloperEvent[]> {
   const columns = ['at', 'developer_id as developerId', 'kind', 'actor', 'key_prefix as keyPrefix', 'details'];
   const recorded = db('events').select('id', ...columns);
   const expired = db('api_keys')
@@ -87,5 +97,6 @@ export async function listEvents(db: Knex, { developerId, limit }: EventsQuery):
     .select<DeveloperEvent[]>('at', 'developerId', 'kind', 'actor', 'keyPrefix', 'details')
     .from(recorded.unionAll([expired]).as('events'))
     .orderByRaw('at desc, id desc nulls first')
-    .limit(limit);
+    .limit(limit)
+    .offset(offset);
 }

@@ -3,7 +3,8 @@ import { OperatorError } from '../errors.js';
 import type { KeyHash } from './api-key.js';
 import { keyFields, type KeyRecord } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
-import { expiresAtOf, insertKey, type CreatedKey, type Expiry } from './new-key.js';
+import type { Expiry } from './expiry.js';
+import { expiresAtOf, insertKey, type CreatedKey } from './new-key.js';
 
 /** What a key is made from. */
 export interface KeyDetails {

@@ -1,15 +1,10 @@
 import type { Knex } from 'knex';
 import { generateApiKey } from './api-key.js';
+import type { Expiry } from './expiry.js';
 import { keyFields, type KeyRecord } from './key-record.js';
 
 /** A key that was just made. The whole key is here and never again. */
 export type CreatedKey = KeyRecord & { readonly key: string };
-
-/** When a key expires, by the database's clock. */
-export type Expiry =
-  | { readonly kind: 'after'; readonly seconds: number }
-  /** In a form that PostgreSQL reads, such as RFC 3339. */
-  | { readonly kind: 'at'; readonly time: string };
 
 /** Two of 62^8 public ids hardly ever meet. More than a few attempts would mean another fault. */
 const ATTEMPTS_FOR_A_FREE_PREFIX = 5;

@@ -31,7 +31,7 @@ export async function rollKey(db: Knex, prefix: string, overlapSeconds: number):
  * @param columns - more columns of the successor
  * @throws KeyRefused
  */
-async function rollWithin(
+export async function rollWithin(
   transaction: Knex.Transaction,
   which: { readonly prefix: string; readonly developer_id?: number },
   overlapSeconds: number,

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
+import { tryRenewEpoch } from '../admission/epoch.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { DatabaseLookups } from '../admission/lookups.js';
 import { openLocalAdmission, openSharedAdmission, type OpenAdmission } from '../admission/open-admission.js';
@@ -195,6 +196,9 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           guides: await readGuides(packageRoot),
           publicUrl: () => config.publicUrl ?? url,
           failedSignIns: new FailedAttempts(admission.redis, SIGN_IN_POLICY, 'sign-in-failures'),
+          failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
+          // Without Redis no server keeps records of keys.
+          endEpoch: async () => admission.redis === undefined || (await tryRenewEpoch(admission.redis)),
         }
       : undefined,
   });

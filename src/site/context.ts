@@ -4,6 +4,7 @@ import type { Knex } from 'knex';
 import type { QuotaReader } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../admission/failed-attempts.js';
 import type { RequestState } from '../http/request/context.js';
+import type { Micros } from '../catalog/timestamps.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { StaticFiles } from './delivery/static-files.js';
 import type { GuideFiles } from './guides/guide-files.js';
@@ -20,6 +21,8 @@ export interface SiteParts {
   /** How many proxies stand in front of the service. */
   readonly trustedProxies: number;
   readonly contract: Contract;
+  /** The clock of this process, in microseconds since 1970. */
+  readonly now: () => Micros;
   readonly site: SiteOptions;
 }
 
@@ -31,6 +34,14 @@ export interface SiteOptions {
   readonly publicUrl: () => string;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
+  /** Counts keys that somebody has found and that are none of ours, by the address that sent them. */
+  readonly failedReports: FailedAttempts;
+  /**
+   * Makes all servers ask the database anew about keys. Call it when a change of a key is committed, and before the answer.
+   *
+   * @returns whether the change holds from the next request on; otherwise it does within moments
+   */
+  readonly endEpoch: () => Promise<boolean>;
 }
 
 /** What a request sent. */

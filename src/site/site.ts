@@ -12,6 +12,7 @@ import { addGuides } from './guides/guides.js';
 import { addLandingPage } from './landing/landing.js';
 import { errorPage, PageError } from './layout/error-page.js';
 import { addReference } from './reference/reference.js';
+import { addRevokeLeakedKey } from './revoke-leaked-key/revoke-leaked-key.js';
 import { addSettings } from './settings/settings.js';
 import { addSignIn } from './sign-in/sign-in.js';
 
@@ -28,6 +29,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
   addGuides(router, parts);
   addSignIn(router, parts);
   addSettings(router, parts);
+  addRevokeLeakedKey(router, parts);
 
   const inTime = deadline();
   const bounded = boundConcurrency(limits);

@@ -6,8 +6,10 @@ import {
   suspendDeveloper,
 } from '../../src/developers/developers.js';
 import { listEvents, recordEvent, type DeveloperEvent } from '../../src/events/events.js';
+import { revokeFoundKey } from '../../src/keys/found-key.js';
 import { createKey, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
+import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../src/keys/own-keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -70,6 +72,39 @@ describe('the events of a developer', () => {
     assert.equal((await list())[0]?.at, revoked.revokedAt);
   });
 
+  it('tell what the developer and a finder do', async () => {
+    const { db } = database;
+    const { prefix } = await createOwnKey(db, developerId, { label: null, expires: undefined, formToken: 'a' });
+    const { successor, predecessor } = await rollOwnKey(db, developerId, {
+      prefix,
+      overlapSeconds: 60,
+      formToken: 'b',
+    });
+    await revokeOwnKey(db, developerId, prefix);
+    await revokeFoundKey(db, hashOf(successor.key));
+    assert.deepEqual(await told(), [
+      ['created', 'developer', prefix, { plan: 'free' }],
+      ['created', 'developer', successor.prefix, { plan: 'free' }],
+      [
+        'rolled',
+        'developer',
+        prefix,
+        {
+          successor: successor.prefix,
+          expires_at: predecessor.expiresAt,
+        },
+      ],
+      ['revoked', 'developer', prefix, {}],
+      ['revoked', 'finder', successor.prefix, {}],
+    ]);
+    // Who acted holds for that transaction alone, whatever connection it was on.
+    await Promise.all(Array.from({ length: 16 }, () => createKey(db, { developerId, planId: 'free' })));
+    assert.deepEqual(
+      (await list(16)).map(({ kind, actor }) => `${kind} by ${actor}`),
+      Array<string>(16).fill('created by operator'),
+    );
+  });
+
   it('tell of plain SQL, which is the operator’s whatever it says of itself', async () => {
     const { db } = database;
     const { prefix } = await createKey(db, { developerId, planId: 'free' });
@@ -118,10 +153,9 @@ describe('the events of a developer', () => {
       ['signed_in', 'developer', null, {}],
       ['signed_out', 'operator', null, {}],
     ]);
-    assert.deepEqual(
-      (await list(1)).map(({ kind }) => kind),
-      ['signed_out'],
-    );
+    const newest = await list();
+    assert.deepEqual(await list(1), newest.slice(0, 1));
+    assert.deepEqual(await listEvents(database.db, { developerId, limit: 1, offset: 1 }), newest.slice(1, 2));
   });
 
   it('do not tell when a key was used, nor hold anything of the key but its prefix', async () => {

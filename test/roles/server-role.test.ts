@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { listEvents, recordEvent } from '../../src/events/events.js';
+import { revokeFoundKey } from '../../src/keys/found-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
-import { rollKey } from '../../src/keys/roll-key.js';
+import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../src/keys/own-keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
+import { hashOf } from '../support/keys/key-hash.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
@@ -56,7 +58,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     }
   });
 
-  it('changes keys and records events, and changes nothing else of keys, developers and events', async () => {
+  it('creates, rolls and revokes keys for developers and finders, and changes nothing else of keys, developers and events', async () => {
     const db = openDatabase({
       address: serverUrl,
       applicationName: 'test',
@@ -66,13 +68,23 @@ describe('a server with the rights that the guide grants, and no others', () => 
     });
     try {
       const { id } = await createDeveloper(database.db, { projectName: 'Own', attributionRequired: false });
-      const made = await createKey(db, { developerId: id, planId: 'free' });
-      const { successor } = await rollKey(db, made.prefix, 60);
-      await revokeKey(db, successor.prefix);
+      const made = await createOwnKey(db, id, { label: null, expires: undefined, formToken: 'a' });
+      const rolling = { prefix: made.prefix, overlapSeconds: 60, formToken: 'b' };
+      const { successor } = await rollOwnKey(db, id, rolling);
+      await revokeOwnKey(db, id, made.prefix);
+      assert.equal(await revokeFoundKey(db, hashOf(successor.key)), 'revoked');
       await recordEvent(db, { developerId: id, kind: 'signed_in', actor: 'developer' });
       assert.deepEqual(
-        (await listEvents(db, { developerId: id, limit: 10 })).map(({ kind }) => kind),
-        ['signed_in', 'revoked', 'rolled', 'created', 'created', 'registered'],
+        (await listEvents(db, { developerId: id, limit: 10 })).map(({ kind, actor }) => `${kind} by ${actor}`),
+        [
+          'signed_in by developer',
+          'revoked by finder',
+          'revoked by developer',
+          'rolled by developer',
+          'created by developer',
+          'created by developer',
+          'registered by operator',
+        ],
       );
       for (const sql of [
         'update developers set suspended_at = now()',

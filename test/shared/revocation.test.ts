@@ -3,16 +3,19 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import { startSession } from '../../src/accounts/sessions.js';
 import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { renewEpoch } from '../../src/admission/epoch.js';
-import { revokeKey } from '../../src/keys/keys.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
 import type { OpenAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
 import type { Precondition, QuotaRequest } from '../../src/admission/charge/limiter.js';
 import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
+import { Visitor } from '../support/http/visitor.js';
+import { assertEndsInTime, expireIn } from '../support/keys/expiry.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { runProgram, startProgram, timesLogged } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
@@ -149,6 +152,50 @@ describe('revocation over three server processes', () => {
     print('revoked', score);
     assert.deepEqual([score.trials, score.wronglyAccepted], [TRIALS, 0]);
   }).timeout(120_000);
+
+  it(`refuses a key that was revoked on a page ${TRIALS} times of ${TRIALS}, on every server`, async () => {
+    const { db } = deployment;
+    const score = newScore();
+    // So that the epoch alone must do.
+    await db.raw('alter table api_keys disable trigger announce_changed');
+    let place = 0;
+    await inLanes(async () => {
+      const { developerId } = await newKey(db);
+      const session = await startSession(db, { developerId, userAgent: '', replaced: undefined });
+      for (let trial = 0; trial < TRIALS / LANES; trial += 1) {
+        score.trials += 1;
+        const { key, prefix } = await createKey(db, { developerId, planId: 'unlimited' });
+        await warm(key);
+        const visitor = new Visitor(urls()[(place += 1) % urls().length] ?? '');
+        if (trial % 5 > 0) {
+          visitor.cookies.set('catalog-session', session);
+          const { status, headers } = await visitor.post(`/settings/keys/${prefix}/revoke`);
+          assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}`]);
+        } else {
+          // Found by somebody.
+          const { status, text } = await visitor.post('/revoke-leaked-key', { key });
+          assert.ok(status === 200 && text.includes('This key does not work any more'));
+        }
+        note(score, 401, await askAll(key));
+      }
+    });
+    await db.raw('alter table api_keys enable always trigger announce_changed');
+    print('revoked on a page', score);
+    assert.deepEqual([score.trials, score.wronglyAccepted], [TRIALS, 0]);
+  }).timeout(120_000);
+
+  it('refuses an expired key on every server from its end on, and not before', async () => {
+    const { db } = deployment;
+    const served = await Promise.all(
+      urls().map(async (url) => {
+        const { key, prefix } = await newKey(db);
+        await expireIn(db, prefix, 2_000);
+        await warm(key);
+        return assertEndsInTime(db, prefix, async () => (await ask(url, key)).status);
+      }),
+    );
+    assert.ok(served.every((requests) => requests > 0));
+  });
 
   it(`refuses the keys of a suspended developer ${TRIALS} times of ${TRIALS}, and serves a reinstated one`, async () => {
     const { db } = deployment;

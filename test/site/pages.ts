@@ -6,6 +6,7 @@ export const PAGES = [
   '/docs',
   '/docs/guides',
   ...GUIDES.map((guide) => `/docs/guides/${guide}`),
+  '/revoke-leaked-key',
   '/sign-in',
   `/sign-in/link/${'f'.repeat(64)}`,
 ];

@@ -6,6 +6,7 @@ import Koa from 'koa';
 import pino from 'pino';
 import { ProcessLimiter } from '../../src/admission/charge/process-limiter.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
+import { systemClock } from '../../src/catalog/timestamps.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
 import { identifyRequest, type RequestState } from '../../src/http/request/context.js';
 import { problems } from '../../src/http/response/problems.js';
@@ -39,13 +40,24 @@ export async function serveWithoutDatabase(
     guides: await readGuides(root),
     publicUrl: () => 'http://catalog.example',
     failedSignIns: new FailedAttempts(),
+    failedReports: new FailedAttempts(),
+    endEpoch: () => Promise.resolve(true),
   };
   const app = new Koa<RequestState>();
   app.use(identifyRequest);
   app.use(problems);
   app.use(
     createSite(
-      { db, health, isStopping: () => false, limiter: new ProcessLimiter(), trustedProxies: 0, contract, site },
+      {
+        db,
+        health,
+        isStopping: () => false,
+        limiter: new ProcessLimiter(),
+        trustedProxies: 0,
+        now: systemClock,
+        contract,
+        site,
+      },
       limits,
     ),
   );

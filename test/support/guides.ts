@@ -5,7 +5,14 @@ import { readFile } from 'node:fs/promises';
 export const ROOT = new URL('../../', import.meta.url);
 
 /** The guides, each for one kind of reader. Files of `src/site/guides`, without `.md`. */
-export const GUIDES = ['calling-the-api', 'mirroring', 'operating', 'performance', 'writing-in-sql'] as const;
+export const GUIDES = [
+  'calling-the-api',
+  'leaked-keys',
+  'mirroring',
+  'operating',
+  'performance',
+  'writing-in-sql',
+] as const;
 
 export type Guide = (typeof GUIDES)[number];
 

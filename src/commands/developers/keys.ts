@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import { listKeys, createKey } from '../../keys/keys.js';
-import type { Expiry } from '../../keys/new-key.js';
+import type { Expiry } from '../../keys/expiry.js';
 import { expiry, planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime } from '../output.js';

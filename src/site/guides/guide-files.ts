@@ -4,6 +4,7 @@ import { Representation } from '../delivery/representation.js';
 /** The guides, in the order in which they are listed: files of this folder without `.md`, each with what it is about. */
 const SUMMARIES = {
   'calling-the-api': 'Keys, limits, errors and generated clients, for developers whose back ends call the service.',
+  'leaked-keys': 'How to recognise and revoke a key that was found, for people and for scanners.',
   mirroring: 'How to keep a copy of the catalogue that misses no change.',
   operating: 'Commands, settings, imports, metrics and production, for people who run the service.',
   'writing-in-sql': 'Columns, rules and roles for programs that write to the database.',

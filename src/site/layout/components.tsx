@@ -4,12 +4,14 @@ interface CodeBlockProps {
   /** What the block holds, for the line above it and for screen readers: `curl`, `Response`. */
   readonly label: string;
   readonly code: string;
+  /** A key, which is shown once: it wraps, so that all of it is seen. */
+  readonly isSecret?: boolean;
 }
 
 /** A block of code. The script gives it a button that copies it. */
-export function CodeBlock({ label, code }: CodeBlockProps): VNode {
+export function CodeBlock({ label, code, isSecret = false }: CodeBlockProps): VNode {
   return (
-    <figure class="code-block">
+    <figure class={isSecret ? 'code-block secret' : 'code-block'}>
       <figcaption>
         <span>{label}</span>
         <button type="button" class="copy-button" data-copy hidden>

@@ -3,6 +3,7 @@ import { endAllSessions, endSessionOf, listSessions, type ListedSession } from '
 import type { PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
 import { Badge, Table } from '../layout/components.js';
+import { Time } from '../layout/time.js';
 import { seeOther } from '../sign-in/come-back.js';
 import { setCookie } from '../sign-in/cookies.js';
 import type { Guards } from './guards.js';
@@ -81,9 +82,4 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
       </form>
     </>
   );
-}
-
-/** A time in UTC, to the minute. */
-function Time({ at }: { readonly at: string }): VNode {
-  return <time dateTime={at}>{`${at.slice(0, 10)} ${at.slice(11, 16)} UTC`}</time>;
 }

@@ -6,7 +6,9 @@ import type { SettingsContext } from './context.js';
 /** The parts of the settings, as their navigation lists them. */
 const TABS = [
   { id: 'overview', path: '/settings', label: 'Overview' },
+  { id: 'keys', path: '/settings/keys', label: 'Keys' },
   { id: 'usage', path: '/settings/usage', label: 'Usage' },
+  { id: 'events', path: '/settings/events', label: 'Events' },
   { id: 'sessions', path: '/settings/sessions', label: 'Sessions' },
 ] as const;
 

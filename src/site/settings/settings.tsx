@@ -4,7 +4,9 @@ import type { PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
 import { seeOther } from '../sign-in/come-back.js';
 import { readCookie, setCookie } from '../sign-in/cookies.js';
+import { addEvents } from './events.js';
 import { createGuards } from './guards.js';
+import { addKeys } from './keys/keys.js';
 import { addSessions } from './sessions.js';
 import { addUsage } from './usage/usage.js';
 import { settingsPage } from './settings-page.js';
@@ -29,7 +31,9 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
     seeOther(ctx, '/sign-in');
   });
 
+  addKeys(router, parts, guards);
   addUsage(router, parts, guards);
+  addEvents(router, parts, guards);
   addSessions(router, parts, guards);
 }
 

@@ -152,13 +152,31 @@ function show(place, { status, ok, headers }, text) {
   if (body !== '') place.append(element('pre', body, { tabIndex: 0 }));
 }
 
+/**
+ * A double click would send a form twice. The browser shows the answer to the second time, which has no key.
+ *
+ * @param {HTMLFormElement} form
+ */
+function sendOnce(form) {
+  let isSent = false;
+  form.addEventListener('submit', (event) => {
+    if (isSent) event.preventDefault();
+    isSent = true;
+  });
+  addEventListener('pageshow', () => (isSent = false));
+}
+
 // Browsers offer the clipboard to https and to this machine alone.
 if (navigator.clipboard) all('[data-copy]').forEach(enableCopying);
 all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
 all('[data-find-form]').forEach(enableSearch);
 all('[data-try]').forEach(enableTrying);
 all('.sidebar').forEach(markPlace);
+all('[data-once]').forEach(sendOnce);
 addEventListener('hashchange', unfold);
-// A browser may keep a page that is left, and show it again.
-addEventListener('pagehide', () => all('[data-key]').forEach((input) => (input.value = '')));
+// A browser may keep a page that is left, and show it again. A new key is shown once.
+addEventListener('pagehide', () => {
+  all('[data-key]').forEach((input) => (input.value = ''));
+  all('[data-secret]').forEach((part) => (part.textContent = 'The key was shown here once.'));
+});
 unfold();

@@ -95,6 +95,18 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     suites: ['test/cli/key-commands.test.ts'],
   },
   {
+    name: 'actor-outlives-its-transaction',
+    promise: 'An event names who has made the change.',
+    edits: [
+      {
+        file: 'src/events/events.ts',
+        from: "set_config('catalog.actor', ?, true)",
+        to: "set_config('catalog.actor', ?, false)",
+      },
+    ],
+    suites: ['test/events/events.test.ts'],
+  },
+  {
     name: 'use-of-a-key-is-an-event',
     promise: 'An event is written for each change, and not when a key is used.',
     edits: [
@@ -112,5 +124,31 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
       },
     ],
     suites: ['test/events/events.test.ts'],
+  },
+  {
+    name: 'more-than-20-keys',
+    promise: 'A developer has at most 20 keys that work, also where they are made at the same time.',
+    edits: [{ file: 'src/keys/own-keys.ts', from: '      .forNoKeyUpdate()\n', to: '' }],
+    suites: ['test/keys/own-keys.test.ts'],
+  },
+  {
+    name: 'form-makes-two-keys',
+    promise: 'A form that is sent again makes no second key.',
+    edits: [
+      {
+        file: 'src/keys/own-keys.ts',
+        from: "hash('sha256', formToken, 'buffer')",
+        to: "hash('sha256', formToken + Math.random(), 'buffer')",
+      },
+    ],
+    suites: ['test/keys/own-keys.test.ts'],
+  },
+  {
+    name: 'key-of-another-developer',
+    promise: 'A developer changes no key of another.',
+    edits: [
+      { file: 'src/keys/own-keys.ts', from: '.where({ prefix, developer_id: developerId })', to: '.where({ prefix })' },
+    ],
+    suites: ['test/keys/own-keys.test.ts'],
   },
 ];

@@ -62,7 +62,10 @@ export async function startBrowser(program: string, origin: string): Promise<Tes
       if (['error', 'warning'].includes(message.type())) faults.push(`${message.type()}: ${message.text()}`);
     });
     page.on('pageerror', (error) => faults.push(`uncaught: ${error.message}`));
-    page.on('requestfailed', (request) => faults.push(`failed: ${request.url()}`));
+    page.on('requestfailed', (request) => {
+      // The browser gives up by itself what a page asked for that it leaves.
+      if (request.failure()?.errorText !== 'net::ERR_ABORTED') faults.push(`failed: ${request.url()}`);
+    });
     page.on('request', (request) => {
       if (new URL(request.url()).origin !== origin) faults.push(`left the origin: ${request.url()}`);
     });

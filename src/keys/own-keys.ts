@@ -1,0 +1,124 @@
+import { hash } from 'node:crypto';
+import type { Knex } from 'knex';
+import { actAs } from '../events/events.js';
+import { KeyRefused, unknownPrefix } from './key-refused.js';
+import type { Expiry } from './expiry.js';
+import { expiresAtOf, insertKey, type CreatedKey } from './new-key.js';
+import { rollWithin, type RolledKey } from './roll-key.js';
+
+/**
+ * How many keys of a developer may work at the same time. Keys that were rolled and go on for a while are counted apart, up
+ * to the same number: a developer with all keys can still roll one.
+ */
+export const MOST_WORKING_KEYS = 20;
+
+const WORKS = 'revoked_at is null and (expires_at is null or expires_at > now())';
+
+/** What a developer gives for a new key. The plan is the developer's. */
+export interface OwnKeyDetails {
+  readonly label: string | null;
+  /** Undefined for never. */
+  readonly expires: Expiry | undefined;
+  /** A secret of the form that was sent: the same form makes no second key. */
+  readonly formToken: string;
+}
+
+/**
+ * Creates a key for the developer who asks for it, on the developer's own plan.
+ *
+ * @throws KeyRefused when the developer is suspended or has all keys, or when the form has made a key before
+ */
+export async function createOwnKey(db: Knex, developerId: number, details: OwnKeyDetails): Promise<CreatedKey> {
+  return asDeveloper(db, developerId, async (transaction, { plan_id }) => {
+    const form = await requireNewForm(transaction, developerId, details.formToken);
+    if ((await countWorking(transaction, developerId, 'successor_id is null')) >= MOST_WORKING_KEYS) {
+      throw new KeyRefused('too_many', `Developer ${developerId} has ${MOST_WORKING_KEYS} keys that work.`);
+    }
+    const expires_at = expiresAtOf(transaction, details.expires);
+    return insertKey(transaction, { ...form, developer_id: developerId, plan_id, label: details.label, expires_at });
+  });
+}
+
+/**
+ * Rolls a key for its developer, like `rollKey`.
+ *
+ * @throws KeyRefused when the developer is suspended, has no such key or too many that were rolled and go on; when the key
+ *   does not work or was rolled before; when the form has made a key before
+ */
+export async function rollOwnKey(
+  db: Knex,
+  developerId: number,
+  { prefix, overlapSeconds, formToken }: { prefix: string; overlapSeconds: number; formToken: string },
+): Promise<RolledKey> {
+  return asDeveloper(db, developerId, async (transaction) => {
+    const form = await requireNewForm(transaction, developerId, formToken);
+    const goingOn = await countWorking(transaction, developerId, 'successor_id is not null');
+    if (overlapSeconds > 0 && goingOn >= MOST_WORKING_KEYS) {
+      throw new KeyRefused('too_many', `Developer ${developerId} has ${goingOn} rolled keys that still work.`);
+    }
+    return rollWithin(transaction, { prefix, developer_id: developerId }, overlapSeconds, form);
+  });
+}
+
+/**
+ * Revokes a key for its developer, from the very next request on. Revoking twice keeps the first time.
+ *
+ * @returns whether the key was not revoked before
+ * @throws KeyRefused when the developer is suspended or has no such key
+ */
+export async function revokeOwnKey(db: Knex, developerId: number, prefix: string): Promise<boolean> {
+  return asDeveloper(db, developerId, async (transaction) => {
+    const own = transaction('api_keys').where({ prefix, developer_id: developerId });
+    const revoked = await own
+      .clone()
+      .whereNull('revoked_at')
+      .update({ revoked_at: transaction.raw('now()') });
+    if (revoked === 0 && (await own.first('id')) === undefined) throw unknownPrefix(prefix);
+    return revoked > 0;
+  });
+}
+
+/** The columns of a developer that decide what the developer may do. */
+interface DeveloperRow {
+  readonly plan_id: string;
+  readonly suspended_at: string | null;
+}
+
+/** Runs a change that a developer makes. Changes of one developer take turns, so that counts of keys hold. */
+function asDeveloper<T>(
+  db: Knex,
+  developerId: number,
+  change: (transaction: Knex.Transaction, developer: DeveloperRow) => Promise<T>,
+): Promise<T> {
+  return db.transaction(async (transaction) => {
+    const developer = await transaction('developers')
+      .where({ id: developerId })
+      .forNoKeyUpdate()
+      .first<DeveloperRow | undefined>('plan_id', 'suspended_at');
+    if (developer?.suspended_at !== null) {
+      throw new KeyRefused('suspended', `Developer ${developerId} is suspended, or does not exist.`);
+    }
+    await actAs(transaction, 'developer');
+    return change(transaction, developer);
+  });
+}
+
+/** @returns the column that marks the key of a form */
+async function requireNewForm(
+  transaction: Knex.Transaction,
+  developerId: number,
+  formToken: string,
+): Promise<{ readonly form_hash: Buffer }> {
+  const form = { form_hash: hash('sha256', formToken, 'buffer') };
+  const [made] = await transaction('api_keys')
+    .where({ ...form, developer_id: developerId })
+    .pluck<string[]>('prefix');
+  if (made !== undefined) throw new KeyRefused('repeated', `The form has made the key ${made} before.`, made);
+  return form;
+}
+
+async function countWorking(transaction: Knex.Transaction, developerId: number, and: string): Promise<number> {
+  const query = transaction('api_keys').where({ developer_id: developerId }).whereRaw(`${WORKS} and ${and}`);
+  const [row] = await query.count<{ keys: number }[]>('* as keys');
+  return row?.keys ?? 0;
+}

@@ -1,0 +1,169 @@
+import type { VNode } from 'preact';
+import type { AttemptResult } from '../../admission/failed-attempts.js';
+import { Problem } from '../../errors.js';
+import { clientAddress } from '../../http/request/client-address.js';
+import { tooManyFailures } from '../../http/response/rate-limit-fields.js';
+import { PROBLEM_MEDIA_TYPE, problemDocument, toProblem } from '../../http/response/problems.js';
+import { hashApiKey } from '../../keys/api-key.js';
+import { revokeFoundKey } from '../../keys/found-key.js';
+import type { PageContext, PageRouter, SiteParts } from '../context.js';
+import { CodeBlock, Notice } from '../layout/components.js';
+import { PageError } from '../layout/error-page.js';
+import { page } from '../layout/page.js';
+
+const PATH = '/revoke-leaked-key';
+
+/** What became of a text that was sent as a key. */
+type Report =
+  /** The key is one of ours, and does not work any more. */
+  | { readonly kind: 'revoked' }
+  /** It has the form of a key, and is none of ours. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'not_a_key' }
+  | { readonly kind: 'over_limit'; readonly attempt: Extract<AttemptResult, { kind: 'over_limit' }> };
+
+/**
+ * Adds the page on which anybody revokes a key that was found, with the whole key and without signing in. Programs, such as
+ * scanners for secrets, send it as JSON. To say whether a key is one of ours tells nothing that a call with it would not.
+ */
+export function addRevokeLeakedKey(router: PageRouter, parts: SiteParts): void {
+  router.get(PATH, (ctx) => {
+    page(ctx, { title: 'Revoke a leaked key' }, <LeakedKeyForm baseUrl={parts.site.publicUrl()} />);
+  });
+
+  router.post(PATH, async (ctx) => {
+    if (ctx.state.content?.kind === 'json') {
+      const { text } = ctx.state.content;
+      await answerProgram(ctx, parts, text).catch((error: unknown) => problem(ctx, toProblem(error)));
+    } else await answerPerson(ctx, parts, ctx.state.content?.fields.get('key') ?? '');
+  });
+}
+
+/** Revokes a key. An address that sends too many unknown keys is limited; a key that is ours is revoked all the same. */
+async function report(ctx: PageContext, { db, site, trustedProxies }: SiteParts, text: string): Promise<Report> {
+  const hash = hashApiKey(text.trim());
+  if (hash === undefined) return { kind: 'not_a_key' };
+  const found = await revokeFoundKey(db, hash);
+  // A key that was revoked before must not make servers forget all that they know of others.
+  if (found === 'revoked') await site.endEpoch();
+  if (found !== 'unknown') return { kind: 'revoked' };
+  const attempt = await site.failedReports.count(clientAddress(ctx.req, trustedProxies));
+  return attempt.kind === 'over_limit' ? { kind: 'over_limit', attempt } : { kind: 'unknown' };
+}
+
+/** @throws Problem */
+async function answerProgram(ctx: PageContext, parts: SiteParts, content: string): Promise<void> {
+  const key = keyOf(content);
+  if (key === undefined) {
+    throw new Problem('invalid_parameter', 'Send one JSON object with the whole key: {"key": "svc_…"}.');
+  }
+  const result = await report(ctx, parts, key);
+  if (result.kind === 'over_limit') throw tooManyFailures(result.attempt.standing);
+  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
+  ctx.status = 200;
+  ctx.body = JSON.stringify({ revoked: result.kind === 'revoked' });
+}
+
+async function answerPerson(ctx: PageContext, parts: SiteParts, text: string): Promise<void> {
+  const result = await report(ctx, parts, text);
+  if (result.kind === 'over_limit') {
+    const { resetSeconds } = result.attempt.standing;
+    throw new PageError(
+      429,
+      'Too many unknown keys',
+      `Too many keys from your address are none of this service. Wait ${resetSeconds} s and try again.`,
+      { 'Retry-After': String(resetSeconds) },
+    );
+  }
+  page(
+    ctx,
+    { title: 'Revoke a leaked key', status: result.kind === 'not_a_key' ? 422 : 200 },
+    <LeakedKeyForm baseUrl={parts.site.publicUrl()} outcome={result.kind} />,
+  );
+}
+
+/** @returns the key of a JSON object `{"key": "…"}`; undefined for anything else */
+function keyOf(content: string): string | undefined {
+  try {
+    const { key } = JSON.parse(content) as { key?: unknown };
+    return typeof key === 'string' ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Answers a program with a problem document, where a person would get a page. */
+function problem(ctx: PageContext, shown: Problem): void {
+  ctx.state.error = shown.cause;
+  ctx.status = shown.status;
+  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...shown.headers });
+  ctx.body = problemDocument(shown, ctx.state.requestId);
+}
+
+interface LeakedKeyFormProps {
+  readonly baseUrl: string;
+  /** What became of the key that was sent. The page does not repeat it. */
+  readonly outcome?: 'revoked' | 'unknown' | 'not_a_key';
+}
+
+function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
+  return (
+    <div class="container">
+      <h1>Revoke a leaked key</h1>
+      {outcome === 'revoked' && (
+        <Notice tone="ok">
+          <p>This key does not work any more. Its owner sees that somebody has found it.</p>
+        </Notice>
+      )}
+      {outcome === 'unknown' && (
+        <Notice tone="info">
+          <p>This is no key of this service, so there is nothing to revoke.</p>
+        </Notice>
+      )}
+      <p class="lead">
+        Have you found an API key of this service, in a repository or a log? Paste it here. Every server refuses it from
+        the next request on, for good. You need no account.
+      </p>
+      <form class="form" method="post">
+        <div class="field">
+          <label for="key">The whole key</label>
+          <p class="hint" id="key-hint">
+            It begins with svc_ and has 51 characters.
+          </p>
+          <input
+            class="input"
+            id="key"
+            name="key"
+            required
+            maxLength={200}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            aria-describedby={outcome === 'not_a_key' ? 'key-error key-hint' : 'key-hint'}
+            aria-invalid={outcome === 'not_a_key' ? true : undefined}
+          />
+          {outcome === 'not_a_key' && (
+            <p class="field-error" id="key-error">
+              This is not a whole key: it is mistyped or cut off.
+            </p>
+          )}
+        </div>
+        <div class="form-actions">
+          <button class="button button-danger" type="submit">
+            Revoke this key
+          </button>
+        </div>
+      </form>
+      <h2>For programs</h2>
+      <p>
+        Scanners for secrets send the key as JSON. The answer is 200 with <code>{'{"revoked":true}'}</code>, or{' '}
+        <code>false</code> for a text that is no key of this service.
+      </p>
+      <CodeBlock
+        label="curl"
+        code={`printf '{"key":"%s"}' "$KEY" |
+  curl -H 'Content-Type: application/json' --data-binary @- ${baseUrl}${PATH}`}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,102 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { listEvents, type Actor, type DeveloperEvent } from '../../events/events.js';
+import type { PageRouter, SiteParts } from '../context.js';
+import { Table } from '../layout/components.js';
+import { Time } from '../layout/time.js';
+import type { Guards } from './guards.js';
+import { settingsPage } from './settings-page.js';
+
+const PATH = '/settings/events';
+
+/** Events on one page. */
+const PAGE_SIZE = 50;
+
+const ACTORS: Readonly<Record<Actor, string>> = {
+  developer: 'You',
+  operator: 'Operator',
+  finder: 'Finder of the key',
+  system: 'By itself',
+};
+
+/** Adds the list of what happened to a developer and to the developer's keys. */
+export function addEvents(router: PageRouter, { db }: SiteParts, { signedIn }: Guards): void {
+  router.get(
+    PATH,
+    signedIn(async (ctx) => {
+      const { developerId } = ctx.state.session;
+      const number = /^[1-9]\d{0,5}$/.test(String(ctx.query.page)) ? Number(ctx.query.page) : 1;
+      // One more than is shown, which tells whether there are older ones.
+      const offset = (number - 1) * PAGE_SIZE;
+      const events = await listEvents(db, { developerId, limit: PAGE_SIZE + 1, offset });
+      settingsPage(ctx, { title: 'Events', tab: 'events' }, <Events events={events} number={number} />);
+    }),
+  );
+}
+
+function Events({ events, number }: { readonly events: readonly DeveloperEvent[]; readonly number: number }): VNode {
+  return (
+    <>
+      <p>
+        What happened to your keys and to your project, newest first. Each change is recorded together with its event.
+      </p>
+      {events.length === 0 ? (
+        <p class="empty">There are no events here.</p>
+      ) : (
+        <Table
+          caption="Events"
+          columns={['When', 'What', 'Key', 'By']}
+          rows={events
+            .slice(0, PAGE_SIZE)
+            .map((event) => [
+              <Time at={event.at} />,
+              describe(event),
+              event.keyPrefix === null ? '' : <code>{event.keyPrefix}</code>,
+              ACTORS[event.actor],
+            ])}
+        />
+      )}
+      <p class="cluster">
+        {number > 1 && <a href={number === 2 ? PATH : `${PATH}?page=${number - 1}`}>Newer events</a>}
+        {events.length > PAGE_SIZE && <a href={`${PATH}?page=${number + 1}`}>Older events</a>}
+      </p>
+    </>
+  );
+}
+
+function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {
+  const { plan, from, to, successor, expires_at: expiresAt } = details;
+  const end = expiresAt === undefined ? undefined : <Time at={expiresAt} />;
+  switch (kind) {
+    case 'created':
+      return (
+        <>
+          Key created on plan {plan}
+          {end && <>, until {end}</>}
+        </>
+      );
+    case 'rolled':
+      return (
+        <>
+          Key rolled: <code>{successor}</code> replaces it{end && <>, and it works until {end}</>}
+        </>
+      );
+    case 'expiry_changed':
+      return end ? <>Key expires at {end} from now on</> : 'Key does not expire any more';
+    case 'plan_changed':
+      return `${keyPrefix === null ? 'Plan of new keys' : 'Plan of the key'} changed from ${from ?? ''} to ${to ?? ''}`;
+    case 'revoked':
+      return 'Key revoked';
+    case 'expired':
+      return 'Key expired';
+    case 'registered':
+      return 'Project registered';
+    case 'suspended':
+      return 'Account suspended: all keys are refused';
+    case 'reinstated':
+      return 'Account reinstated';
+    case 'signed_in':
+      return 'Signed in';
+    case 'signed_out':
+      return 'Signed out';
+  }
+}

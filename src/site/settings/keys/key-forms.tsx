@@ -1,0 +1,174 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { generateToken } from '../../../accounts/tokens.js';
+import type { KeyRecord } from '../../../keys/key-record.js';
+import { Time } from '../../layout/time.js';
+import { LIFETIMES, MAX_LABEL, ON_A_DATE, OVERLAPS, type FieldErrors, type NewKeyFields } from './form-fields.js';
+
+const NO_FIELDS: NewKeyFields = { label: '', lifetime: 'none', date: '' };
+
+interface NewKeyFormProps {
+  /** What was sent, where the form is shown again. */
+  readonly fields?: NewKeyFields;
+  readonly errors?: FieldErrors;
+}
+
+/** The form that creates a key. */
+export function NewKeyForm({ fields = NO_FIELDS, errors = {} }: NewKeyFormProps): VNode {
+  return (
+    <FormOnce>
+      <Field
+        name="label"
+        label="Label"
+        hint="To tell your keys apart, such as production or staging."
+        error={errors.label}
+      >
+        <input
+          class="input"
+          id="label"
+          name="label"
+          value={fields.label}
+          maxLength={MAX_LABEL}
+          autocomplete="off"
+          {...described('label', errors.label)}
+        />
+      </Field>
+      <Field name="lifetime" label="Expires" hint="A key that ends by itself limits what a leak can cost.">
+        <select class="input" id="lifetime" name="lifetime" aria-describedby="lifetime-hint">
+          {[...LIFETIMES, { value: ON_A_DATE, label: 'On a date' }].map(({ value, label }) => (
+            <option key={value} value={value} selected={value === fields.lifetime}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field name="date" label="Date" hint="Only for a key that expires on a date, at 00:00 UTC." error={errors.date}>
+        <input
+          class="input"
+          id="date"
+          name="date"
+          type="date"
+          value={fields.date}
+          {...described('date', errors.date)}
+        />
+      </Field>
+      <Actions label="Create key" tone="button-primary" />
+    </FormOnce>
+  );
+}
+
+/** The form that rolls a key. */
+export function RollForm({ record }: { readonly record: KeyRecord }): VNode {
+  const { prefix, lastUsedAt, expiresAt } = record;
+  return (
+    <>
+      <p>
+        A successor takes the place of <KeyName record={record} />, with the same label and plan.{' '}
+        {expiresAt === null ? 'It does not expire either.' : 'It gets as long a life as this key was made for.'}{' '}
+        <LastUse at={lastUsedAt} />
+      </p>
+      <FormOnce>
+        <fieldset class="field">
+          <legend>How long shall {prefix} go on?</legend>
+          <div>
+            {OVERLAPS.map(({ value, label }) => (
+              <label key={value} class="checkbox">
+                <input type="radio" name="overlap" value={value} checked={value === '24h'} /> {label}
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        <Actions label="Roll key" tone="button-primary" />
+      </FormOnce>
+    </>
+  );
+}
+
+/** The question before a key is revoked. */
+export function RevokeForm({ record }: { readonly record: KeyRecord }): VNode {
+  return (
+    <>
+      <p>
+        Every server refuses <KeyName record={record} /> from the next request on, for good.{' '}
+        <LastUse at={record.lastUsedAt} />
+      </p>
+      <form class="form" method="post">
+        <Actions label={`Revoke ${record.prefix}`} tone="button-danger" />
+      </form>
+    </>
+  );
+}
+
+/** A form that makes one key, however often it is sent. It goes to the address that shows it. */
+function FormOnce({ children }: { readonly children: ComponentChildren }): VNode {
+  return (
+    <form class="form" method="post" data-once>
+      <input type="hidden" name="form" value={generateToken().token} autocomplete="off" />
+      {children}
+    </form>
+  );
+}
+
+interface FieldProps {
+  readonly name: keyof NewKeyFields;
+  readonly label: string;
+  readonly hint: string;
+  readonly error?: string | undefined;
+  readonly children: ComponentChildren;
+}
+
+function Field({ name, label, hint, error, children }: FieldProps): VNode {
+  return (
+    <div class="field">
+      <label for={name}>{label}</label>
+      <p class="hint" id={`${name}-hint`}>
+        {hint}
+      </p>
+      {children}
+      {error !== undefined && (
+        <p class="field-error" id={`${name}-error`}>
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Ties an input to its hint and to what is wrong with it, for screen readers. */
+function described(name: keyof NewKeyFields, error: string | undefined) {
+  return error === undefined
+    ? { 'aria-describedby': `${name}-hint` }
+    : { 'aria-describedby': `${name}-error ${name}-hint`, 'aria-invalid': true };
+}
+
+function Actions({ label, tone }: { readonly label: string; readonly tone: string }): VNode {
+  return (
+    <div class="form-actions">
+      <button class={`button ${tone}`} type="submit">
+        {label}
+      </button>
+      <a class="button" href="/settings/keys">
+        Cancel
+      </a>
+    </div>
+  );
+}
+
+/** The prefix of a key, and its label. */
+function KeyName({ record: { prefix, label } }: { readonly record: KeyRecord }): VNode {
+  return (
+    <>
+      <code>{prefix}</code>
+      {label !== null && <> ({label})</>}
+    </>
+  );
+}
+
+function LastUse({ at }: { readonly at: string | null }): VNode {
+  return at === null ? (
+    <>It was never used.</>
+  ) : (
+    <>
+      It was last used at <Time at={at} />, or up to ten seconds later.
+    </>
+  );
+}

@@ -1,0 +1,129 @@
+import type { KeyRecord } from '../../../keys/key-record.js';
+import { listKeys } from '../../../keys/keys.js';
+import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
+import type { PageRouter, SiteParts } from '../../context.js';
+import { formOf } from '../../delivery/form.js';
+import { Notice } from '../../layout/components.js';
+import { seeOther } from '../../sign-in/come-back.js';
+import type { PageHandler, SettingsContext, SettingsHandler } from '../context.js';
+import type { Guards } from '../guards.js';
+import { settingsPage } from '../settings-page.js';
+import { newKeyFieldsOf, readFormToken, readNewKey, readOverlap } from './form-fields.js';
+import { NewKeyForm, RevokeForm, RollForm } from './key-forms.js';
+import { KeyList } from './key-list.js';
+import { answerRefusal, noSuchKey } from './refusals.js';
+import { ShownKey } from './shown-key.js';
+
+const PATH = '/settings/keys';
+
+/** Adds the keys of a developer: their list, and what creates, rolls and revokes them. */
+export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards: Guards): void {
+  /** A change, and the form that leads to it at the same address. */
+  function recently(handler: SettingsHandler): PageHandler {
+    return (ctx) => guards.recentlySignedIn(ctx.path, handler)(ctx);
+  }
+
+  /** Runs a change, and answers with why where it is refused. */
+  function change(act: (ctx: SettingsContext, form: URLSearchParams) => Promise<void>): PageHandler {
+    return recently((ctx) => act(ctx, formOf(ctx)).catch((error: unknown) => answerRefusal(ctx, error)));
+  }
+
+  /** A page about one of the developer's keys that works. */
+  function about(show: (ctx: SettingsContext, record: KeyRecord) => void): PageHandler {
+    return recently(async (ctx) => {
+      const keys = await listKeys(db, ctx.state.session.developerId);
+      const record = keys.find(({ prefix }) => prefix === prefixOf(ctx));
+      if (record === undefined) throw noSuchKey();
+      show(ctx, record);
+    });
+  }
+
+  router.get(
+    PATH,
+    guards.signedIn(async (ctx) => {
+      const { developerId, suspendedAt } = ctx.state.session;
+      const keys = await listKeys(db, developerId);
+      const body = <KeyList keys={keys} now={Number(now() / 1_000n)} isReadOnly={suspendedAt !== null} />;
+      settingsPage(ctx, { title: 'Keys', tab: 'keys' }, [revokedNotice(ctx, keys), body]);
+    }),
+  );
+
+  router.get(
+    `${PATH}/new`,
+    recently((ctx) => {
+      settingsPage(ctx, { title: 'Create a key', tab: 'keys' }, <NewKeyForm />);
+    }),
+  );
+
+  router.post(
+    `${PATH}/new`,
+    change(async (ctx, form) => {
+      const fields = newKeyFieldsOf(form);
+      const request = readNewKey(fields);
+      if (request.kind === 'invalid') {
+        const again = <NewKeyForm fields={fields} errors={request.errors} />;
+        settingsPage(ctx, { title: 'Create a key', tab: 'keys', status: 422 }, again);
+        return;
+      }
+      const details = { ...request, formToken: readFormToken(form) };
+      const created = await createOwnKey(db, ctx.state.session.developerId, details);
+      const body = <ShownKey created={created} baseUrl={site.publicUrl()} />;
+      settingsPage(ctx, { title: 'Key created', tab: 'keys' }, body);
+    }),
+  );
+
+  router.get(
+    `${PATH}/:prefix/roll`,
+    about((ctx, record) => {
+      settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys' }, <RollForm record={record} />);
+    }),
+  );
+
+  router.post(
+    `${PATH}/:prefix/roll`,
+    change(async (ctx, form) => {
+      const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formToken: readFormToken(form) };
+      const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
+      await site.endEpoch();
+      const body = <ShownKey created={successor} predecessor={predecessor} baseUrl={site.publicUrl()} />;
+      settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
+    }),
+  );
+
+  router.get(
+    `${PATH}/:prefix/revoke`,
+    about((ctx, record) => {
+      settingsPage(ctx, { title: `Revoke ${record.prefix}`, tab: 'keys' }, <RevokeForm record={record} />);
+    }),
+  );
+
+  router.post(
+    `${PATH}/:prefix/revoke`,
+    change(async (ctx) => {
+      const prefix = prefixOf(ctx);
+      const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
+      // A key that was revoked before must not make servers forget all that they know of others.
+      const isKnown = !isRevoked || (await site.endEpoch());
+      seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}${isKnown ? '' : '&since=moments'}`);
+    }),
+  );
+}
+
+function prefixOf(ctx: SettingsContext): string {
+  const { prefix = '' } = ctx.params as { prefix?: string };
+  return prefix;
+}
+
+/** What was done, after a key was revoked. The address can be changed, so it shows only what is so. */
+function revokedNotice(ctx: SettingsContext, keys: readonly KeyRecord[]) {
+  const revoked = keys.find(({ prefix, revokedAt }) => prefix === ctx.query.revoked && revokedAt !== null);
+  if (revoked === undefined) return undefined;
+  const since = ctx.query.since === 'moments' ? 'within moments' : 'from the next request on';
+  return (
+    <Notice key="revoked" tone="ok">
+      <p>
+        Key <code>{revoked.prefix}</code> is revoked. Every server refuses it {since}.
+      </p>
+    </Notice>
+  );
+}

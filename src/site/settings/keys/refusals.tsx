@@ -1,0 +1,64 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { KeyRefused } from '../../../keys/key-refused.js';
+import { MOST_WORKING_KEYS } from '../../../keys/own-keys.js';
+import { Notice } from '../../layout/components.js';
+import { PageError } from '../../layout/error-page.js';
+import type { SettingsContext } from '../context.js';
+import { settingsPage } from '../settings-page.js';
+
+/** Answers with why a change of a key was refused. @throws what is no refusal, and PageError 404 for an unknown key */
+export function answerRefusal(ctx: SettingsContext, error: unknown): void {
+  if (!(error instanceof KeyRefused)) throw error;
+  if (error.reason === 'unknown') throw noSuchKey();
+  settingsPage(
+    ctx,
+    { title: 'Nothing was changed', tab: 'keys', status: 409 },
+    <>
+      <Notice tone="warning">
+        <p>{explain(error)}</p>
+      </Notice>
+      <p>
+        <a class="button" href="/settings/keys">
+          Back to the keys
+        </a>
+      </p>
+    </>,
+  );
+}
+
+/** The answer for a key that the developer does not have. */
+export function noSuchKey(): PageError {
+  return new PageError(404, 'No such key', 'You have no key of this prefix. The list of your keys shows all of them.');
+}
+
+function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
+  switch (reason) {
+    case 'repeated':
+      return (
+        <>
+          This form was sent before, and has made the key <code>{otherPrefix}</code>. The whole key stood in the answer
+          to the first time only. If you do not have it, <RollLink prefix={otherPrefix} />.
+        </>
+      );
+    case 'rolled':
+      return (
+        <>
+          This key is rolled already: <code>{otherPrefix}</code> replaces it. If you do not have the whole successor,{' '}
+          <RollLink prefix={otherPrefix} />.
+        </>
+      );
+    case 'too_many':
+      return `You have ${MOST_WORKING_KEYS} keys of this kind that work. Revoke one, or end a rolled one, and try again.`;
+    case 'suspended':
+      return 'Your account is suspended. Ask the operator of this service.';
+    case 'expired':
+      return 'This key has expired. Create a new one.';
+    case 'revoked':
+    case 'unknown':
+      return 'This key is revoked. Create a new one.';
+  }
+}
+
+function RollLink({ prefix }: { readonly prefix: string }): VNode {
+  return <a href={`/settings/keys/${prefix}/roll`}>roll it</a>;
+}

@@ -1,0 +1,81 @@
+import type { VNode } from 'preact';
+import type { KeyRecord } from '../../../keys/key-record.js';
+import type { CreatedKey } from '../../../keys/new-key.js';
+import { CodeBlock, Notice } from '../../layout/components.js';
+import { Time } from '../../layout/time.js';
+
+/** How far back the first call for changes reaches, in seconds. */
+const CHANGES_AGO = 3_600;
+
+interface ShownKeyProps {
+  readonly created: CreatedKey;
+  /** The key that this one replaces. */
+  readonly predecessor?: KeyRecord;
+  /** The origin of the service. */
+  readonly baseUrl: string;
+}
+
+/** A new key, which its owner sees here and never again. */
+export function ShownKey({ created, predecessor, baseUrl }: ShownKeyProps): VNode {
+  const { key, label, planId, expiresAt } = created;
+  return (
+    <>
+      <Notice tone="warning">
+        <p>
+          <strong>Copy the key now.</strong> Only its hash is stored, so nobody can show it again. Keep it out of
+          client-side code and out of repositories.
+        </p>
+      </Notice>
+      <div data-secret>
+        <CodeBlock label={label === null ? 'Your key' : `Your key (${label})`} code={key} isSecret />
+        <p>
+          It is on plan <code>{planId}</code>
+          {expiresAt === null ? (
+            ' and does not expire.'
+          ) : (
+            <>
+              {' '}
+              and expires at <Time at={expiresAt} />.
+            </>
+          )}
+          {predecessor !== undefined && <Predecessor record={predecessor} />}
+        </p>
+        <h2>Three calls to try</h2>
+        <p>They hold the key: your shell may keep them in its history.</p>
+        {firstCalls(baseUrl).map(({ label: what, url }) => (
+          <CodeBlock key={what} label={what} code={`curl -H 'Authorization: Bearer ${key}' '${url}'`} />
+        ))}
+      </div>
+      <p>
+        <a class="button" href="/settings/keys">
+          I have copied it
+        </a>
+      </p>
+    </>
+  );
+}
+
+function Predecessor({ record: { prefix, expiresAt, isExpired } }: { readonly record: KeyRecord }): VNode {
+  return (
+    <>
+      {' '}
+      It replaces <code>{prefix}</code>
+      {isExpired || expiresAt === null ? (
+        ', which has ended.'
+      ) : (
+        <>
+          , which works until <Time at={expiresAt} />.
+        </>
+      )}
+    </>
+  );
+}
+
+function firstCalls(baseUrl: string): readonly { readonly label: string; readonly url: string }[] {
+  const since = Math.floor(Date.now() / 1_000) - CHANGES_AGO;
+  return [
+    { label: 'Your key and its plan', url: `${baseUrl}/api/v1/me` },
+    { label: 'Totals of the catalogue', url: `${baseUrl}/api/v1/stats` },
+    { label: 'Changes of the last hour', url: `${baseUrl}/api/v1/changes?since=${since}` },
+  ];
+}

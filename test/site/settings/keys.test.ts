@@ -1,0 +1,354 @@
+import assert from 'node:assert/strict';
+import { Redis } from 'ioredis';
+import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
+import { EPOCH_KEY } from '../../../src/admission/epoch.js';
+import { setDeveloperPlan, suspendDeveloper } from '../../../src/developers/developers.js';
+import { listEvents } from '../../../src/events/events.js';
+import { createKey, listKeys } from '../../../src/keys/keys.js';
+import type { CreatedKey } from '../../../src/keys/new-key.js';
+import { MOST_WORKING_KEYS } from '../../../src/keys/own-keys.js';
+import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
+import { expireIn } from '../../support/keys/expiry.js';
+import { startRedis, type TestRedis } from '../../support/redis.js';
+import type { Reply } from '../../support/request.js';
+import { startService, type TestService } from '../../support/service.js';
+
+const KEY = /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
+const ATTACK = '"><script>alert(1)</script><img src=x onerror=alert(2)>';
+
+describe('the keys page', () => {
+  let service: TestService;
+  let developerId: number;
+  let visitor: Visitor;
+
+  before(async () => (service = await startService()));
+  after(() => service.stop());
+
+  beforeEach(async () => {
+    developerId = await newDeveloper(service);
+    visitor = await signIn(service, developerId);
+  });
+
+  /** The secret of the form of a page. */
+  async function formOf(path: string): Promise<string> {
+    const { text, status } = await visitor.get(path);
+    assert.equal(status, 200, path);
+    return /name="form" value="([0-9a-f]{64})"/.exec(text)?.[1] ?? assert.fail('no form');
+  }
+
+  async function create(fields: Record<string, string> = {}): Promise<Reply> {
+    return visitor.post('/settings/keys/new', { form: await formOf('/settings/keys/new'), ...fields });
+  }
+
+  async function newKey(fields: Record<string, string> = {}): Promise<{ key: string; prefix: string }> {
+    const { text, status } = await create(fields);
+    assert.equal(status, 200, text);
+    const key = KEY.exec(text)?.[0] ?? assert.fail('no key is shown');
+    return { key, prefix: key.slice(0, 12) };
+  }
+
+  async function statusOf(key: string): Promise<number> {
+    return (await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
+  }
+
+  it('shows a new key in the answer itself, with three calls, and never again', async () => {
+    const reply = await create({ label: 'production', lifetime: '90' });
+    const key = KEY.exec(reply.text)?.[0] ?? assert.fail('no key is shown');
+    assert.equal(reply.headers['cache-control'], 'no-store');
+    for (const path of ['/api/v1/me', '/api/v1/stats', '/api/v1/changes?since=']) {
+      assert.ok(reply.text.includes(`curl -H 'Authorization: Bearer ${key}' '${service.url}${path}`), path);
+    }
+    assert.equal(await statusOf(key), 200);
+    for (const path of ['/settings', '/settings/keys', '/settings/keys/new', '/settings/events']) {
+      assert.doesNotMatch((await visitor.get(path)).text, KEY, path);
+    }
+    const [record, ...others] = await listKeys(service.db, developerId);
+    assert.deepEqual(others, []);
+    assert.deepEqual([record?.label, record?.planId], ['production', 'free']);
+    assert.equal(Date.parse(record?.expiresAt ?? '') - Date.parse(record?.createdAt ?? ''), 90 * 86_400_000);
+    assert.ok(!service.logged.some((line) => line.includes(key.slice(13))));
+  });
+
+  it('makes nothing of a form that is sent again, and offers to roll the key that it made', async () => {
+    const form = await formOf('/settings/keys/new');
+    const replies = await Promise.all([1, 2, 3].map(() => visitor.post('/settings/keys/new', { form })));
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409]);
+    const [{ prefix } = assert.fail(), ...others] = await listKeys(service.db, developerId);
+    assert.deepEqual(others, []);
+    for (const { text, status } of replies) {
+      if (status === 200) continue;
+      assert.doesNotMatch(text, KEY);
+      assert.ok(text.includes(`href="/settings/keys/${prefix}/roll"`));
+    }
+  });
+
+  it('takes the plan of the developer, whatever the form says', async () => {
+    await setDeveloperPlan(service.db, developerId, 'pro');
+    await create({ plan: 'scale', plan_id: 'scale', developer_id: '1' });
+    assert.deepEqual(
+      (await listKeys(service.db, developerId)).map(({ planId }) => planId),
+      ['pro'],
+    );
+  });
+
+  it('takes an end on a date, and asks again where the day is over or does not exist', async () => {
+    const { prefix } = await newKey({ lifetime: 'date', date: '2100-02-28' });
+    const [record] = await listKeys(service.db, developerId);
+    assert.deepEqual([record?.prefix, record?.expiresAt], [prefix, '2100-02-28T00:00:00.000000Z']);
+    for (const date of ['2020-01-01', '2100-02-30', 'soon', '']) {
+      const { status, text } = await create({ lifetime: 'date', date, label: 'kept' });
+      assert.equal(status, 422, date);
+      assert.ok(text.includes('Choose a day to come') && text.includes('value="kept"'), date);
+    }
+    assert.equal((await listKeys(service.db, developerId)).length, 1);
+  });
+
+  it('refuses a label that is too long or holds a line end, and a form without its token', async () => {
+    for (const label of ['x'.repeat(201), 'a\nb', 'a\u0000b']) {
+      const { status, text } = await create({ label });
+      assert.equal(status, 422);
+      assert.ok(text.includes('aria-invalid="true"'));
+    }
+    for (const form of ['', 'x', 'F'.repeat(64)]) {
+      assert.equal((await visitor.post('/settings/keys/new', { form })).status, 400);
+    }
+    assert.deepEqual(await listKeys(service.db, developerId), []);
+  });
+
+  it('shows a label as text', async () => {
+    const { prefix } = await newKey({ label: ATTACK });
+    for (const path of ['/settings/keys', `/settings/keys/${prefix}/roll`, `/settings/keys/${prefix}/revoke`]) {
+      const { text } = await visitor.get(path);
+      assert.ok(text.includes('&lt;script>alert(1)') && !text.includes('<script>alert'), path);
+    }
+  });
+
+  it('holds a developer to 20 keys that work', async () => {
+    const planId = 'free';
+    for (let i = 1; i < MOST_WORKING_KEYS; i += 1) await createKey(service.db, { developerId, planId });
+    await newKey();
+    const { status, text } = await create();
+    assert.equal(status, 409);
+    assert.ok(text.includes('You have 20 keys of this kind that work'));
+    assert.equal((await listKeys(service.db, developerId)).length, 20);
+  });
+
+  it('rolls a key: both work for the overlap, and the list says until when', async () => {
+    const old = await newKey({ label: 'ci' });
+    const form = await formOf(`/settings/keys/${old.prefix}/roll`);
+    const reply = await visitor.post(`/settings/keys/${old.prefix}/roll`, { form, overlap: '24h' });
+    assert.equal(reply.status, 200);
+    const successor = KEY.exec(reply.text)?.[0] ?? assert.fail('no key is shown');
+    assert.deepEqual([await statusOf(old.key), await statusOf(successor)], [200, 200]);
+    const list = (await visitor.get('/settings/keys')).text;
+    assert.match(list, /Rolled<\/span> works until <time/);
+    assert.ok(list.includes(`aria-label="End now ${old.prefix}"`));
+    assert.ok(!list.includes(`aria-label="Roll ${old.prefix}"`));
+    const again = await visitor.post(`/settings/keys/${old.prefix}/roll`, { form, overlap: '24h' });
+    assert.equal(again.status, 409);
+    assert.doesNotMatch(again.text, KEY);
+    // Ended early.
+    assert.equal((await visitor.post(`/settings/keys/${old.prefix}/revoke`)).status, 303);
+    assert.deepEqual([await statusOf(old.key), await statusOf(successor)], [401, 200]);
+  });
+
+  for (const [overlap, seconds] of [
+    ['now', 0],
+    ['1h', 3_600],
+    ['24h', 86_400],
+    ['7d', 604_800],
+  ] as const) {
+    it(`lets a rolled key go on as chosen: ${overlap}`, async () => {
+      const { key, prefix } = await newKey();
+      const form = await formOf(`/settings/keys/${prefix}/roll`);
+      assert.equal((await visitor.post(`/settings/keys/${prefix}/roll`, { form, overlap })).status, 200);
+      const [old, successor] = await listKeys(service.db, developerId);
+      assert.equal(Date.parse(old?.expiresAt ?? '') - Date.parse(successor?.createdAt ?? ''), seconds * 1_000);
+      assert.equal(await statusOf(key), seconds === 0 ? 401 : 200);
+    });
+  }
+
+  it('refuses an overlap that the form does not offer', async () => {
+    const { prefix } = await newKey();
+    const form = await formOf(`/settings/keys/${prefix}/roll`);
+    for (const overlap of ['', '2h', '365d', '-1']) {
+      assert.equal((await visitor.post(`/settings/keys/${prefix}/roll`, { form, overlap })).status, 400);
+    }
+    assert.equal((await listKeys(service.db, developerId)).length, 1);
+  });
+
+  it('asks before it revokes, with the last use, and the key is refused on its next request', async () => {
+    const { key, prefix } = await newKey();
+    const path = `/settings/keys/${prefix}/revoke`;
+    assert.ok((await visitor.get(path)).text.includes('It was never used.'));
+    assert.equal(await statusOf(key), 200);
+    await service.db('api_keys').where({ prefix }).update({ last_used_at: '2026-01-02T03:04:05Z' });
+    assert.ok((await visitor.get(path)).text.includes('2026-01-02 03:04 UTC'));
+    const { status, headers } = await visitor.post(path);
+    assert.equal(status, 303);
+    assert.equal(await statusOf(key), 401);
+    const { text } = await visitor.get(headers.location ?? '');
+    assert.ok(text.includes('is revoked. Every server refuses it from the next request on.'));
+    assert.ok(text.includes('Past keys'));
+    // The notice tells only of what is so.
+    const other = await newKey();
+    const lie = await visitor.get(`/settings/keys?revoked=${other.prefix}`);
+    assert.ok(!lie.text.includes('is revoked. Every server'));
+  });
+
+  it('keeps past keys in the list, with their state', async () => {
+    const { prefix } = await newKey();
+    await expireIn(service.db, prefix, 0);
+    const { text } = await visitor.get('/settings/keys');
+    assert.match(text, /Past keys[\s\S]*Expired/);
+    const rolled = await visitor.post(`/settings/keys/${prefix}/roll`, { form: 'a'.repeat(64), overlap: 'now' });
+    assert.equal(rolled.status, 409);
+    assert.ok(rolled.text.includes('This key has expired. Create a new one.'));
+  });
+
+  it('shows and changes no key of another developer', async () => {
+    const { prefix } = await service.newKey();
+    assert.ok(!(await visitor.get('/settings/keys')).text.includes(prefix));
+    for (const act of ['roll', 'revoke']) {
+      assert.equal((await visitor.get(`/settings/keys/${prefix}/${act}`)).status, 404);
+      const reply = await visitor.post(`/settings/keys/${prefix}/${act}`, { form: 'a'.repeat(64), overlap: 'now' });
+      assert.equal(reply.status, 404, act);
+    }
+    const [record] = (await listKeys(service.db)).filter((key) => key.prefix === prefix);
+    assert.deepEqual([record?.revokedAt, record?.successor], [null, null]);
+  });
+
+  it('lets a suspended developer read, and change nothing', async () => {
+    const { prefix } = await newKey();
+    const form = await formOf('/settings/keys/new');
+    await suspendDeveloper(service.db, developerId);
+    const { status, text } = await visitor.get('/settings/keys');
+    assert.equal(status, 200);
+    assert.ok(text.includes(prefix) && !text.includes('Create a key') && !text.includes('/revoke"'));
+    for (const path of ['/settings/keys/new', `/settings/keys/${prefix}/roll`, `/settings/keys/${prefix}/revoke`]) {
+      assert.equal((await visitor.get(path)).status, 403, path);
+      assert.equal((await visitor.post(path, { form, overlap: 'now' })).status, 403, path);
+    }
+    assert.equal((await listKeys(service.db, developerId)).length, 1);
+  });
+
+  it('asks for a sign-in of the last 15 minutes before it changes anything', async () => {
+    const { prefix } = await newKey();
+    const form = await formOf('/settings/keys/new');
+    await service
+      .db('sessions')
+      .where({ developer_id: developerId })
+      .update({
+        signed_in_at: service.db.raw("now() - interval '16 minutes'"),
+      });
+    assert.equal((await visitor.get('/settings/keys')).status, 200);
+    for (const path of ['/settings/keys/new', `/settings/keys/${prefix}/roll`, `/settings/keys/${prefix}/revoke`]) {
+      const reply = await visitor.post(path, { form, overlap: 'now' });
+      assert.deepEqual([reply.status, reply.headers.location], [303, '/sign-in'], path);
+    }
+    assert.deepEqual(
+      (await listKeys(service.db, developerId)).map(({ prefix: each, revokedAt }) => [each, revokedAt]),
+      [[prefix, null]],
+    );
+    // After the sign-in, the form that was asked for last.
+    const { headers } = await signInAgain();
+    assert.equal(headers.location, `/settings/keys/${prefix}/revoke`);
+  });
+
+  async function signInAgain(): Promise<Reply> {
+    return visitor.post('/sign-in/link', { token: await createSignInLink(service.db, developerId) });
+  }
+
+  it('shows nothing to a visitor who is not signed in, and takes no form of another site', async () => {
+    const { prefix } = await newKey();
+    const stranger = new Visitor(service.url);
+    for (const path of ['/settings/keys', '/settings/keys/new', '/settings/events']) {
+      assert.equal((await stranger.get(path)).headers.location, '/sign-in', path);
+    }
+    assert.equal((await stranger.post(`/settings/keys/${prefix}/revoke`)).headers.location, '/sign-in');
+    const forged = await visitor.post(`/settings/keys/${prefix}/revoke`, {}, { 'sec-fetch-site': 'cross-site' });
+    assert.equal(forged.status, 403);
+    const [record] = await listKeys(service.db, developerId);
+    assert.equal(record?.revokedAt, null);
+  });
+
+  it('tells on the events page what happened and who did it, and how the key ended', async () => {
+    const { prefix } = await newKey();
+    await visitor.post(`/settings/keys/${prefix}/revoke`);
+    const { text } = await visitor.get('/settings/events');
+    const rows = [...text.matchAll(/<tr>(.*?)<\/tr>/g)].map(([, row = '']) => row.replace(/<[^>]+>/g, '|'));
+    const told = rows.filter((row) => row.includes(prefix)).map((row) => row.split('|').filter((cell) => cell !== ''));
+    assert.deepEqual(
+      told.map((cells) => cells.slice(1)),
+      [
+        ['Key revoked', prefix, 'You'],
+        ['Key created on plan free', prefix, 'You'],
+      ],
+    );
+    const [, revoked] = await listEvents(service.db, { developerId, limit: 2 });
+    assert.equal(revoked?.actor, 'developer');
+  });
+
+  it('shows 50 events a page, and leads to the older ones', async () => {
+    for (let i = 0; i < 60; i += 1) await createKey(service.db, { developerId, planId: 'free' });
+    const count = async (path: string): Promise<number> =>
+      ((await visitor.get(path)).text.match(/<tr>/g) ?? []).length - 1;
+    const first = await visitor.get('/settings/events');
+    assert.ok(first.text.includes('href="/settings/events?page=2"'));
+    assert.equal(await count('/settings/events'), 50);
+    const all = (await listEvents(service.db, { developerId, limit: 1_000 })).length;
+    assert.equal(await count('/settings/events?page=2'), all - 50);
+    assert.ok(!(await visitor.get('/settings/events?page=2')).text.includes('Older events'));
+    assert.equal((await visitor.get('/settings/events?page=-1')).status, 200);
+  });
+});
+
+describe('the keys page of a server that shares a Redis', () => {
+  let service: TestService;
+  let redis: TestRedis;
+  let direct: Redis;
+  let developerId: number;
+  let visitor: Visitor;
+
+  before(async () => {
+    redis = await startRedis();
+    direct = new Redis(redis.url);
+    direct.on('error', () => undefined);
+    service = await startService({ redisUrl: redis.url });
+    developerId = await newDeveloper(service);
+    visitor = await signIn(service, developerId);
+  });
+
+  after(async () => {
+    await service.stop();
+    direct.disconnect();
+    await redis.stop();
+  });
+
+  /** @returns whether something has ended the epoch by the time of its answer */
+  async function endsEpoch(act: () => Promise<Reply>): Promise<boolean> {
+    await direct.set(EPOCH_KEY, 'before');
+    assert.ok((await act()).status < 400);
+    return (await direct.get(EPOCH_KEY)) !== 'before';
+  }
+
+  it('ends the epoch before it answers, where it has changed a key', async () => {
+    const newKey = (): Promise<CreatedKey> => createKey(service.db, { developerId, planId: 'free' });
+    const [first, second, third] = [await newKey(), await newKey(), await newKey()];
+    const revoke = (): Promise<Reply> => visitor.post(`/settings/keys/${first.prefix}/revoke`);
+    const roll = (): Promise<Reply> =>
+      visitor.post(`/settings/keys/${second.prefix}/roll`, { form: 'a'.repeat(64), overlap: 'now' });
+    const find = (): Promise<Reply> => visitor.post('/revoke-leaked-key', { key: third.key });
+    for (const act of [revoke, roll, find]) assert.equal(await endsEpoch(act), true);
+    // Anybody could make all servers ask anew about all keys otherwise, again and again.
+    for (const act of [revoke, find]) assert.equal(await endsEpoch(act), false);
+  });
+
+  it('says "within moments" where Redis cannot be reached', async () => {
+    const { prefix } = await createKey(service.db, { developerId, planId: 'free' });
+    await redis.kill();
+    const { status, headers } = await visitor.post(`/settings/keys/${prefix}/revoke`);
+    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&since=moments`]);
+    assert.ok((await visitor.get(headers.location ?? '')).text.includes('refuses it within moments.'));
+  });
+});
