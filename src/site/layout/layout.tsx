@@ -84,6 +84,9 @@ export function Layout({ files, title, section, description, children }: LayoutP
                 <a href="/openapi.json">OpenAPI (JSON)</a>
               </li>
               <li>
+                <a href="/revoke-leaked-key">Revoke a leaked key</a>
+              </li>
+              <li>
                 <a href="/readyz">Readiness</a>
               </li>
             </ul>

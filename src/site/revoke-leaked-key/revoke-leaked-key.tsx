@@ -162,7 +162,8 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
       <CodeBlock
         label="curl"
         code={`printf '{"key":"%s"}' "$KEY" |
-  curl -H 'Content-Type: application/json' --data-binary @- ${baseUrl}${PATH}`}
+  curl -H 'Content-Type: application/json' --data-binary @- \\
+    ${baseUrl}${PATH}`}
       />
     </div>
   );

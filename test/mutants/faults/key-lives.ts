@@ -151,4 +151,58 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     ],
     suites: ['test/keys/own-keys.test.ts'],
   },
+  {
+    name: 'page-leaves-the-epoch',
+    promise: 'A key that is revoked on a page fails on the next request, on every server.',
+    edits: [
+      {
+        file: 'src/site/settings/keys/keys.tsx',
+        from: 'const isKnown = !isRevoked || (await site.endEpoch());',
+        to: 'const isKnown = isRevoked || (await site.endEpoch());',
+      },
+    ],
+    suites: ['test/site/settings/keys.test.ts'],
+  },
+  {
+    name: 'roll-leaves-the-epoch',
+    promise: 'A key that is rolled on a page without an overlap fails on the next request, on every server.',
+    edits: [{ file: 'src/site/settings/keys/keys.tsx', from: '      await site.endEpoch();\n', to: '' }],
+    suites: ['test/site/settings/keys.test.ts'],
+  },
+  {
+    name: 'old-sign-in-changes-keys',
+    promise: 'A change of keys needs a sign-in of the last 15 minutes.',
+    edits: [
+      {
+        file: 'src/site/settings/keys/keys.tsx',
+        from: 'guards.recentlySignedIn(ctx.path, handler)(ctx)',
+        to: 'guards.signedIn(handler)(ctx)',
+      },
+    ],
+    suites: ['test/site/settings/keys.test.ts'],
+  },
+  {
+    name: 'found-key-flushes-caches',
+    promise: 'A key that was revoked before makes no server ask anew about other keys.',
+    edits: [
+      {
+        file: 'src/site/revoke-leaked-key/revoke-leaked-key.tsx',
+        from: "if (found === 'revoked') await",
+        to: "if (found !== 'unknown') await",
+      },
+    ],
+    suites: ['test/site/settings/keys.test.ts'],
+  },
+  {
+    name: 'unknown-reports-unlimited',
+    promise: 'An address that sends unknown keys is limited.',
+    edits: [
+      {
+        file: 'src/site/revoke-leaked-key/revoke-leaked-key.tsx',
+        from: "attempt.kind === 'over_limit' ? {",
+        to: 'attempt.kind === ("x" as string) && attempt.kind === "over_limit" ? {',
+      },
+    ],
+    suites: ['test/site/revoke-leaked-key.test.ts'],
+  },
 ];

@@ -35,12 +35,16 @@ export function KeyList({ keys, now, isReadOnly }: KeyListProps): VNode {
       ) : (
         <Table
           caption="Keys that work"
-          columns={['Key', 'Plan', 'Created', 'Last used', 'Expires', 'State', ...(isReadOnly ? [] : ['Change'])]}
-          rows={working.map(({ record, state }) => [
-            ...commonCells(record),
-            <State state={state} hints={hintsOf(record, now)} />,
-            ...(isReadOnly ? [] : [<Changes prefix={record.prefix} isRolled={state.kind === 'rolled'} />]),
-          ])}
+          columns={COLUMNS}
+          rows={working.map(({ record, state }) =>
+            cells(
+              record,
+              <>
+                <State state={state} hints={hintsOf(record, now)} />
+                {!isReadOnly && <Changes prefix={record.prefix} isRolled={state.kind === 'rolled'} />}
+              </>,
+            ),
+          )}
         />
       )}
       {past.length > 0 && (
@@ -48,8 +52,8 @@ export function KeyList({ keys, now, isReadOnly }: KeyListProps): VNode {
           <h2>Past keys</h2>
           <Table
             caption="Keys that do not work any more"
-            columns={['Key', 'Plan', 'Created', 'Last used', 'Expires', 'State']}
-            rows={past.map(({ record, state }) => [...commonCells(record), <State state={state} hints={[]} />])}
+            columns={COLUMNS}
+            rows={past.map(({ record, state }) => cells(record, <State state={state} hints={[]} />))}
           />
         </>
       )}
@@ -57,17 +61,21 @@ export function KeyList({ keys, now, isReadOnly }: KeyListProps): VNode {
   );
 }
 
-function commonCells(record: KeyRecord): readonly ComponentChildren[] {
+/** The state and what changes it come first: they are in view on a narrow screen. */
+const COLUMNS = ['Key', 'State', 'Last used', 'Expires', 'Created', 'Plan'];
+
+function cells(record: KeyRecord, state: ComponentChildren): readonly ComponentChildren[] {
   const { prefix, label, planId, createdAt, lastUsedAt, expiresAt } = record;
   return [
     <>
       <code>{prefix}</code>
       {label !== null && <span class="key-label">{label}</span>}
     </>,
-    planId,
-    <Time at={createdAt} />,
+    state,
     lastUsedAt === null ? 'Never' : <Time at={lastUsedAt} />,
     expiresAt === null ? 'Never' : <Time at={expiresAt} />,
+    <Time at={createdAt} />,
+    planId,
   ];
 }
 
