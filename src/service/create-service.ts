@@ -22,6 +22,7 @@ import {
 import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
 import { createMetrics, openMetrics } from './metrics.js';
+import { createSignIn } from './sign-in.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/database/connect.js';
 import { ConnectionBudget } from '../platform/postgres/connections/connection-budget.js';
 import { DatabaseCheck } from '../platform/database/database-check.js';
@@ -49,9 +50,6 @@ const DATABASE_CHECK_INTERVAL_MS = 2_000;
 
 /** How often the service counts the free connections of its database, in milliseconds. */
 const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
-
-/** How many sign-ins from one address may fail a minute. A search for links gets nowhere: they are 256 random bits. */
-const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
 
 /** How long requests may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
@@ -195,7 +193,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           files: await StaticFiles.read(packageRoot),
           guides: await readGuides(packageRoot),
           publicUrl: () => config.publicUrl ?? url,
-          failedSignIns: new FailedAttempts(admission.redis, SIGN_IN_POLICY, 'sign-in-failures'),
+          ...createSignIn(config, admission.redis),
           failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
           // Without Redis no server keeps records of keys.
           endEpoch: async () => admission.redis === undefined || (await tryRenewEpoch(admission.redis)),

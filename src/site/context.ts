@@ -1,6 +1,7 @@
 import type Router from '@koa/router';
 import type Koa from 'koa';
 import type { Knex } from 'knex';
+import type { OidcProvider } from '../accounts/oidc-provider.js';
 import type { QuotaReader } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../admission/failed-attempts.js';
 import type { RequestState } from '../http/request/context.js';
@@ -42,6 +43,8 @@ export interface SiteOptions {
    * @returns whether the change holds from the next request on; otherwise it does within moments
    */
   readonly endEpoch: () => Promise<boolean>;
+  /** The provider of identities by which developers sign in; undefined where there is none. */
+  readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
 }
 
 /** What a request sent. */

@@ -14,6 +14,7 @@ import { errorPage, PageError } from './layout/error-page.js';
 import { addReference } from './reference/reference.js';
 import { addRevokeLeakedKey } from './revoke-leaked-key/revoke-leaked-key.js';
 import { addSettings } from './settings/settings.js';
+import { addOidc } from './sign-in/oidc.js';
 import { addSignIn } from './sign-in/sign-in.js';
 
 /**
@@ -31,9 +32,16 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
   addSettings(router, parts);
   addRevokeLeakedKey(router, parts);
 
+  // These wait for somebody else, who has bounds of their own, and must not keep the other pages waiting.
+  const waiting = new Router<PageState>({ strict: true, sensitive: true });
+  addOidc(waiting, parts);
+
   const inTime = deadline();
   const bounded = boundConcurrency(limits);
-  const routes = router.routes() as unknown as Middleware;
+  const stages = [
+    { router, make: stageOf(router, (ctx, make) => inTime(ctx, () => bounded(ctx, make))) },
+    { router: waiting, make: stageOf(waiting, (_ctx, make) => make()) },
+  ];
 
   /** Answers each error as a page, since a person asked. */
   async function answer(ctx: PageContext, stage: () => Promise<unknown>): Promise<void> {
@@ -56,14 +64,14 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
         await ignoreContent(ctx, () => parts.site.files.send(ctx));
       });
     }
-    const methods = methodsAt(router, path, ctx.method);
-    if (methods.length > 0) {
+    for (const { router, make } of stages) {
+      const methods = methodsAt(router, path, ctx.method);
+      if (methods.length === 0) continue;
       return answer(ctx, async () => {
         requireMethod(ctx, methods);
-        const make = (): Promise<void> => inTime(ctx, () => bounded(ctx, () => routes(ctx, next)));
-        if (ctx.method !== 'POST') return ignoreContent(ctx, make);
+        if (ctx.method !== 'POST') return ignoreContent(ctx, () => make(ctx, next));
         await receiveContent(ctx);
-        return make();
+        return make(ctx, next);
       });
     }
     try {
@@ -73,6 +81,15 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
       await answer(ctx, () => Promise.reject(error));
     }
   };
+}
+
+/** @returns the stage that makes the pages of a router @param bound - bounds how long one takes, and how many there are */
+function stageOf(
+  router: Router<PageState>,
+  bound: (ctx: PageContext, make: () => Promise<void>) => Promise<void>,
+): Middleware {
+  const routes = router.routes() as unknown as Middleware;
+  return (ctx, next) => bound(ctx as PageContext, () => routes(ctx, next));
 }
 
 /** @returns the methods that routes answer at a path; none where there is no such page */

@@ -42,6 +42,7 @@ export async function serveWithoutDatabase(
     failedSignIns: new FailedAttempts(),
     failedReports: new FailedAttempts(),
     endEpoch: () => Promise.resolve(true),
+    signInBy: undefined,
   };
   const app = new Koa<RequestState>();
   app.use(identifyRequest);

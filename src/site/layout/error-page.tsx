@@ -11,14 +11,16 @@ export class PageError extends Error {
   /**
    * @param title - the heading, a few words
    * @param detail - what happened and what to do; it repeats nothing secret
+   * @param cause - for the log; it tells nothing secret either
    */
   constructor(
     readonly status: number,
     readonly title: string,
     readonly detail: string,
     readonly headers: Readonly<Record<string, string>> = {},
+    cause?: Error,
   ) {
-    super(`${status} ${title}: ${detail}`);
+    super(`${status} ${title}: ${detail}`, { cause });
   }
 }
 
@@ -32,7 +34,7 @@ const DETAILS: Partial<Record<number, string>> = {
 /** Answers with an error as a page. */
 export function errorPage(ctx: PageContext, error: unknown): void {
   const shown = error instanceof PageError ? error : toProblem(error);
-  if (shown instanceof Problem) ctx.state.error = shown.cause;
+  ctx.state.error = shown.cause;
   ctx.set(shown.headers);
   const { status, title } = shown;
   const detail = (shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail;

@@ -46,7 +46,7 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
  *
  * @param transaction - the one that has found out who signs in
  */
-async function signIn(ctx: PageContext, transaction: Knex.Transaction, developerId: number): Promise<void> {
+export async function signIn(ctx: PageContext, transaction: Knex.Transaction, developerId: number): Promise<void> {
   const token = await startSession(transaction, {
     developerId,
     userAgent: ctx.get('User-Agent'),

@@ -6,26 +6,44 @@ import { page } from '../layout/page.js';
 import { SETTINGS } from './come-back.js';
 import { readCookie } from './cookies.js';
 import { addSignInLink } from './sign-in-link.js';
+import { addSignUp } from './sign-up.js';
 
-/** Adds the ways to sign in, from `/sign-in` on. */
+/** Adds the ways to sign in, from `/sign-in` on, except those that wait for a provider of identities. */
 export function addSignIn(router: PageRouter, parts: SiteParts): void {
+  const issuer = parts.site.signInBy?.provider.host;
   router.get('/sign-in', async (ctx) => {
     const session = await findSession(parts.db, readCookie(ctx, 'session'));
-    page(ctx, { title: 'Sign in', section: 'settings' }, <SignInBody session={session} />);
+    page(ctx, { title: 'Sign in', section: 'settings' }, <SignInBody session={session} issuer={issuer} />);
   });
   addSignInLink(router, parts);
+  addSignUp(router, parts);
 }
 
-function SignInBody({ session }: { readonly session: Session | undefined }): VNode {
+interface SignInProps {
+  readonly session: Session | undefined;
+  /** The host of the provider of identities; undefined where there is none. */
+  readonly issuer: string | undefined;
+}
+
+function SignInBody({ session, issuer }: SignInProps): VNode {
+  const id = session === undefined ? 'ID' : session.developerId;
   return (
     <div class="container">
       <h1>Sign in</h1>
       {session !== undefined && <SignedInAlready session={session} />}
-      <p>You sign in with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
-      <CodeBlock
-        label="For the operator"
-        code={`npx catalog developers sign-in-link ${session === undefined ? 'ID' : session.developerId}`}
-      />
+      {issuer === undefined ? (
+        <p>You sign in with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
+      ) : (
+        <>
+          <p>
+            <a class="button button-primary" href="/sign-in/oidc">
+              Sign in with {issuer}
+            </a>
+          </p>
+          <p>Or with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
+        </>
+      )}
+      <CodeBlock label="For the operator" code={`npx catalog developers sign-in-link ${id}`} />
       <p>Open the link in this browser.</p>
     </div>
   );

@@ -1,0 +1,33 @@
+import { OidcProvider } from '../accounts/oidc-provider.js';
+import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
+import type { Config } from '../config/settings.js';
+import type { RedisLink } from '../platform/redis/link.js';
+import type { SiteOptions } from '../site/context.js';
+import { OIDC_CALLBACK } from '../site/sign-in/oidc-paths.js';
+
+/** How many sign-ins from one address may fail a minute. A search for links gets nowhere: they are 256 random bits. */
+const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
+
+/** Makes what signing in needs. It asks nothing of the provider of identities, which may be away. */
+export function createSignIn(
+  { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl }: Config,
+  redis: RedisLink | undefined,
+): Pick<SiteOptions, 'failedSignIns' | 'signInBy'> {
+  const failedSignIns = new FailedAttempts(redis, SIGN_IN_POLICY, 'sign-in-failures');
+  // The settings of a provider are there all together, or not at all.
+  if (
+    oidcIssuer === undefined ||
+    oidcClientId === undefined ||
+    oidcClientSecret === undefined ||
+    publicUrl === undefined
+  ) {
+    return { failedSignIns, signInBy: undefined };
+  }
+  const provider = new OidcProvider({
+    issuer: oidcIssuer,
+    clientId: oidcClientId,
+    clientSecret: oidcClientSecret,
+    redirectUri: publicUrl + OIDC_CALLBACK,
+  });
+  return { failedSignIns, signInBy: { provider, signUp: oidcSignUp } };
+}

@@ -1,0 +1,354 @@
+import assert from 'node:assert/strict';
+import { linkIdentity } from '../../../src/accounts/identities.js';
+import { createDeveloper, listDevelopers, suspendDeveloper } from '../../../src/developers/developers.js';
+import { listEvents } from '../../../src/events/events.js';
+import { newDeveloper, Visitor } from '../../support/http/visitor.js';
+import { freePort } from '../../support/programs/free-port.js';
+import { startIdentityProvider, type IdentityProvider } from '../../support/programs/identity-provider.js';
+import type { Reply } from '../../support/request.js';
+import { startService, type TestService } from '../../support/service.js';
+
+const CALLBACK = '/sign-in/oidc/callback';
+
+/** A service that signs developers in by a provider. */
+async function start(signUp: 'on' | 'off'): Promise<{ service: TestService; provider: IdentityProvider }> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const provider = await startIdentityProvider(url + CALLBACK);
+  const service = await startService({
+    settings: {
+      PORT: String(port),
+      PUBLIC_URL: url,
+      OIDC_ISSUER: provider.issuer,
+      OIDC_CLIENT_ID: provider.clientId,
+      OIDC_CLIENT_SECRET: provider.clientSecret,
+      OIDC_SIGN_UP: signUp,
+    },
+  });
+  return { service, provider };
+}
+
+/** A person with a browser, who is at the service and at the provider. */
+class Person {
+  readonly here: Visitor;
+  readonly there: Visitor;
+
+  constructor(
+    service: TestService,
+    private readonly provider: IdentityProvider,
+    readonly subject: string,
+  ) {
+    this.here = new Visitor(service.url);
+    this.there = new Visitor(provider.issuer);
+  }
+
+  /** @returns where the service sends the browser */
+  async begin(): Promise<URL> {
+    const { status, headers } = await this.here.get('/sign-in/oidc');
+    assert.equal(status, 303);
+    return new URL(headers.location ?? '');
+  }
+
+  /** Signs in at the provider. @returns the path and query with which the browser comes back */
+  async answer(url: URL): Promise<string> {
+    this.provider.subject = this.subject;
+    let path = url.pathname + url.search;
+    for (let step = 0; step < 8; step += 1) {
+      const { headers, text } = await this.there.get(path);
+      const next = new URL(headers.location ?? assert.fail(text), this.provider.issuer);
+      path = next.pathname + next.search;
+      if (next.origin !== this.provider.issuer) return path;
+    }
+    return assert.fail('the provider does not come to an end');
+  }
+
+  async signIn(): Promise<Reply> {
+    return this.here.get(await this.answer(await this.begin()));
+  }
+}
+
+describe('signing in by OpenID Connect', () => {
+  let service: TestService;
+  let provider: IdentityProvider;
+  let developerId: number;
+
+  before(async () => {
+    ({ service, provider } = await start('off'));
+    developerId = await newDeveloper(service);
+    await linkIdentity(service.db, developerId, { issuer: provider.issuer, subject: 'ann' });
+  });
+
+  beforeEach(() => {
+    provider.state = 'up';
+  });
+
+  after(async () => {
+    await service.stop();
+    await provider.stop();
+  });
+
+  const person = (subject = 'ann'): Person => new Person(service, provider, subject);
+
+  it('begins with a link, and names the provider', async () => {
+    const { text } = await person().here.get('/sign-in');
+    assert.ok(text.includes('href="/sign-in/oidc"') && text.includes(`Sign in with ${new URL(provider.issuer).host}`));
+  });
+
+  it('opens the settings of the developer whom the identity is linked to', async () => {
+    const ann = person();
+    await ann.here.get('/settings/sessions');
+    const reply = await ann.signIn();
+    assert.deepEqual([reply.status, reply.headers.location], [303, '/settings/sessions']);
+    const { status, text } = await ann.here.get('/settings');
+    assert.equal(status, 200);
+    assert.ok(text.includes('Film club'));
+    assert.equal(ann.here.cookies.has('catalog-oidc'), false);
+  });
+
+  it('asks for a code with PKCE, state and nonce, none of which tells another or the cookie', async () => {
+    const ann = person();
+    const url = await ann.begin();
+    const { searchParams } = url;
+    assert.equal(searchParams.get('response_type'), 'code');
+    assert.equal(searchParams.get('code_challenge_method'), 'S256');
+    assert.equal(searchParams.get('redirect_uri'), service.url + CALLBACK);
+    assert.equal(searchParams.get('max_age'), '900');
+    const secret = ann.here.cookies.get('catalog-oidc') ?? assert.fail();
+    const values = ['state', 'nonce', 'code_challenge'].map((name) => searchParams.get(name) ?? '');
+    assert.equal(new Set([...values, secret]).size, 4);
+    for (const value of values) assert.match(value, /^[\w-]{43}$/);
+    const again = await person().begin();
+    for (const name of ['state', 'nonce', 'code_challenge']) {
+      assert.notEqual(again.searchParams.get(name), searchParams.get(name));
+    }
+  });
+
+  it('shows an identity that nobody is linked to what to send to the operator, and the command to use', async () => {
+    const { status, text, headers } = await person('eve').signIn();
+    assert.equal(status, 403);
+    assert.ok(text.includes(`Issuer:  ${provider.issuer}`) && text.includes('Subject: eve'));
+    assert.ok(text.includes(`npx catalog developers link ID --issuer ${provider.issuer} --subject eve`));
+    assert.ok(!(headers['set-cookie'] ?? []).some((line) => line.startsWith('catalog-session=')));
+    assert.equal((await person('eve').here.get('/sign-up')).status, 404);
+    await linkIdentity(service.db, developerId, { issuer: provider.issuer, subject: 'eve' });
+    assert.equal((await person('eve').signIn()).status, 303);
+  });
+
+  it('shows a subject as text, and the command as the shell takes it', async () => {
+    const { text } = await person(`'; rm -rf / <script>alert(1)</script>`).signIn();
+    assert.ok(!text.includes('<script>alert'));
+    assert.ok(text.includes(`--subject ''\\''; rm -rf / &lt;script`), text);
+  });
+
+  it('lets a suspended developer in to read', async () => {
+    const id = await newDeveloper(service);
+    await linkIdentity(service.db, id, { issuer: provider.issuer, subject: 'suspended' });
+    await suspendDeveloper(service.db, id);
+    const visitor = person('suspended');
+    await visitor.signIn();
+    assert.ok((await visitor.here.get('/settings')).text.includes('Your account is suspended.'));
+  });
+
+  it('refuses an answer that another browser has begun: nobody is signed in as somebody else', async () => {
+    const attacker = person('mallory');
+    const answer = await attacker.answer(await attacker.begin());
+    const victim = person();
+    const asks = provider.requests;
+    assert.equal((await victim.here.get(answer)).status, 403);
+    await victim.begin();
+    assert.equal((await victim.here.get(answer)).status, 403, 'also while one of its own is under way');
+    assert.equal(victim.here.cookies.has('catalog-session'), false);
+    assert.equal(provider.requests, asks, 'the code is not even asked about');
+  });
+
+  it('refuses an answer with another state, or none, and one that comes twice', async () => {
+    const ann = person();
+    const answer = await ann.answer(await ann.begin());
+    const secret = ann.here.cookies.get('catalog-oidc') ?? '';
+    for (const path of [answer.replace(/state=[^&]+/, 'state=x'), answer.replace(/&?state=[^&]+/, ''), CALLBACK]) {
+      ann.here.cookies.set('catalog-oidc', secret);
+      assert.equal((await ann.here.get(path)).status, 403, path);
+    }
+    ann.here.cookies.set('catalog-oidc', secret);
+    assert.equal((await ann.here.get(answer)).status, 303);
+    ann.here.cookies.set('catalog-oidc', secret);
+    assert.equal((await ann.here.get(answer)).status, 403, 'the provider takes a code once');
+  });
+
+  it('refuses an identity that was confirmed for another sign-in: the nonce differs', async () => {
+    const ann = person();
+    const url = await ann.begin();
+    url.searchParams.set('nonce', 'another');
+    const { status, headers } = await ann.here.get(await ann.answer(url));
+    assert.equal(status, 503);
+    assert.equal(ann.here.cookies.has('catalog-session'), false);
+    assert.equal(headers['retry-after'], '60');
+  });
+
+  it('refuses a code that another verifier was made for', async () => {
+    const ann = person();
+    const url = await ann.begin();
+    url.searchParams.set('code_challenge', 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM');
+    assert.equal((await ann.here.get(await ann.answer(url))).status, 403);
+    assert.equal(ann.here.cookies.has('catalog-session'), false);
+  });
+
+  it('says so when the person declines at the provider', async () => {
+    const ann = person();
+    const state = (await ann.begin()).searchParams.get('state') ?? '';
+    const { status, text } = await ann.here.get(`${CALLBACK}?error=access_denied&state=${state}`);
+    assert.equal(status, 403);
+    assert.ok(text.includes('Your provider did not sign you in'));
+  });
+
+  it('writes no code, state or secret into the log', async () => {
+    const ann = person();
+    const answer = await ann.answer(await ann.begin());
+    const secret = ann.here.cookies.get('catalog-oidc') ?? assert.fail();
+    await ann.here.get(answer);
+    const log = service.logged.join('\n');
+    const { searchParams } = new URL(answer, service.url);
+    for (const text of [searchParams.get('code'), searchParams.get('state'), secret, provider.clientSecret]) {
+      assert.ok(text !== null && text !== '' && !log.includes(text));
+    }
+  });
+});
+
+describe('a provider that is not as it should be', () => {
+  let service: TestService;
+  let provider: IdentityProvider;
+
+  // A service that has found its provider keeps what it was told.
+  beforeEach(async () => {
+    ({ service, provider } = await start('off'));
+  });
+
+  afterEach(async () => {
+    await service.stop();
+    await provider.stop();
+  });
+
+  it('is asked nothing at the start, nor by any page', async () => {
+    const visitor = new Visitor(service.url);
+    for (const path of ['/', '/sign-in', '/settings', '/readyz']) await visitor.get(path);
+    assert.equal(provider.requests, 0);
+  });
+
+  for (const state of ['failing', 'nonsense', 'silent', 'gone'] as const) {
+    it(`makes only signing in fail while it is ${state}`, async () => {
+      if (state === 'gone') await provider.stop();
+      else provider.state = state;
+      const began = performance.now();
+      const sent = Promise.all(Array.from({ length: 30 }, () => new Visitor(service.url).get('/sign-in/oidc')));
+      // More wait for the provider than there are pages at a time: neither pages nor the API wait with them.
+      const visitor = new Visitor(service.url);
+      for (const path of ['/', '/sign-in', '/settings']) assert.ok((await visitor.get(path)).status < 400, path);
+      assert.equal((await service.get('/api/v1/me')).status, 200);
+      assert.equal((await service.get('/readyz')).status, 200);
+      if (state === 'silent') assert.ok(performance.now() - began < 3_000, 'they were answered meanwhile');
+      for (const { status, text } of await sent) {
+        assert.equal(status, 503);
+        assert.ok(text.includes('Your provider does not answer'));
+      }
+      assert.ok(performance.now() - began < 8_000);
+      if (state === 'gone') return;
+      provider.state = 'up';
+      assert.equal((await visitor.get('/sign-in/oidc')).status, 303, 'it is used again as soon as it is well');
+    });
+  }
+
+  it('makes only signing in fail when it fails after it was found', async () => {
+    const ann = new Person(service, provider, 'ann');
+    const answer = await ann.answer(await ann.begin());
+    provider.state = 'failing';
+    assert.equal((await ann.here.get(answer)).status, 503);
+    assert.ok(service.logged.some((line) => line.includes('ProviderUnavailable')));
+    assert.equal((await service.get('/api/v1/me')).status, 200);
+    assert.equal((await ann.here.get('/sign-in/oidc')).status, 303, 'what it has said of itself is still known');
+  });
+});
+
+describe('signing up by OpenID Connect', () => {
+  let service: TestService;
+  let provider: IdentityProvider;
+
+  before(async () => {
+    ({ service, provider } = await start('on'));
+  });
+
+  after(async () => {
+    await service.stop();
+    await provider.stop();
+  });
+
+  it('makes a developer on the free plan, once the project has a name', async () => {
+    const ann = new Person(service, provider, 'ann');
+    const before = (await listDevelopers(service.db)).length;
+    const reply = await ann.signIn();
+    assert.deepEqual([reply.status, reply.headers.location], [303, '/sign-up']);
+    assert.equal((await listDevelopers(service.db)).length, before, 'not before it has a name');
+    assert.equal((await ann.here.get('/settings')).status, 303);
+    assert.equal((await ann.here.get('/sign-up')).status, 200);
+    const done = await ann.here.post('/sign-up', { project_name: '  Ann’s <b>club</b> ' });
+    assert.deepEqual([done.status, done.headers.location], [303, '/settings']);
+    assert.ok((await ann.here.get('/settings')).text.includes('Ann’s &lt;b'));
+    const developer = (await listDevelopers(service.db)).at(-1);
+    assert.deepEqual([developer?.projectName, developer?.planId], ['Ann’s <b>club</b>', 'free']);
+    assert.deepEqual(
+      (await listEvents(service.db, { developerId: developer?.id, limit: 9 })).map(({ kind, actor }) => [kind, actor]),
+      [
+        ['signed_in', 'developer'],
+        ['registered', 'developer'],
+      ],
+    );
+    const again = new Person(service, provider, 'ann');
+    assert.equal((await again.signIn()).headers.location, '/settings');
+    assert.equal((await listDevelopers(service.db)).length, before + 1);
+  });
+
+  it('takes names of 1 to 200 characters, and says so beside the field', async () => {
+    const bob = new Person(service, provider, 'bob');
+    await bob.signIn();
+    for (const name of ['', '   ', 'x'.repeat(201), 'a\u0000b', '"><script>alert(1)</script>'.repeat(20)]) {
+      const { status, text } = await bob.here.post('/sign-up', { project_name: name });
+      assert.equal(status, 422, name);
+      assert.match(text, /aria-invalid(?:="true")?[^>]* aria-describedby="project-name-error"/);
+      assert.ok(!text.includes('<script>alert'));
+    }
+    assert.equal((await bob.here.post('/sign-up', { project_name: '😀'.repeat(200) })).status, 303);
+  });
+
+  it('makes one developer of one identity, however often the form is sent, in however many tabs', async () => {
+    const tabs = Array.from({ length: 4 }, () => new Person(service, provider, 'carol'));
+    for (const tab of tabs) await tab.signIn();
+    const before = (await listDevelopers(service.db)).length;
+    const replies = await Promise.all(
+      tabs.flatMap(({ here }) => [
+        here.post('/sign-up', { project_name: 'Carol' }),
+        here.post('/sign-up', { project_name: 'Carol' }),
+      ]),
+    );
+    for (const { status } of replies) assert.ok(status === 303 || status === 409, String(status));
+    assert.equal((await listDevelopers(service.db)).length, before + 1);
+  });
+
+  it('is open to nobody whom the provider has not confirmed', async () => {
+    const before = (await listDevelopers(service.db)).length;
+    const visitor = new Visitor(service.url);
+    assert.equal((await visitor.get('/sign-up')).headers.location, '/sign-in');
+    visitor.cookies.set('catalog-sign-up', 'f'.repeat(64));
+    assert.equal((await visitor.post('/sign-up', { project_name: 'Nobody' })).headers.location, '/sign-in');
+    assert.equal((await listDevelopers(service.db)).length, before);
+    const dan = new Person(service, provider, 'dan');
+    await dan.signIn();
+    const forged = await dan.here.post('/sign-up', { project_name: 'X' }, { 'sec-fetch-site': 'cross-site' });
+    assert.equal(forged.status, 403);
+    assert.equal((await listDevelopers(service.db)).length, before);
+  });
+
+  it('never goes by an address: an identity of another provider is another person', async () => {
+    const { id } = await createDeveloper(service.db, { projectName: 'Elsewhere', attributionRequired: false });
+    await linkIdentity(service.db, id, { issuer: 'https://other.example', subject: 'erin' });
+    assert.equal((await new Person(service, provider, 'erin').signIn()).headers.location, '/sign-up');
+  });
+});

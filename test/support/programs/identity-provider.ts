@@ -1,0 +1,83 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import Provider from 'oidc-provider';
+import { freePort } from './free-port.js';
+
+/** An OpenID Connect provider on this machine, at which everybody is signed in at once. */
+export interface IdentityProvider {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Who signs in next: the subject. */
+  subject: string;
+  /** How it answers: as it should, not at all, or with something else. */
+  state: 'up' | 'silent' | 'nonsense' | 'failing';
+  /** How many requests it has got. */
+  requests: number;
+  /** Takes it away, as if its machine was off. */
+  stop(): Promise<void>;
+}
+
+/** What the provider keeps, and for how long. */
+const ARTIFACTS = ['AccessToken', 'AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'Session'];
+const LIFETIME_SECONDS = 600;
+
+/** Starts a provider that knows one client. @param redirectUri - of the client */
+export async function startIdentityProvider(redirectUri: string): Promise<IdentityProvider> {
+  const port = await freePort();
+  const issuer = `http://127.0.0.1:${port}`;
+  const [clientId, clientSecret] = ['catalog', 'a secret: with characters that are encoded +/%'];
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const signingKey = privateKey.export({ format: 'jwk' });
+  const provider = new Provider(issuer, {
+    clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri] }],
+    cookies: { keys: ['test'] },
+    jwks: { keys: [signingKey] },
+    ttl: Object.fromEntries(ARTIFACTS.map((name) => [name, LIFETIME_SECONDS])),
+    features: { devInteractions: { enabled: false } },
+    // Nobody is asked for consent.
+    async loadExistingGrant({ oidc }) {
+      const grant = new oidc.provider.Grant({
+        ...(oidc.client && { clientId: oidc.client.clientId }),
+        ...(oidc.session?.accountId !== undefined && { accountId: oidc.session.accountId }),
+      });
+      grant.addOIDCScope('openid');
+      await grant.save();
+      return grant;
+    },
+    findAccount: (_ctx, id) => ({ accountId: id, claims: () => Promise.resolve({ sub: id }) }),
+  });
+  const handle = provider.callback();
+  const server = createServer((request, response) => void answer(request, response));
+  const self: IdentityProvider = {
+    issuer,
+    clientId,
+    clientSecret,
+    subject: 'ann',
+    state: 'up',
+    requests: 0,
+    async stop() {
+      if (!server.listening) return;
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    self.requests += 1;
+    if (self.state === 'silent') return;
+    if (self.state === 'failing') {
+      response.writeHead(500).end('{}');
+    } else if (self.state === 'nonsense') {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"issuer": "https://other.example"}');
+    } else if (request.url?.startsWith('/interaction/') === true) {
+      await provider.interactionFinished(request, response, { login: { accountId: self.subject } });
+    } else await handle(request, response);
+  }
+
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return self;
+}
