@@ -198,7 +198,7 @@ describe('admission from a cache', () => {
   for (const [change, act] of [
     ['a key is revoked', (prefix: string) => revokeKey(service.db, prefix)],
     ['a key is removed', (prefix: string) => service.db('api_keys').where({ prefix }).delete()],
-    ['all keys are removed', () => service.db.raw('truncate api_keys')],
+    ['all keys are removed', () => service.db.raw('truncate api_keys cascade')],
   ] as const) {
     it(`hears from the database that ${change}`, async () => {
       const { key, prefix } = await service.newKey();

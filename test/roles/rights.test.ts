@@ -143,7 +143,7 @@ describe('a session that skips triggers, as logical replication does', () => {
     "update api_keys set expires_at = '2100-01-01Z' where revoked_at is null",
     'update api_keys set revoked_at = now() where revoked_at is null',
     'delete from api_keys',
-    'truncate api_keys',
+    'truncate api_keys cascade',
     'update developers set suspended_at = now()',
     "update plans set requests_per_minute = 1 where id = 'free'",
   ]) {
