@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { assertProblem } from '../support/problem.js';
 import { runProgram, startServer, type Outcome } from '../support/program.js';
+import { Visitor } from '../support/http/visitor.js';
 import { send } from '../support/request.js';
 import { serverProcesses } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
@@ -88,10 +89,14 @@ describe('the program on its embedded PostgreSQL', () => {
     assert.deepEqual(serverProcesses(environment.DATA_DIR), []);
   });
 
-  it('starts again with its data, and shows no key', async () => {
+  it('starts again with its data, and shows no key but a link that signs the demo developer in', async () => {
     const server = await startServer(environment, ['--migrate', '--demo']);
-    await eventually('the welcome', () => server.output.stdout.includes('make key'));
+    const link = await eventually('the welcome', () => /^ {2}(\S+)\/sign-in\/link\/(\S+)$/m.exec(server.output.stdout));
+    assert.match(server.output.stdout, /make key/);
     assert.doesNotMatch(server.output.stdout, KEY);
+    assert.equal(link[1], server.url);
+    const { status } = await new Visitor(server.url).post('/sign-in/link', { token: link[2] ?? '' });
+    assert.equal(status, 303);
     assert.equal((await send(server.url, '/api/v1/me', bearer(key))).status, 200);
     assert.equal((await server.stop('SIGINT')).code, 0);
   });

@@ -78,7 +78,7 @@ describe('the guides', () => {
       service = await startService();
       await service.db('api_keys').delete();
       await service.db('developers').delete();
-      key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))) ?? assert.fail('no demo key');
+      key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))).key ?? assert.fail('no demo key');
     });
 
     after(() => service.stop());

@@ -39,7 +39,8 @@ describe('README', () => {
       await service.db('api_keys').delete();
       await service.db('developers').delete();
       key =
-        (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))) ?? assert.fail('no demo key was made');
+        (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))).key ??
+        assert.fail('no demo key was made');
     });
 
     after(() => service.stop());

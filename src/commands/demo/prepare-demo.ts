@@ -1,21 +1,28 @@
 import { createReadStream } from 'node:fs';
 import type { Knex } from 'knex';
+import { createSignInLink } from '../../accounts/sign-in-links.js';
 import { readCounts } from '../../catalog/counts.js';
 import { importCatalogue } from '../../catalog/import/index.js';
-import { createDeveloper, listDevelopers } from '../../developers/developers.js';
+import { createDeveloper, listDevelopers, type Developer } from '../../developers/developers.js';
 import { createKey } from '../../keys/keys.js';
 import type { CreatedKey } from '../../keys/new-key.js';
 
 const DEMO_PROJECT = 'Demo project';
 const DEMO_PLAN = 'free';
 
+/** What a person needs to use the demo. */
+export interface Demo {
+  /** The key of the demo developer if this call created it. */
+  readonly key: string | undefined;
+  /** Of a link that signs the demo developer in; undefined without a demo developer. */
+  readonly signInToken: string | undefined;
+}
+
 /**
  * Imports the demo catalogue into an empty database, and creates a demo developer when there are no developers. Does
- * not change a database in use.
- *
- * @returns the key of the demo developer if this call created it
+ * not change the catalogue or the keys of a database in use.
  */
-export async function prepareDemo(db: Knex, packageRoot: string): Promise<string | undefined> {
+export async function prepareDemo(db: Knex, packageRoot: string): Promise<Demo> {
   const counts = await readCounts(db);
   if (counts.titles + counts.people + counts.collections === 0) {
     for (const kind of ['titles', 'people', 'collections'] as const) {
@@ -26,14 +33,20 @@ export async function prepareDemo(db: Knex, packageRoot: string): Promise<string
       });
     }
   }
-  if ((await listDevelopers(db)).length > 0) return undefined;
-  return (await createDemoKey(db)).key;
+  const isUnused = (await listDevelopers(db)).length === 0;
+  const key = isUnused ? (await createDemoKey(db)).key : undefined;
+  const developer = await findDemoDeveloper(db);
+  return { key, signInToken: developer && (await createSignInLink(db, developer.id)) };
+}
+
+async function findDemoDeveloper(db: Knex): Promise<Developer | undefined> {
+  return (await listDevelopers(db)).find(({ projectName }) => projectName === DEMO_PROJECT);
 }
 
 /** Creates a key for the demo developer, and the developer too if there is none. */
 export async function createDemoKey(db: Knex): Promise<CreatedKey> {
   const developer =
-    (await listDevelopers(db)).find(({ projectName }) => projectName === DEMO_PROJECT) ??
+    (await findDemoDeveloper(db)) ??
     (await createDeveloper(db, { projectName: DEMO_PROJECT, attributionRequired: false }));
   return createKey(db, { developerId: developer.id, planId: DEMO_PLAN, label: 'demo' });
 }

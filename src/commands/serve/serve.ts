@@ -1,15 +1,13 @@
 import { SETTINGS } from '../../config/settings.js';
 import type { RunningService, ServiceOptions } from '../../service/create-service.js';
 import type { RegisterCommand } from '../context.js';
+import type { Demo } from '../demo/prepare-demo.js';
 import { openServerLog } from './server-log.js';
 
 interface ServeFlags {
   migrate?: boolean;
   demo?: boolean;
 }
-
-/** How far back the first /changes call of the instructions asks, in seconds. */
-const DEMO_SINCE_AGO = 3_600;
 
 export const registerServe: RegisterCommand = (program, context) => {
   program
@@ -48,7 +46,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         await serverLog.close();
         return;
       }
-      let demoKey: string | undefined;
+      let prepared: Demo | undefined;
       const options: ServiceOptions = {
         config,
         ...logs,
@@ -59,7 +57,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         prepare: async ({ db }) => {
           if (!demo) return;
           const { prepareDemo } = await import('../demo/prepare-demo.js');
-          demoKey = await prepareDemo(db, packageRoot);
+          prepared = await prepareDemo(db, packageRoot);
         },
       };
       let service: RunningService;
@@ -76,7 +74,10 @@ export const registerServe: RegisterCommand = (program, context) => {
         return;
       }
       log.info({ url: service.url, metrics_url: service.metricsUrl, applied_migrations: service.applied }, 'listening');
-      if (demo) serverLog.write(`${welcome(service.url, demoKey)}\n`);
+      if (prepared) {
+        const { welcome } = await import('../demo/welcome.js');
+        serverLog.write(`${welcome(service.url, config, prepared)}\n`);
+      }
       await stopWhenAsked(service);
       await serverLog.close();
 
@@ -102,22 +103,4 @@ function settingsHelp(): string {
   return Object.values(SETTINGS)
     .map(({ name, description, default: fallback }) => `  ${name.padEnd(19)} ${description} (${fallback})`)
     .join('\n');
-}
-
-/** The first steps, for a person who has just started the service. */
-function welcome(url: string, key: string | undefined): string {
-  if (key === undefined) {
-    return `\nCatalog Lookup Service on ${url}\nThe demo key was shown on the first start. For a new one: make key\n`;
-  }
-  const since = String(Math.floor(Date.now() / 1000) - DEMO_SINCE_AGO);
-  const call = (path: string): string => `  curl -H 'Authorization: Bearer ${key}' '${url}/api/v1${path}'`;
-  return [
-    `\nCatalog Lookup Service on ${url}`,
-    `\nYour demo key, shown this once (for a new one: make key):\n  ${key}`,
-    '\nTry it:',
-    call('/stats'),
-    call(`/changes?since=${since}`),
-    call('/titles/blade-runner-1982'),
-    '',
-  ].join('\n');
 }
