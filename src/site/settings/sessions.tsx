@@ -6,6 +6,7 @@ import { Badge, Table } from '../layout/components.js';
 import { Time } from '../layout/time.js';
 import { seeOther } from '../sign-in/come-back.js';
 import { setCookie } from '../sign-in/cookies.js';
+import { browserName } from './browser-name.js';
 import type { Guards } from './guards.js';
 import { settingsPage } from './settings-page.js';
 
@@ -60,19 +61,23 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
       <p>Each browser that is signed in. End a session that you do not know, and tell the operator of this service.</p>
       <Table
         caption="Sessions"
-        columns={['Browser', 'Signed in', 'Last seen', 'End']}
+        columns={['Browser', 'End', 'Signed in', 'Last seen']}
         rows={sessions.map(({ id, userAgent, signedInAt, lastSeenAt }) => [
           <>
-            {userAgent === '' ? 'Unknown browser' : userAgent} {id === current && <Badge tone="ok">This one</Badge>}
+            {browserName(userAgent)} {id === current && <Badge tone="ok">This one</Badge>}
           </>,
-          <Time at={signedInAt} />,
-          <Time at={lastSeenAt} />,
           <form method="post" action={`${PATH}/end`}>
             <input type="hidden" name="session" value={id} />
-            <button class="button button-quiet" type="submit" aria-label={`End session ${id}`}>
+            <button
+              class="button button-quiet"
+              type="submit"
+              aria-label={`End the session of ${browserName(userAgent)}, number ${id}`}
+            >
               End
             </button>
           </form>,
+          <Time at={signedInAt} />,
+          <Time at={lastSeenAt} />,
         ])}
       />
       <form method="post" action={`${PATH}/end-all`} class="form-actions">

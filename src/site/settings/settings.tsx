@@ -1,11 +1,12 @@
-import type { VNode } from 'preact';
-import { endSession, type Session } from '../../accounts/sessions.js';
+import { endSession } from '../../accounts/sessions.js';
+import { listPlansOf } from '../../limits/plans.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
 import { seeOther } from '../sign-in/come-back.js';
 import { readCookie, setCookie } from '../sign-in/cookies.js';
 import { addEvents } from './events.js';
 import { createGuards } from './guards.js';
+import { Overview } from './overview.js';
 import { addKeys } from './keys/keys.js';
 import { addSessions } from './sessions.js';
 import { addUsage } from './usage/usage.js';
@@ -17,8 +18,10 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
 
   router.get(
     '/settings',
-    guards.signedIn((ctx) => {
-      settingsPage(ctx, { title: 'Your project', tab: 'overview' }, <Overview session={ctx.state.session} />);
+    guards.signedIn(async (ctx) => {
+      const { session } = ctx.state;
+      const plans = await listPlansOf(parts.db, session.developerId);
+      settingsPage(ctx, { title: 'Your project', tab: 'overview' }, <Overview session={session} plans={plans} />);
     }),
   );
 
@@ -35,19 +38,4 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
   addUsage(router, parts, guards);
   addEvents(router, parts, guards);
   addSessions(router, parts, guards);
-}
-
-function Overview({ session }: { readonly session: Session }): VNode {
-  return (
-    <dl class="facts">
-      <div>
-        <dt>Project</dt>
-        <dd>{session.projectName}</dd>
-      </div>
-      <div>
-        <dt>Developer</dt>
-        <dd>{session.developerId}</dd>
-      </div>
-    </dl>
-  );
 }

@@ -26,11 +26,24 @@ interface SignInProps {
 }
 
 function SignInBody({ session, issuer }: SignInProps): VNode {
-  const id = session === undefined ? 'ID' : session.developerId;
   return (
     <div class="container">
       <h1>Sign in</h1>
       {session !== undefined && <SignedInAlready session={session} />}
+      {session?.isRecent !== true && <Ways issuer={issuer} developer={session?.developerId} />}
+    </div>
+  );
+}
+
+interface WaysProps {
+  readonly issuer: string | undefined;
+  /** The id of the developer, where it is known. */
+  readonly developer: number | undefined;
+}
+
+function Ways({ issuer, developer }: WaysProps): VNode {
+  return (
+    <>
       {issuer === undefined ? (
         <p>You sign in with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
       ) : (
@@ -43,9 +56,9 @@ function SignInBody({ session, issuer }: SignInProps): VNode {
           <p>Or with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
         </>
       )}
-      <CodeBlock label="For the operator" code={`npx catalog developers sign-in-link ${id}`} />
+      <CodeBlock label="For the operator" code={`npx catalog developers sign-in-link ${developer ?? 'ID'}`} />
       <p>Open the link in this browser.</p>
-    </div>
+    </>
   );
 }
 

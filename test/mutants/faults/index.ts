@@ -1,4 +1,5 @@
 import type { Fault } from '../fault.js';
+import { ACCOUNTS_FAULTS } from './accounts.js';
 import { COUNTS_FAULTS } from './catalog/counts.js';
 import { EMBEDDED_FAULTS } from './embedded.js';
 import { EXPORT_FAULTS } from './catalog/export.js';
@@ -16,6 +17,7 @@ import { SERVICE_FAULTS } from './service.js';
 
 /** Every fault, by the part of the service that it is planted in. */
 export const FAULTS: readonly Fault[] = [
+  ...ACCOUNTS_FAULTS,
   ...COUNTS_FAULTS,
   ...EMBEDDED_FAULTS,
   ...EXPORT_FAULTS,

@@ -2,12 +2,13 @@ import type { VNode } from 'preact';
 import { total, type DayTotal } from './totals.js';
 
 /** In units of the drawing. */
-const WIDTH = 720;
-const HEIGHT = 240;
-const LEFT = 64;
+const WIDTH = 960;
+const HEIGHT = 280;
+const LEFT = 56;
+const RIGHT = 20;
 const TOP = 12;
 const BOTTOM = 28;
-const PLOT_WIDTH = WIDTH - LEFT;
+const PLOT_WIDTH = WIDTH - LEFT - RIGHT;
 const PLOT_HEIGHT = HEIGHT - TOP - BOTTOM;
 const GAP = 4;
 
@@ -52,7 +53,7 @@ export function UsageChart({ days }: { readonly days: readonly DayTotal[] }): VN
                 <line
                   class={line === 0 ? 'chart-axis' : 'chart-grid'}
                   x1={LEFT}
-                  x2={WIDTH}
+                  x2={WIDTH - RIGHT}
                   y1={y(count)}
                   y2={y(count)}
                 />

@@ -46,10 +46,6 @@ function QuotaMeter({
   return (
     <div class="meter-row">
       <label for={id}>{name === 'minute' ? 'This minute' : 'This day'}</label>
-      <span class="meter-text">
-        {format(remaining)} of {format(limit)} left
-        {used > 0 && `, resets in ${duration(resetSeconds)}`}
-      </span>
       <meter
         class="meter"
         id={id}
@@ -62,6 +58,10 @@ function QuotaMeter({
       >
         {format(used)} used
       </meter>
+      <span class="meter-text">
+        {format(remaining)} of {format(limit)} left
+        {used > 0 && `, resets in ${duration(resetSeconds)}`}
+      </span>
     </div>
   );
 }

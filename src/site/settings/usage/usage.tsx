@@ -69,15 +69,17 @@ function Usage({ standings, report: { days, rows }, chosen }: UsageProps): VNode
         <KeyChoice keys={keysIn(rows)} chosen={chosen} />
         <UsageChart days={byDay} />
         <p class="muted small">
-          Days are those of UTC. Servers save their counts about every 10 seconds. A server that crashes loses those
-          that it has not saved.
+          Refused are requests above a limit of the plan. Days are those of UTC. Servers save their counts about every
+          10 seconds. A server that crashes loses those that it has not saved.
         </p>
         <KeyTable totals={totalsByKey(shown)} />
         <h3>By day</h3>
         <Table
           caption="Requests by day"
           columns={['Day', ...COUNT_COLUMNS]}
-          rows={byDay.toReversed().map(({ day, ...counts }) => [day, ...countCells(counts)])}
+          rows={byDay
+            .toReversed()
+            .map(({ day, ...counts }) => [<span class="nowrap">{day}</span>, ...countCells(counts)])}
         />
         <p>
           <a href={`${PATH}.csv${chosen === undefined ? '' : `?key=${chosen}`}`}>Download as CSV, by day and key</a>
@@ -87,7 +89,7 @@ function Usage({ standings, report: { days, rows }, chosen }: UsageProps): VNode
   );
 }
 
-const COUNT_COLUMNS = ['Served', 'Refused by the limit', 'Failed', 'All'].map((label) => ({
+const COUNT_COLUMNS = ['Served', 'Refused', 'Failed', 'All'].map((label) => ({
   label,
   numeric: true as const,
 }));

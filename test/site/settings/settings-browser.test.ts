@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
+import { createKey } from '../../../src/keys/keys.js';
+import { newDeveloper, signIn as signInByHttp } from '../../support/http/visitor.js';
+import {
+  assertAccessible,
+  startBrowser,
+  type TestBrowser,
+  type View,
+  type WatchedPage,
+} from '../../support/programs/browser.js';
+import { skipWithout } from '../../support/programs/skip.js';
+import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
+import { startService, type TestService } from '../../support/service.js';
+
+const PATHS = ['/settings', '/settings/usage', '/settings/sessions', '/sign-in'];
+
+/** The width that WCAG 2.2 asks for, in CSS pixels (success criterion 1.4.10). */
+const NARROWEST = 320;
+
+const ATTACK = '"><script>document.title = "attacked"</script><img src="x" onerror="document.title = \'attacked\'">';
+
+describe('the settings in Chromium', () => {
+  let service: TestService;
+  let browser: TestBrowser;
+  let developerId: number;
+  let watched: WatchedPage;
+
+  before(async function () {
+    const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
+    service = await startService();
+    browser = await startBrowser(program, service.url);
+    developerId = await newDeveloper(service, `A project with a rather long name ${ATTACK}`);
+    for (const [planId, label] of [
+      ['free', ATTACK],
+      ['pro', 'production'],
+    ] as const) {
+      const { prefix } = await createKey(service.db, { developerId, planId, label });
+      await service.db.raw(
+        `insert into api_key_usage (key_id, hour, served, refused, failed)
+         select id, date_trunc('day', now(), 'UTC') - make_interval(days => n), 3000 + 200 * n, 40 * (n % 3), n % 2
+           from api_keys, generate_series(0, 29) as n where prefix = ?`,
+        [prefix],
+      );
+    }
+  });
+
+  after(async () => {
+    // Undefined where the tests were skipped.
+    await (browser as TestBrowser | undefined)?.close();
+    await (service as TestService | undefined)?.stop();
+  });
+
+  afterEach(() => watched.close());
+
+  /** Signs in by a link. */
+  async function signIn(view: View = {}): Promise<Page> {
+    watched = await browser.newPage(view);
+    const { page, open } = watched;
+    await open(`/sign-in/link/${await createSignInLink(service.db, developerId)}`);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL('**/settings');
+    return page;
+  }
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    it(`have no fault that axe finds on a ${colorScheme} screen, at any width`, async () => {
+      const page = await signIn({ colorScheme });
+      for (const width of [1280, NARROWEST]) {
+        await page.setViewportSize({ width, height: 800 });
+        for (const path of PATHS) {
+          await watched.open(path);
+          await assertAccessible(page);
+          const taken = await page.evaluate(() => document.documentElement.scrollWidth);
+          assert.equal(taken, width, `${path} scrolls sideways`);
+        }
+      }
+    });
+  }
+
+  it('work with and without scripts, break no policy, and run nothing that a name or a label holds', async () => {
+    for (const javaScript of [true, false]) {
+      const page = await signIn({ javaScript });
+      for (const path of PATHS) {
+        await watched.open(path);
+        await page.waitForLoadState('networkidle');
+        assert.ok(!(await page.title()).includes('attacked'), path);
+      }
+      await watched.open('/settings/usage');
+      await page
+        .getByLabel('Key', { exact: true })
+        .selectOption({ label: 'production (' + (await prefixOf(page)) + ')' });
+      await page.getByRole('button', { name: 'Show' }).click();
+      await page.waitForURL('**/settings/usage?key=*');
+      assert.equal(await page.locator('table').first().locator('tbody tr').count(), 1);
+      watched.assertNoFault();
+      if (javaScript) await watched.close();
+    }
+  });
+
+  /** The prefix of the key that is labelled so. */
+  async function prefixOf(page: Page): Promise<string> {
+    const text = await page.locator('option', { hasText: 'production' }).innerText();
+    return /svc_\w{8}/.exec(text)?.[0] ?? assert.fail(text);
+  }
+
+  it('are reached by the keyboard alone: each link and button', async () => {
+    const page = await signIn();
+    await watched.open('/settings/usage');
+    const reached = new Set<string>();
+    for (let stop = 0; stop < 60; stop += 1) {
+      await page.keyboard.press('Tab');
+      const focused = await page.evaluate(() => {
+        const element = document.activeElement;
+        if (element === null || element === document.body) return undefined;
+        const { outlineStyle } = getComputedStyle(element);
+        return {
+          name: element.getAttribute('aria-label') ?? element.textContent.trim(),
+          isVisible: outlineStyle !== 'none',
+        };
+      });
+      if (focused === undefined) break;
+      assert.ok(focused.isVisible, focused.name);
+      reached.add(focused.name);
+    }
+    for (const name of ['Sign out', 'Usage', 'Sessions', 'Show', 'Download as CSV, by day and key']) {
+      assert.ok(reached.has(name), `${name} is not among ${[...reached].join(', ')}`);
+    }
+  });
+
+  it('are gone after signing out, also by the back button', async () => {
+    const page = await signIn();
+    await watched.open('/settings/usage');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForURL('**/sign-in');
+    await page.goBack();
+    await page.waitForURL('**/sign-in');
+    assert.ok(!(await page.content()).includes('A project with'));
+  });
+
+  it('are gone when the session was ended elsewhere', async () => {
+    const page = await signIn();
+    const elsewhere = await signInByHttp(service, developerId);
+    await elsewhere.post('/settings/sessions/end-all');
+    await page.getByRole('link', { name: 'Sessions' }).first().click();
+    await page.waitForURL('**/sign-in');
+  });
+
+  it('show each session, end the one that is chosen, and end all', async () => {
+    await service.db('sessions').where({ developer_id: developerId }).delete();
+    await signInByHttp(service, developerId);
+    const page = await signIn({ javaScript: false });
+    await watched.open('/settings/sessions');
+    assert.equal(await page.locator('tbody tr').count(), 2);
+    await page.locator('tbody tr', { hasText: 'Visitor/1' }).getByRole('button').click();
+    await page.waitForURL('**/settings/sessions');
+    assert.equal(await page.locator('tbody tr').count(), 1);
+    await page.getByRole('button', { name: 'End all sessions' }).click();
+    await page.waitForURL('**/sign-in');
+  });
+
+  describe('against another site in the same browser', () => {
+    /** A site on another port of this machine: browsers send it the same cookies. */
+    async function visitAttacker(page: Page, html: string, act: () => Promise<void>): Promise<void> {
+      const server = createServer((_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/html' }).end(html);
+      });
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      try {
+        await page.goto(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}/`);
+        await act();
+      } finally {
+        server.closeAllConnections();
+        server.close();
+      }
+    }
+
+    it('a form that it sends signs nobody out', async () => {
+      const page = await signIn();
+      const html = `<form method="post" action="${service.url}/sign-out"><button>Win</button></form>`;
+      await visitAttacker(page, html, async () => {
+        await page.getByRole('button', { name: 'Win' }).click();
+        await page.getByText('does not come from a page of this service').waitFor();
+      });
+      assert.equal(await watched.open('/settings'), 200);
+      assert.ok(page.url().endsWith('/settings'));
+    });
+
+    it('no page can be put into a frame, where a person might click what they do not see', async () => {
+      const page = await signIn();
+      await visitAttacker(page, `<iframe src="${service.url}/settings"></iframe>`, async () => {
+        await page.waitForLoadState('networkidle');
+        assert.equal(await page.frameLocator('iframe').getByRole('button', { name: 'Sign out' }).count(), 0);
+      });
+    });
+  });
+});
