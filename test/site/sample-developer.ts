@@ -1,0 +1,34 @@
+import type { Knex } from 'knex';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { rollKey } from '../../src/keys/roll-key.js';
+
+const DAY_SECONDS = 86_400;
+
+/** Makes a developer whose settings have something to show: keys in several states, and a month of usage. @returns its id */
+export async function createSampleDeveloper(db: Knex): Promise<number> {
+  const { id: developerId } = await createDeveloper(db, { projectName: 'Film club', attributionRequired: false });
+  const create = (label: string): ReturnType<typeof createKey> => createKey(db, { developerId, planId: 'pro', label });
+  const [production, staging, laptop] = [await create('production'), await create('staging'), await create('laptop')];
+  await revokeKey(db, laptop.prefix);
+  const { successor } = await rollKey(db, production.prefix, DAY_SECONDS);
+  await db('api_keys')
+    .where({ prefix: production.prefix })
+    .update({ last_used_at: db.raw("now() - interval '3 hours'") });
+  await db('api_keys')
+    .where({ prefix: successor.prefix })
+    .update({ last_used_at: db.raw("now() - interval '1 minute'") });
+  for (const [{ prefix }, scale] of [
+    [production, 900],
+    [staging, 120],
+  ] as const) {
+    await db.raw(
+      `insert into api_key_usage (key_id, hour, served, refused, failed)
+       select id, date_trunc('hour', now() - make_interval(hours => ago), 'UTC'),
+              (? * (1.2 + sin(ago / 24.0) * 0.6 + (ago % 7) / 10.0))::bigint, case when ago % 50 < 3 then ? else 0 end, 0
+         from api_keys, generate_series(0, 24 * 29) as ago where prefix = ?`,
+      [scale, scale / 4, prefix],
+    );
+  }
+  return developerId;
+}
