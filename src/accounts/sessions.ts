@@ -162,14 +162,15 @@ export async function endSessionOf(db: Knex, developerId: number, id: number): P
  */
 export async function endAllSessions(db: Knex, developerId: number, actor: Actor): Promise<number> {
   return db.transaction(async (transaction) => {
-    // Locked, so that no link of the developer is spent between the two.
+    // The links first, as when one is spent: two transactions that lock in the same order cannot wait for each other. The
+    // developer is locked, so that a sign-in that has spent its link ends before the sessions do.
+    await transaction('sign_in_links').where({ developer_id: developerId }).delete();
     const developer = await transaction('developers')
       .select<{ id: number }[]>('id')
       .where({ id: developerId })
       .forUpdate()
       .first();
     if (developer === undefined) throw unknownDeveloper(developerId);
-    await transaction('sign_in_links').where({ developer_id: developerId }).delete();
     const { rowCount } = await transaction.raw<{ rowCount: number }>('delete from sessions where developer_id = ?', [
       developerId,
     ]);

@@ -50,6 +50,8 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
     try {
       await stage();
     } catch (error) {
+      // The rest of the content is not read: nothing else can come on this connection.
+      if (announcesContent(ctx) && !ctx.req.complete) ctx.set('Connection', 'close');
       errorPage(ctx, error);
     }
   }
@@ -102,6 +104,10 @@ function requireMethod(ctx: PageContext, methods: readonly string[]): void {
   if (methods.includes(ctx.method)) return;
   const allowed = methods.join(', ');
   throw new PageError(405, 'Method not allowed', `This page answers only to ${allowed}.`, { Allow: allowed });
+}
+
+function announcesContent({ req: { headers } }: PageContext): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** Whether a client wants a page more than a problem document. Tools take anything, or JSON. */

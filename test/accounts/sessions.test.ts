@@ -12,6 +12,7 @@ import {
 import { createSignInLink, spendSignInLink } from '../../src/accounts/sign-in-links.js';
 import { createDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { listEvents } from '../../src/events/events.js';
+import { eventually } from '../support/eventually.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 
 describe('sessions', () => {
@@ -164,6 +165,23 @@ describe('sessions', () => {
     assert.equal(await spendSignInLink(db, link), undefined);
     assert.notEqual(await findSession(db, kept), undefined);
     await assert.rejects(endAllSessions(db, 9_999, 'operator'), { name: 'OperatorError' });
+  });
+
+  it('end together, also one that is just being started by a link, and neither waits for the other', async () => {
+    const developerId = await newDeveloper();
+    const link = await createSignInLink(db, developerId);
+    let ending: Promise<number> | undefined;
+    const token = await db.transaction(async (transaction) => {
+      assert.equal(await spendSignInLink(transaction, link), developerId);
+      ending = endAllSessions(db, developerId, 'operator');
+      await eventually('the end waits for the link', async () => {
+        const { rows } = await db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
+        return rows.length > 0;
+      });
+      return startSession(transaction, { developerId, userAgent: 'Browser/1', replaced: undefined });
+    });
+    assert.equal(await ending, 1);
+    assert.equal(await findSession(db, token), undefined);
   });
 
   it('leave events: who signed in and out, and by whom', async () => {

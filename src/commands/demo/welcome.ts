@@ -23,7 +23,7 @@ export function welcome(
   return [
     `\nCatalog Lookup Service on ${url}`,
     ...(key === undefined
-      ? ['The demo key was shown on the first start. For a new one: make key']
+      ? ['The demo key was shown on the first start. For a new one: make key, with the same settings']
       : firstCalls(url, key)),
     ...(site ? pages : []),
     '',
@@ -34,7 +34,7 @@ function firstCalls(url: string, key: string): string[] {
   const since = String(Math.floor(Date.now() / 1000) - SINCE_AGO);
   const call = (path: string): string => `  curl -H 'Authorization: Bearer ${key}' '${url}/api/v1${path}'`;
   return [
-    `\nYour demo key, shown this once (for a new one: make key):\n  ${key}`,
+    `\nYour demo key, shown this once (for a new one: make key, with the same settings):\n  ${key}`,
     '\nTry it:',
     call('/stats'),
     call(`/changes?since=${since}`),

@@ -1,4 +1,5 @@
 import parse from 'co-body';
+import { inTime } from '../../platform/process/in-time.js';
 import type { PageContext } from '../context.js';
 import { PageError } from '../layout/error-page.js';
 import { requireSameOrigin } from './same-origin.js';
@@ -6,11 +7,14 @@ import { requireSameOrigin } from './same-origin.js';
 /** The most content that a request may have, in bytes: a form of a few fields. */
 const MAX_CONTENT = 16 * 1024;
 
+/** Bound on the time that the content takes to arrive, in milliseconds. */
+const CONTENT_TIMEOUT_MS = 5_000;
+
 /**
  * Reads what a request sends, before it takes a turn among the pages: a client may send slowly. Refuses forms that another
  * site has made a browser send.
  *
- * @throws PageError 403 for such a form, 413 for more than 16 KiB, 415 for anything but a form or JSON
+ * @throws PageError 403 for such a form, 408 for one that does not arrive within 5 seconds, 413 for more than 16 KiB, 415 for anything but a form or JSON
  */
 export async function receiveContent(ctx: PageContext): Promise<void> {
   const type = ctx.is('urlencoded', 'json');
@@ -29,8 +33,9 @@ export function formOf({ state }: PageContext): URLSearchParams {
 
 async function readText(ctx: PageContext): Promise<string> {
   try {
-    return (await parse.text(ctx, { limit: MAX_CONTENT })) as string;
+    return await inTime(parse.text(ctx, { limit: MAX_CONTENT }) as Promise<string>, CONTENT_TIMEOUT_MS, tooSlow);
   } catch (error) {
+    if (error instanceof PageError) throw error;
     const status = error instanceof Error && 'status' in error ? error.status : undefined;
     if (status === 413) throw new PageError(413, 'Too much content', 'A form takes 16 KiB at most.', CLOSE);
     throw new PageError(400, 'Form incomplete', 'The form did not arrive whole. Send it again.', CLOSE);
@@ -39,6 +44,10 @@ async function readText(ctx: PageContext): Promise<string> {
 
 /** The rest of the content is not read, so nothing else can come on this connection. */
 const CLOSE = { Connection: 'close' };
+
+function tooSlow(): PageError {
+  return new PageError(408, 'Too slow', 'The form did not arrive within 5 seconds. Send it again.', CLOSE);
+}
 
 function unsupported(): PageError {
   return new PageError(415, 'Not a form', 'This page takes a form (application/x-www-form-urlencoded).', CLOSE);

@@ -34,7 +34,8 @@ export function createGuards({ db }: { readonly db: Knex }): Guards {
   return {
     signedIn: (handler) => async (ctx) => {
       if (await enter(ctx, db)) await handler(ctx as SettingsContext);
-      else askToSignIn(ctx, ctx.path);
+      // An address that takes only forms is no place to come back to.
+      else askToSignIn(ctx, ctx.method === 'POST' ? '/settings' : ctx.path);
     },
     recentlySignedIn: (comeBackTo, handler) => async (ctx) => {
       const isSignedIn = await enter(ctx, db);

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
 import { send } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
@@ -89,6 +91,41 @@ describe('requests that another site makes a browser send', () => {
     });
     assert.equal(chunked.status, 413);
     assert.ok(await isSignedIn());
+  });
+
+  it('cannot hold a connection by content that does not come, and the answer says so', async () => {
+    const { port } = new URL(service.url);
+    for (const head of [
+      `Sec-Fetch-Site: same-origin\r\nContent-Type: ${FORM['content-type']}\r\nContent-Length: 16000\r\n\r\ntok`,
+      `Sec-Fetch-Site: same-origin\r\nContent-Type: ${FORM['content-type']}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ntok\r\n`,
+    ]) {
+      const socket = connect(Number(port), '127.0.0.1');
+      socket.write(`POST /sign-in/link HTTP/1.1\r\nHost: x\r\n${head}`);
+      const answer = await text(socket);
+      assert.match(answer, /^HTTP\/1\.1 408 [^]*\r\nConnection: close\r\n/);
+    }
+  });
+
+  it('cannot send content to a page that refuses them', async () => {
+    const { port } = new URL(service.url);
+    for (const [path, status] of [
+      ['/docs', 405],
+      ['/settings/sessions/end', 403],
+    ] as const) {
+      const socket = connect(Number(port), '127.0.0.1');
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM['content-type']}\r\nContent-Length: 1000000000\r\n\r\nx`,
+      );
+      const answer = await text(socket);
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} [^]*\\r\\nConnection: close\\r\\n`), path);
+    }
+  });
+
+  it('lead back to the settings after a new sign-in, not to an address that only takes forms', async () => {
+    const stranger = new Visitor(service.url);
+    const { status } = await stranger.post('/settings/sessions/end', { session: '1' });
+    assert.equal(status, 303);
+    assert.deepEqual([...stranger.cookies.values()].map(decodeURIComponent), ['/settings']);
   });
 
   it('do not sign anybody out, or in, by GET', async () => {

@@ -37,7 +37,11 @@ describe('the keys page', () => {
   }
 
   async function create(fields: Record<string, string> = {}): Promise<Reply> {
-    return visitor.post('/settings/keys/new', { form: await formOf('/settings/keys/new'), ...fields });
+    return visitor.post('/settings/keys/new', {
+      form: await formOf('/settings/keys/new'),
+      lifetime: 'none',
+      ...fields,
+    });
   }
 
   async function newKey(fields: Record<string, string> = {}): Promise<{ key: string; prefix: string }> {
@@ -71,7 +75,9 @@ describe('the keys page', () => {
 
   it('makes nothing of a form that is sent again, and offers to roll the key that it made', async () => {
     const form = await formOf('/settings/keys/new');
-    const replies = await Promise.all([1, 2, 3].map(() => visitor.post('/settings/keys/new', { form })));
+    const replies = await Promise.all(
+      [1, 2, 3].map(() => visitor.post('/settings/keys/new', { form, lifetime: 'none' })),
+    );
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409]);
     const [{ prefix } = assert.fail(), ...others] = await listKeys(service.db, developerId);
     assert.deepEqual(others, []);
@@ -103,6 +109,23 @@ describe('the keys page', () => {
     assert.equal((await listKeys(service.db, developerId)).length, 1);
   });
 
+  it('refuses a lifetime that the form does not offer, rather than make a key that never expires', async () => {
+    for (const lifetime of ['zzz', '', '31']) {
+      const { status, text } = await create({ lifetime });
+      assert.equal(status, 400, lifetime);
+      assert.doesNotMatch(text, KEY);
+    }
+    assert.deepEqual(await listKeys(service.db, developerId), []);
+  });
+
+  it('finds no key by what cannot be a prefix', async () => {
+    const form = await formOf('/settings/keys/new');
+    for (const act of ['roll', 'revoke']) {
+      const { status } = await visitor.post(`/settings/keys/svc_XXXXXXXX%00/${act}`, { form, overlap: 'now' });
+      assert.equal(status, 404, act);
+    }
+  });
+
   it('refuses a label that is too long or holds a line end, and a form without its token', async () => {
     for (const label of ['x'.repeat(201), 'a\nb', 'a\u0000b']) {
       const { status, text } = await create({ label });
@@ -110,7 +133,7 @@ describe('the keys page', () => {
       assert.ok(text.includes('aria-invalid="true"'));
     }
     for (const form of ['', 'x', 'F'.repeat(64)]) {
-      assert.equal((await visitor.post('/settings/keys/new', { form })).status, 400);
+      assert.equal((await visitor.post('/settings/keys/new', { form, lifetime: 'none' })).status, 400);
     }
     assert.deepEqual(await listKeys(service.db, developerId), []);
   });

@@ -46,22 +46,24 @@ export type NewKeyRequest =
 export function newKeyFieldsOf(form: URLSearchParams): NewKeyFields {
   return {
     label: form.get('label') ?? '',
-    lifetime: form.get('lifetime') ?? 'none',
+    lifetime: form.get('lifetime') ?? '',
     date: form.get('date') ?? '',
   };
 }
 
-/** Reads what the fields of a form ask for. */
+/** Reads what the fields of a form ask for. @throws PageError 400 for a lifetime that the form does not offer */
 export function readNewKey({ label, lifetime, date }: NewKeyFields): NewKeyRequest {
   const name = label.trim();
   const errors: FieldErrors = {
     ...(Array.from(name).length > MAX_LABEL && { label: `Use at most ${MAX_LABEL} characters.` }),
     ...(/\p{Cc}|\p{Cs}/u.test(name) && { label: 'Use letters, digits and signs, without line ends.' }),
   };
-  const days = LIFETIMES.find(({ value }) => value === lifetime)?.days;
+  const option = LIFETIMES.find(({ value }) => value === lifetime);
+  if (option === undefined && lifetime !== ON_A_DATE) throw incomplete();
   const onDate = lifetime === ON_A_DATE ? parseExpiryTime(date) : undefined;
   if (lifetime === ON_A_DATE && onDate === undefined) errors.date = 'Choose a day to come: the key ends as it begins.';
   if (Object.keys(errors).length > 0) return { kind: 'invalid', errors };
+  const days = option?.days;
   const expires = days === undefined ? onDate : ({ kind: 'after', seconds: days * DAY_SECONDS } as const);
   return { kind: 'valid', label: name === '' ? null : name, expires };
 }

@@ -109,8 +109,13 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
   );
 }
 
+/** The public part of a key. */
+const PREFIX = /^svc_[0-9A-Za-z]{8}$/;
+
+/** @throws PageError 404 for what cannot be a prefix */
 function prefixOf(ctx: SettingsContext): string {
   const { prefix = '' } = ctx.params as { prefix?: string };
+  if (!PREFIX.test(prefix)) throw noSuchKey();
   return prefix;
 }
 
