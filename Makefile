@@ -38,7 +38,7 @@ key: $(BUILT) ## Make one more demo key
 
 test: $(BUILT) check programs ## Every check, then every test
 	@echo '== tests'
-	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) 'test/**/*.test.ts'
+	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) 'test/shared/*.test.ts' 'test/!(shared)/**/*.test.ts'
 
 redis: $(INSTALLED) ## Find the Redis server that the tests start, or install one with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis

@@ -95,7 +95,8 @@ describe('requests', () => {
         assert.ok(reply.headers['x-request-id']);
         assertProblem(await service.get(`${origin}/api/v1/nope`), 'not_found');
       }
-      assertProblem(await service.get('http://catalog.example?x'), 'not_found');
+      const { status, headers } = await service.get('http://catalog.example?x');
+      assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'], 'the page at /');
       assertProblem(await service.get('*', { method: 'OPTIONS' }), 'not_found');
       assertProblem(await service.get('ftp://[x/api/v1/stats'), 'not_found');
     });

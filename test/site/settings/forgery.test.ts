@@ -95,13 +95,16 @@ describe('requests that another site makes a browser send', () => {
 
   it('cannot hold a connection by content that does not come, and the answer says so', async () => {
     const { port } = new URL(service.url);
-    for (const head of [
+    const heads = [
       `Sec-Fetch-Site: same-origin\r\nContent-Type: ${FORM['content-type']}\r\nContent-Length: 16000\r\n\r\ntok`,
       `Sec-Fetch-Site: same-origin\r\nContent-Type: ${FORM['content-type']}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ntok\r\n`,
-    ]) {
+    ];
+    const answers = heads.map((head) => {
       const socket = connect(Number(port), '127.0.0.1');
       socket.write(`POST /sign-in/link HTTP/1.1\r\nHost: x\r\n${head}`);
-      const answer = await text(socket);
+      return text(socket);
+    });
+    for (const answer of await Promise.all(answers)) {
       assert.match(answer, /^HTTP\/1\.1 408 [^]*\r\nConnection: close\r\n/);
     }
   });
