@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { assertAccessible, startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
+import {
+  assertAccessible,
+  resize,
+  startBrowser,
+  type TestBrowser,
+  type WatchedPage,
+} from '../support/programs/browser.js';
 import { startService, type TestService } from '../support/service.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
@@ -53,7 +59,7 @@ describe('the pages in Chromium', () => {
       await assertAccessible(page);
       await page.emulateMedia({ colorScheme: 'dark' });
       await assertAccessible(page, ['color-contrast']);
-      await page.setViewportSize({ width: NARROWEST, height: 640 });
+      await resize(page, { width: NARROWEST, height: 640 });
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), NARROWEST);
       await assertAccessible(page, ['target-size', 'scrollable-region-focusable']);
     });

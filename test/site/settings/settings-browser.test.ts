@@ -8,6 +8,7 @@ import { createKey } from '../../../src/keys/keys.js';
 import { newDeveloper, signIn as signInByHttp } from '../../support/http/visitor.js';
 import {
   assertAccessible,
+  resize,
   startBrowser,
   type TestBrowser,
   type View,
@@ -71,7 +72,7 @@ describe('the settings in Chromium', () => {
     it(`have no fault that axe finds on a ${colorScheme} screen, at any width`, async () => {
       const page = await signIn({ colorScheme });
       for (const width of [1280, NARROWEST]) {
-        await page.setViewportSize({ width, height: 800 });
+        await resize(page, { width, height: 800 });
         for (const path of PATHS) {
           await watched.open(path);
           await assertAccessible(page);

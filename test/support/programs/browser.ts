@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import axe, { type RunOnly } from 'axe-core';
 import { chromium, type Page } from 'playwright-core';
+import { eventually } from '../eventually.js';
 
 /** How a page is looked at. */
 export interface View {
@@ -83,6 +84,21 @@ export async function startBrowser(program: string, origin: string): Promise<Tes
   }
 
   return { newPage, close: () => browser.close() };
+}
+
+/**
+ * Makes the screen of a page another size, and waits until its script has seen it: boxes that scroll now are stops of the tab
+ * key.
+ */
+export async function resize(page: Page, size: { readonly width: number; readonly height: number }): Promise<void> {
+  await page.setViewportSize(size);
+  await eventually('the boxes that scroll are stops', () =>
+    page.evaluate(() =>
+      Array.from(document.querySelectorAll<HTMLElement>('pre[tabindex], .table-scroll')).every(
+        (box) => box.scrollWidth <= box.clientWidth || box.tabIndex === 0,
+      ),
+    ),
+  );
 }
 
 /** The rules of WCAG 2.2 at the levels A and AA, and axe's own best practices. */
