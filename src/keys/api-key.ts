@@ -7,6 +7,9 @@ const SECRET_LENGTH = 32;
 /** 62^6 exceeds 2^32, so six characters hold any CRC-32. */
 const CHECKSUM_LENGTH = 6;
 
+/** The public part of a key. */
+const PREFIX_FORMAT = /^svc_[0-9A-Za-z]{8}$/;
+
 const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 
 /**
@@ -58,6 +61,11 @@ export function generateApiKey(): NewApiKey {
 export function hashApiKey(text: string): KeyHash | undefined {
   const isWellFormed = KEY_FORMAT.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
   return isWellFormed ? (hash('sha256', text, 'base64') as KeyHash) : undefined;
+}
+
+/** Whether a text has the form of the public part of a key. */
+export function isKeyPrefix(text: string): boolean {
+  return PREFIX_FORMAT.test(text);
 }
 
 /** Whether a text may hold a key, or as much of a secret as must not be written down. */

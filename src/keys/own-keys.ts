@@ -4,6 +4,7 @@ import { actAs } from '../events/events.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
 import type { Expiry } from './expiry.js';
 import { expiresAtOf, insertKey, type CreatedKey } from './new-key.js';
+import { revokeOnce } from './revoke-once.js';
 import { rollWithin, type RolledKey } from './roll-key.js';
 
 /**
@@ -68,13 +69,9 @@ export async function rollOwnKey(
  */
 export async function revokeOwnKey(db: Knex, developerId: number, prefix: string): Promise<boolean> {
   return asDeveloper(db, developerId, async (transaction) => {
-    const own = transaction('api_keys').where({ prefix, developer_id: developerId });
-    const revoked = await own
-      .clone()
-      .whereNull('revoked_at')
-      .update({ revoked_at: transaction.raw('now()') });
-    if (revoked === 0 && (await own.first('id')) === undefined) throw unknownPrefix(prefix);
-    return revoked > 0;
+    const revocation = await revokeOnce(transaction, { prefix, developer_id: developerId });
+    if (revocation === 'unknown') throw unknownPrefix(prefix);
+    return revocation === 'revoked';
   });
 }
 

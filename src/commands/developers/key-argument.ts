@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import type { Readable } from 'node:stream';
-import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
+import { hashApiKey, isKeyPrefix, type KeyHash } from '../../keys/api-key.js';
 
-const PREFIX = /^svc_[0-9A-Za-z]{8}$/;
 const PREFIX_OF_KEY = /^(svc_[0-9A-Za-z]{8})_/;
 
 /** More than a key and the line end after it. */
@@ -10,7 +9,7 @@ const MOST_INPUT = 200;
 
 /** Reads the prefix of a key. A whole key ends the command with code 2, and is not repeated. */
 export function readPrefix(argument: string, command: Command): string {
-  if (PREFIX.test(argument)) return argument;
+  if (isKeyPrefix(argument)) return argument;
   const [, prefix] = PREFIX_OF_KEY.exec(argument) ?? [];
   // Commander would repeat an argument that a parser of ours refuses.
   return command.error(
@@ -21,8 +20,8 @@ export function readPrefix(argument: string, command: Command): string {
 }
 
 /**
- * Finds the named key: by its prefix, or for `-` by the prefix or the whole key on standard input, which no other user
- * can read.
+ * Finds the named key: by its prefix, or for `-` by what standard input holds. That may be the whole key, since no other user
+ * can read it.
  */
 export async function readPrefixOrKey(
   argument: string,
@@ -31,7 +30,7 @@ export async function readPrefixOrKey(
 ): Promise<string | { readonly hash: KeyHash }> {
   if (argument !== '-') return readPrefix(argument, command);
   const line = await readLine(stdin);
-  if (PREFIX.test(line)) return line;
+  if (isKeyPrefix(line)) return line;
   const hash = hashApiKey(line);
   return hash === undefined
     ? command.error('error: standard input has neither the prefix of a key nor a whole key: it was mistyped or cut off')

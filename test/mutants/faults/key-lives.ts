@@ -147,7 +147,11 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     name: 'key-of-another-developer',
     promise: 'A developer changes no key of another.',
     edits: [
-      { file: 'src/keys/own-keys.ts', from: '.where({ prefix, developer_id: developerId })', to: '.where({ prefix })' },
+      {
+        file: 'src/keys/own-keys.ts',
+        from: 'revokeOnce(transaction, { prefix, developer_id: developerId })',
+        to: 'revokeOnce(transaction, { prefix })',
+      },
     ],
     suites: ['test/keys/own-keys.test.ts'],
   },

@@ -1,3 +1,4 @@
+import { isKeyPrefix } from '../../../keys/api-key.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { listKeys } from '../../../keys/keys.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
@@ -109,13 +110,10 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
   );
 }
 
-/** The public part of a key. */
-const PREFIX = /^svc_[0-9A-Za-z]{8}$/;
-
 /** @throws PageError 404 for what cannot be a prefix */
 function prefixOf(ctx: SettingsContext): string {
   const { prefix = '' } = ctx.params as { prefix?: string };
-  if (!PREFIX.test(prefix)) throw noSuchKey();
+  if (!isKeyPrefix(prefix)) throw noSuchKey();
   return prefix;
 }
 
