@@ -12,7 +12,7 @@ export interface Identity {
 }
 
 /** How long a confirmed identity waits for the name of its project, in minutes. */
-const SIGN_UP_LIFETIME_MINUTES = 30;
+export const SIGN_UP_LIFETIME_MINUTES = 30;
 
 /** @returns the id of the developer whom an identity belongs to; undefined for an unknown one */
 export async function findDeveloperOf(db: Knex, { issuer, subject }: Identity): Promise<number | undefined> {

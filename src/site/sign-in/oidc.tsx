@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { beginSignUp, findDeveloperOf, type Identity } from '../../accounts/identities.js';
+import { beginSignUp, findDeveloperOf, SIGN_UP_LIFETIME_MINUTES, type Identity } from '../../accounts/identities.js';
 import { ProviderUnavailable, SignInRefused } from '../../accounts/oidc-provider.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { CodeBlock } from '../layout/components.js';
@@ -12,9 +12,6 @@ import { signIn } from './sign-in-link.js';
 
 /** How long a sign-in at the provider may take, in seconds. */
 const SIGN_IN_SECONDS = 600;
-
-/** How long the form for the name of a project may stay open, in seconds. */
-const SIGN_UP_SECONDS = 1_800;
 
 /**
  * Adds signing in by a provider of identities. It begins with a link, since the content security policy keeps a form from
@@ -34,15 +31,9 @@ export function addOidc(router: PageRouter, { db, site }: SiteParts): void {
     const secret = readCookie(ctx, 'oidc');
     setCookie(ctx, 'oidc', undefined);
     const identity = await translated(() => signInBy.provider.finish(secret, ctx.state.target.search));
-    const isSignedIn = await db.transaction(async (transaction) => {
-      const developerId = await findDeveloperOf(transaction, identity);
-      if (developerId === undefined) return false;
-      await signIn(ctx, transaction, developerId);
-      return true;
-    });
-    if (isSignedIn) comeBack(ctx);
+    if (await signIn(ctx, db, (transaction) => findDeveloperOf(transaction, identity))) comeBack(ctx);
     else if (signInBy.signUp) {
-      setCookie(ctx, 'sign-up', await beginSignUp(db, identity), SIGN_UP_SECONDS);
+      setCookie(ctx, 'sign-up', await beginSignUp(db, identity), SIGN_UP_LIFETIME_MINUTES * 60);
       seeOther(ctx, '/sign-up');
     } else page(ctx, { title: 'Not known here', section: 'settings', status: 403 }, <Unknown identity={identity} />);
   });

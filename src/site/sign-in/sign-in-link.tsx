@@ -26,13 +26,7 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
 
   router.post('/sign-in/link', async (ctx) => {
     const token = formOf(ctx).get('token') ?? undefined;
-    const isSignedIn = await db.transaction(async (transaction) => {
-      const developerId = await spendSignInLink(transaction, token);
-      if (developerId === undefined) return false;
-      await signIn(ctx, transaction, developerId);
-      return true;
-    });
-    if (isSignedIn) {
+    if (await signIn(ctx, db, (transaction) => spendSignInLink(transaction, token))) {
       comeBack(ctx);
       return;
     }
@@ -42,17 +36,25 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
 }
 
 /**
- * Starts the session of a developer, and gives the browser its cookie.
+ * Signs somebody in: finds out who it is, starts the session in the same transaction, and gives the browser its cookie.
  *
- * @param transaction - the one that has found out who signs in
+ * @param find - finds the id of the developer; undefined for nobody
+ * @returns whether somebody is signed in
  */
-export async function signIn(ctx: PageContext, transaction: Knex.Transaction, developerId: number): Promise<void> {
-  const token = await startSession(transaction, {
-    developerId,
-    userAgent: ctx.get('User-Agent'),
-    replaced: readCookie(ctx, 'session'),
+export async function signIn(
+  ctx: PageContext,
+  db: Knex,
+  find: (transaction: Knex.Transaction) => Promise<number | undefined>,
+): Promise<boolean> {
+  const token = await db.transaction(async (transaction) => {
+    const developerId = await find(transaction);
+    if (developerId === undefined) return undefined;
+    const details = { developerId, userAgent: ctx.get('User-Agent'), replaced: readCookie(ctx, 'session') };
+    return startSession(transaction, details);
   });
+  if (token === undefined) return false;
   setCookie(ctx, 'session', token, ABSOLUTE_DAYS * DAY_SECONDS);
+  return true;
 }
 
 function SignInLinkBody({ token }: { readonly token: string }): VNode {

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { endSignUp, findDeveloperOf, findSignUp, linkIdentity, type Identity } from '../../accounts/identities.js';
 import { createDeveloper } from '../../developers/developers.js';
@@ -31,17 +32,12 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
       show(ctx, 422, <SignUpBody name={name.slice(0, MAX_NAME)} error={error} />);
       return;
     }
-    const isSignedIn = await db
-      .transaction(async (transaction) => {
-        const identity = await endSignUp(transaction, readCookie(ctx, 'sign-up'));
-        if (identity === undefined) return false;
-        const developerId = await register(transaction, identity, name);
-        await signIn(ctx, transaction, developerId);
-        return true;
-      })
-      .catch((error: unknown) => {
-        throw error instanceof OperatorError ? signedUpMeanwhile() : error;
-      });
+    const isSignedIn = await signIn(ctx, db, async (transaction) => {
+      const identity = await endSignUp(transaction, readCookie(ctx, 'sign-up'));
+      return identity && register(transaction, identity, name);
+    }).catch((error: unknown) => {
+      throw error instanceof OperatorError ? signedUpMeanwhile() : error;
+    });
     setCookie(ctx, 'sign-up', undefined);
     if (isSignedIn) comeBack(ctx);
     else seeOther(ctx, '/sign-in');
@@ -49,11 +45,7 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
 }
 
 /** Makes the developer, unless another tab of the same person has done so. @returns the developer's id */
-async function register(
-  transaction: Parameters<typeof signIn>[1],
-  identity: Identity,
-  projectName: string,
-): Promise<number> {
+async function register(transaction: Knex.Transaction, identity: Identity, projectName: string): Promise<number> {
   const known = await findDeveloperOf(transaction, identity);
   if (known !== undefined) return known;
   await actAs(transaction, 'developer');
