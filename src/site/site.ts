@@ -50,8 +50,8 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
     try {
       await stage();
     } catch (error) {
-      // The rest of the content is not read: nothing else can come on this connection.
-      if (announcesContent(ctx) && !ctx.req.complete) ctx.set('Connection', 'close');
+      // Its content is not read, or not to its end: nothing else can come on this connection.
+      if (announcesContent(ctx) && ctx.state.content === undefined) ctx.set('Connection', 'close');
       errorPage(ctx, error);
     }
   }

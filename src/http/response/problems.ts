@@ -1,6 +1,6 @@
 import { Problem } from '../../errors.js';
 import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
-import type { Middleware } from '../request/context.js';
+import type { Middleware, RequestContext } from '../request/context.js';
 
 /** How long a client should wait before it tries again while a component is lost, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
@@ -13,13 +13,18 @@ export const problems: Middleware = async (ctx, next) => {
   try {
     await next();
   } catch (error) {
-    const problem = toProblem(error);
-    ctx.state.error = problem.cause;
-    ctx.status = problem.status;
-    ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...problem.headers });
-    ctx.body = problemDocument(problem, ctx.state.requestId);
+    answerProblem(ctx, error);
   }
 };
+
+/** Answers with the problem document of an error. The log gets its cause. */
+export function answerProblem(ctx: RequestContext, error: unknown): void {
+  const problem = toProblem(error);
+  ctx.state.error = problem.cause;
+  ctx.status = problem.status;
+  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...problem.headers });
+  ctx.body = problemDocument(problem, ctx.state.requestId);
+}
 
 /** Decides what the client learns of an error. An error that is no Problem is a bug, whose text stays in the log. */
 export function toProblem(error: unknown): Problem {

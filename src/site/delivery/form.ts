@@ -14,7 +14,10 @@ const CONTENT_TIMEOUT_MS = 5_000;
  * Reads what a request sends, before it takes a turn among the pages: a client may send slowly. Refuses forms that another
  * site has made a browser send.
  *
- * @throws PageError 403 for such a form, 408 for one that does not arrive within 5 seconds, 413 for more than 16 KiB, 415 for anything but a form or JSON
+ * The connection closes after an error.
+ *
+ * @throws PageError 403 for such a form, and 408 for one that does not arrive within 5 seconds. 413 for more than 16 KiB, and 415
+ *   for anything but a form or JSON.
  */
 export async function receiveContent(ctx: PageContext): Promise<void> {
   const type = ctx.is('urlencoded', 'json');
@@ -37,18 +40,15 @@ async function readText(ctx: PageContext): Promise<string> {
   } catch (error) {
     if (error instanceof PageError) throw error;
     const status = error instanceof Error && 'status' in error ? error.status : undefined;
-    if (status === 413) throw new PageError(413, 'Too much content', 'A form takes 16 KiB at most.', CLOSE);
-    throw new PageError(400, 'Form incomplete', 'The form did not arrive whole. Send it again.', CLOSE);
+    if (status === 413) throw new PageError(413, 'Too much content', 'A form takes 16 KiB at most.');
+    throw new PageError(400, 'Form incomplete', 'The form did not arrive whole. Send it again.');
   }
 }
 
-/** The rest of the content is not read, so nothing else can come on this connection. */
-const CLOSE = { Connection: 'close' };
-
 function tooSlow(): PageError {
-  return new PageError(408, 'Too slow', 'The form did not arrive within 5 seconds. Send it again.', CLOSE);
+  return new PageError(408, 'Too slow', 'The form did not arrive within 5 seconds. Send it again.');
 }
 
 function unsupported(): PageError {
-  return new PageError(415, 'Not a form', 'This page takes a form (application/x-www-form-urlencoded).', CLOSE);
+  return new PageError(415, 'Not a form', 'This page takes a form (application/x-www-form-urlencoded).');
 }

@@ -3,7 +3,7 @@ import type { AttemptResult } from '../../admission/failed-attempts.js';
 import { Problem } from '../../errors.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import { tooManyFailures } from '../../http/response/rate-limit-fields.js';
-import { PROBLEM_MEDIA_TYPE, problemDocument, toProblem } from '../../http/response/problems.js';
+import { answerProblem } from '../../http/response/problems.js';
 import { hashApiKey } from '../../keys/api-key.js';
 import { revokeFoundKey } from '../../keys/found-key.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
@@ -34,7 +34,8 @@ export function addRevokeLeakedKey(router: PageRouter, parts: SiteParts): void {
   router.post(PATH, async (ctx) => {
     if (ctx.state.content?.kind === 'json') {
       const { text } = ctx.state.content;
-      await answerProgram(ctx, parts, text).catch((error: unknown) => problem(ctx, toProblem(error)));
+      // A program gets a problem document where a person gets a page.
+      await answerProgram(ctx, parts, text).catch((error: unknown) => answerProblem(ctx, error));
     } else await answerPerson(ctx, parts, ctx.state.content?.fields.get('key') ?? '');
   });
 }
@@ -90,14 +91,6 @@ function keyOf(content: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Answers a program with a problem document, where a person would get a page. */
-function problem(ctx: PageContext, shown: Problem): void {
-  ctx.state.error = shown.cause;
-  ctx.status = shown.status;
-  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...shown.headers });
-  ctx.body = problemDocument(shown, ctx.state.requestId);
 }
 
 interface LeakedKeyFormProps {

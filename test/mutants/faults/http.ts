@@ -39,9 +39,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/response/problems.ts',
-        from: '    ctx.status = problem.status;',
-        to: `    if (problem.status >= 500) { ctx.remove('RateLimit'); ctx.remove('RateLimit-Policy'); }
-    ctx.status = problem.status;`,
+        from: '  ctx.status = problem.status;',
+        to: `  if (problem.status >= 500) { ctx.remove('RateLimit'); ctx.remove('RateLimit-Policy'); }
+  ctx.status = problem.status;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
