@@ -6,7 +6,7 @@ import type { Caller } from './callers.js';
 import type { RedisLimiter } from './charge/redis-limiter.js';
 import { readOrBeginEpoch } from './epoch.js';
 import { InFlight } from './in-flight.js';
-import type { Lookups } from './lookups.js';
+import type { LoadCaller } from './caller-loader.js';
 
 /**
  * How long a request may wait for Redis before the charge that ends it, in milliseconds. That charge is one more command.
@@ -18,7 +18,7 @@ const REDIS_BUDGET_MS = 400;
 const CACHED_ATTEMPTS = 2;
 
 export interface CachedAdmissionParts {
-  readonly lookups: Lookups;
+  readonly loadCaller: LoadCaller;
   readonly redis: RedisLink;
   readonly limiter: RedisLimiter;
   readonly cache: CallerCache;
@@ -39,7 +39,7 @@ type Found =
  * revocation has set a new epoch. In any doubt the database is asked. A record that the request has read itself needs no
  * confirmation.
  */
-export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissionParts): Admit {
+export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmissionParts): Admit {
   const inFlight = new InFlight();
 
   /** Finds the caller in the cache, by the reading of another request, or in the database. */
@@ -61,10 +61,10 @@ export function admitFromCache({ lookups, redis, limiter, cache }: CachedAdmissi
     // The epoch is read before the database: one that is read later could be newer than the record. The cache's own epoch
     // will do, so that an unknown key costs no reading of it. The charge finds out whether it has ended.
     const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readOrBeginEpoch(redis, budget.until)) : undefined);
-    const permit = epoch === undefined ? undefined : cache.permit(epoch);
-    const caller = await budget.pauseDuring(lookups.find(hash));
+    const generation = epoch === undefined ? undefined : cache.beginRead(epoch);
+    const caller = await budget.pauseDuring(loadCaller(hash));
     if (caller === undefined) return { kind: 'unknown_key' };
-    if (permit !== undefined) cache.keep(permit, hash, caller);
+    if (generation !== undefined) cache.keep(generation, hash, caller);
     return { kind: 'fresh', caller, epoch };
   }
 

@@ -11,11 +11,6 @@ export interface CachedCaller {
   readonly epoch: string;
 }
 
-/** Needed to keep a record. Given before the database is asked, and void after a change. */
-export interface Permit {
-  readonly generation: number;
-}
-
 /**
  * Records of callers, by the hash of their key, all read under one epoch.
  *
@@ -26,7 +21,7 @@ export class CallerCache {
   readonly #records = new LRUCache<string, Caller>({ max: MAX_RECORDS });
   #epoch: string | undefined;
   #isOpen = false;
-  /** Counts the changes that made all earlier records void, those that are being read included. */
+  /** Counts the changes that made all earlier records void, and also those that are being read. */
   #generation = 0;
   /** How lookups went since the process began. Stale: there was a record, but its epoch could not be confirmed. */
   readonly lookupCounts = { hit: 0, miss: 0, stale: 0 };
@@ -59,24 +54,24 @@ export class CallerCache {
   }
 
   /**
-   * Asks to keep a record that is about to be read from the database. Records of another epoch are dropped.
+   * Prepares to keep a record that is about to be read from the database. Records of another epoch are dropped.
    *
    * @param epoch - as it was read before the database, however long ago: one that has ended confirms no record
-   * @returns undefined while the cache is closed
+   * @returns the current generation, for {@link keep}; undefined while the cache is closed
    */
-  permit(epoch: string): Permit | undefined {
+  beginRead(epoch: string): number | undefined {
     if (!this.#isOpen) return undefined;
     if (epoch !== this.#epoch) {
       this.drop();
       this.#epoch = epoch;
     }
-    return { generation: this.#generation };
+    return this.#generation;
   }
 
-  /** Keeps a record, unless a change since the permit has made it void. */
-  keep(permit: Permit, hash: string, caller: Caller): void {
+  /** Keeps a record, unless a change since {@link beginRead} has made it void. */
+  keep(generation: number, hash: string, caller: Caller): void {
     // A copy: texts that are slices of the database's answer would keep all of it in memory.
-    if (this.#isOpen && permit.generation === this.#generation) this.#records.set(hash, structuredClone(caller));
+    if (this.#isOpen && generation === this.#generation) this.#records.set(hash, structuredClone(caller));
   }
 
   /** Drops the records of an epoch that has ended. */

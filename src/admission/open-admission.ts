@@ -12,7 +12,7 @@ import type { DecisionCounts, QuotaReader } from './charge/limiter.js';
 import { ProcessLimiter } from './charge/process-limiter.js';
 import { RedisLimiter } from './charge/redis-limiter.js';
 import { readOrBeginEpoch } from './epoch.js';
-import type { Lookups } from './lookups.js';
+import type { LoadCaller } from './caller-loader.js';
 
 /** The triggers of db/migrations/004_announce_callers.sql notify it when a change of a key, a developer or a plan commits. */
 const CHANNEL = 'catalog_callers';
@@ -23,8 +23,8 @@ export type OptionalDependency = 'redis' | 'announcements';
 export interface SharedAdmissionParts {
   /** It may contain a password and is never printed. */
   readonly address: RedisAddress;
-  readonly lookups: Lookups;
-  /** The clock of the lookups. */
+  readonly loadCaller: LoadCaller;
+  /** The clock of the loader. */
   readonly clock: SteadyClock;
   /** Opens a connection to the database on which every query has a bound. */
   readonly connectAlone: () => Promise<Connection>;
@@ -33,7 +33,7 @@ export interface SharedAdmissionParts {
 }
 
 /** Admission, and what a server measures of it. */
-export interface OpenAdmission {
+export interface OpenedAdmission {
   readonly admit: Admit;
   readonly limiter: QuotaReader;
   /** How many requests were served and refused, by where they were counted. */
@@ -46,10 +46,10 @@ export interface OpenAdmission {
 }
 
 /** Opens admission without Redis: the database is asked at each request, and this process counts alone. */
-export function openLocalAdmission(lookups: Lookups): OpenAdmission {
+export function openLocalAdmission(loadCaller: LoadCaller): OpenedAdmission {
   const limiter = new ProcessLimiter();
   return {
-    admit: admitFromDatabase(lookups, limiter),
+    admit: admitFromDatabase(loadCaller, limiter),
     limiter,
     decisions: { process: limiter.decisions },
     redis: undefined,
@@ -62,7 +62,7 @@ export function openLocalAdmission(lookups: Lookups): OpenAdmission {
  * Opens admission with limits and epoch in Redis, and a cache in this process. Resolves in bounded time, also when Redis or
  * the announcements cannot be reached.
  */
-export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<OpenAdmission> {
+export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<OpenedAdmission> {
   const cache = new CallerCache(parts.clock);
   const redis = new RedisLink(parts.address, (state, error) => {
     // Another Redis may answer next, or this one with older data: an earlier epoch must not come back.
@@ -89,7 +89,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
   const limiter = new RedisLimiter(redis);
   await Promise.all([redis.settled().then(beginEpoch), announcements.start()]);
   return {
-    admit: admitFromCache({ lookups: parts.lookups, redis, limiter, cache }),
+    admit: admitFromCache({ loadCaller: parts.loadCaller, redis, limiter, cache }),
     limiter,
     decisions: limiter.decisions,
     redis,

@@ -4,13 +4,13 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { tryRenewEpoch } from '../admission/epoch.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
-import { DatabaseLookups } from '../admission/lookups.js';
-import { openLocalAdmission, openSharedAdmission, type OpenAdmission } from '../admission/open-admission.js';
+import { callerLoader } from '../admission/caller-loader.js';
+import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { createApp } from '../app.js';
 import { systemClock, type Micros } from '../catalog/timestamps.js';
 import type { Config } from '../config/settings.js';
 import { limitConnections } from '../http/connection/connection-limit.js';
-import { logBacklog } from '../http/connection/backlog.js';
+import { logMemory } from '../http/connection/connection-memory.js';
 import {
   close,
   createHttpServer,
@@ -206,7 +206,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       requestMetrics.reject(problem.status);
       log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
     },
-    onBacklog: (state) => logBacklog(log, state),
+    onMemory: (state) => logMemory(log, state),
   });
   limitConnections(server, maxConnections, log);
   const metricsServer = await openMetrics(config.metricsAddress, metrics, log);
@@ -269,12 +269,12 @@ async function openAdmission(
   clock: SteadyClock,
   health: Health,
   { db, connectAlone }: ConnectedDatabase,
-): Promise<OpenAdmission> {
-  // Lookups of keys leave half of the connections to requests whose key is known.
-  const lookups = new DatabaseLookups(db, Math.floor(databasePoolSize / 2), clock);
-  if (redis === undefined) return openLocalAdmission(lookups);
+): Promise<OpenedAdmission> {
+  // Loading callers leaves half of the connections to requests whose caller is known.
+  const loadCaller = callerLoader(db, Math.floor(databasePoolSize / 2), clock);
+  if (redis === undefined) return openLocalAdmission(loadCaller);
   return (overrides?.openAdmission ?? openSharedAdmission)({
-    lookups,
+    loadCaller,
     clock,
     address: redis,
     connectAlone,

@@ -8,7 +8,7 @@ import type { Caller } from '../../src/admission/callers.js';
 import { EPOCH_KEY, readOrBeginEpoch, renewEpoch } from '../../src/admission/epoch.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
-import { DatabaseLookups, type Lookups } from '../../src/admission/lookups.js';
+import { callerLoader, type LoadCaller } from '../../src/admission/caller-loader.js';
 import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
@@ -35,7 +35,7 @@ describe('the cache of callers', () => {
   });
 
   function keep(hash: string, epoch: string): void {
-    cache.keep(cache.permit(epoch) ?? assert.fail('no permit'), hash, CALLER);
+    cache.keep(cache.beginRead(epoch) ?? assert.fail('the cache is closed'), hash, CALLER);
   }
 
   it('knows a record with the epoch it was read under', () => {
@@ -82,23 +82,23 @@ describe('the cache of callers', () => {
         cache.open();
       },
     ],
-    ['another epoch began', () => cache.permit('second')],
-    ['another epoch began, and the first came back', () => [cache.permit('second'), cache.permit('first')]],
+    ['another epoch began', () => cache.beginRead('second')],
+    ['another epoch began, and the first came back', () => [cache.beginRead('second'), cache.beginRead('first')]],
     ['the epoch ended', () => cache.end('first')],
   ] as const) {
     it(`does not keep a record if ${what} while it was read`, () => {
-      const permit = cache.permit('first') ?? assert.fail('no permit');
+      const generation = cache.beginRead('first') ?? assert.fail('the cache is closed');
       happens();
-      cache.keep(permit, 'a', CALLER);
+      cache.keep(generation, 'a', CALLER);
       assert.equal(cache.get('a'), undefined);
     });
   }
 
   it('keeps nothing until the database is heard', () => {
     const closed = new CallerCache();
-    assert.equal(closed.permit('first'), undefined);
+    assert.equal(closed.beginRead('first'), undefined);
     closed.open();
-    assert.notEqual(closed.permit('first'), undefined);
+    assert.notEqual(closed.beginRead('first'), undefined);
   });
 });
 
@@ -131,16 +131,14 @@ describe('admission while things change', () => {
   });
 
   function open(cache: CallerCache): (key: string) => Promise<boolean> {
-    const real = new DatabaseLookups(database.db, 1);
-    const lookups: Lookups = {
-      async find(hash) {
-        reads += 1;
-        const found = await real.find(hash);
-        await afterRead();
-        return found;
-      },
+    const load = callerLoader(database.db, 1);
+    const loadCaller: LoadCaller = async (hash) => {
+      reads += 1;
+      const found = await load(hash);
+      await afterRead();
+      return found;
     };
-    const admit = admitFromCache({ lookups, redis: link, limiter: new RedisLimiter(link), cache });
+    const admit = admitFromCache({ loadCaller, redis: link, limiter: new RedisLimiter(link), cache });
     return async (key) => (await admit(hashOf(key))).kind === 'admitted';
   }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { DatabaseLookups } from '../../src/admission/lookups.js';
+import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import type { CreatedKey } from '../../src/keys/new-key.js';
@@ -39,7 +39,7 @@ describe('the commands for keys', () => {
   }
 
   async function works(key: string): Promise<boolean> {
-    return (await new DatabaseLookups(database.db, 1).find(hashOf(key))) !== undefined;
+    return (await callerLoader(database.db, 1)(hashOf(key))) !== undefined;
   }
 
   it('create a key that expires after a time, or at one', async () => {

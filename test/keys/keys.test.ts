@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Caller } from '../../src/admission/callers.js';
-import { DatabaseLookups } from '../../src/admission/lookups.js';
+import { callerLoader } from '../../src/admission/caller-loader.js';
 import {
   createDeveloper,
   listDevelopers,
@@ -24,7 +24,7 @@ describe('keys and developers', () => {
   after(() => database.close());
 
   function find(key: string): Promise<Caller | undefined> {
-    return new DatabaseLookups(database.db, 1).find(hashOf(key));
+    return callerLoader(database.db, 1)(hashOf(key));
   }
 
   it('are created, listed and found', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createDeveloper } from '../../src/developers/developers.js';
 import type { Caller } from '../../src/admission/callers.js';
-import { DatabaseLookups } from '../../src/admission/lookups.js';
+import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
@@ -27,7 +27,7 @@ describe('the times at which keys were last used', () => {
   after(() => database.close());
 
   function find(key: string): Promise<Caller | undefined> {
-    return new DatabaseLookups(database.db, 1).find(hashOf(key));
+    return callerLoader(database.db, 1)(hashOf(key));
   }
 
   async function newKey(): Promise<{ id: number; prefix: string; key: string }> {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { DatabaseLookups } from '../../src/admission/lookups.js';
+import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { hintsOf, stateOf, type KeyRecord } from '../../src/keys/key-record.js';
 import { createKey, listKeys, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
@@ -29,7 +29,7 @@ describe('a rolled key', () => {
   }
 
   async function works({ key }: { key: string }): Promise<boolean> {
-    return (await new DatabaseLookups(database.db, 1).find(hashOf(key))) !== undefined;
+    return (await callerLoader(database.db, 1)(hashOf(key))) !== undefined;
   }
 
   function lifeOf({ createdAt, expiresAt }: KeyRecord): number {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
-import type { OpenAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
+import type { OpenedAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
 import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { startProxy, type Passing } from '../support/proxies/altering-proxy.js';
@@ -120,7 +120,7 @@ describe('the judge of answers during outages', () => {
 });
 
 /** Admission as it would be if commands to Redis had no bound. */
-async function openUnbounded({ address, lookups }: SharedAdmissionParts): Promise<OpenAdmission> {
+async function openUnbounded({ address, loadCaller }: SharedAdmissionParts): Promise<OpenedAdmission> {
   class UnboundedLink extends RedisLink {
     override run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
       return super.run(command);
@@ -135,7 +135,7 @@ async function openUnbounded({ address, lookups }: SharedAdmissionParts): Promis
     limiter,
     decisions: limiter.decisions,
     cache,
-    admit: admitFromCache({ lookups, redis, limiter, cache }),
+    admit: admitFromCache({ loadCaller, redis, limiter, cache }),
     close: async () => redis.close(),
   };
 }

@@ -9,7 +9,7 @@ import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { renewEpoch } from '../../src/admission/epoch.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
-import type { OpenAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
+import type { OpenedAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
 import type { Precondition, QuotaRequest } from '../../src/admission/charge/limiter.js';
 import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
@@ -361,7 +361,7 @@ describe('revocation over three server processes', () => {
 });
 
 /** Admission as it would be if the epoch were never compared. */
-async function openCareless({ address, lookups }: SharedAdmissionParts): Promise<OpenAdmission> {
+async function openCareless({ address, loadCaller }: SharedAdmissionParts): Promise<OpenedAdmission> {
   class CarelessLimiter extends RedisLimiter {
     override async chargeIf(_precondition: Precondition, request: QuotaRequest): Promise<ConditionalOutcome> {
       return { kind: 'decided', result: (await this.chargeAndReadEpoch(request)).result, epoch: '' };
@@ -377,7 +377,7 @@ async function openCareless({ address, lookups }: SharedAdmissionParts): Promise
     limiter,
     decisions: limiter.decisions,
     cache,
-    admit: admitFromCache({ lookups, redis, limiter, cache }),
+    admit: admitFromCache({ loadCaller, redis, limiter, cache }),
     close: async () => redis.close(),
   };
 }

@@ -1,6 +1,6 @@
 import type { Plan } from '../../limits/plans.js';
 import { limitOf, QUOTA_NAMES, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
-import { gather } from '../../platform/process/gather.js';
+import { batchLoader } from '../../platform/process/batch-loader.js';
 import { redisKey, type RedisLink } from '../../platform/redis/link.js';
 import { EPOCH_KEY } from '../epoch.js';
 import type { Precondition, QuotaRequest } from './limiter.js';
@@ -39,7 +39,7 @@ export class RedisCharges {
     maxBatchSize?: number,
   ) {
     redis.client.defineCommand('catalogCharge', { lua: CHARGE });
-    this.#chargeBatched = gather((requests) => this.#chargeAll(requests), { maxBatchSize });
+    this.#chargeBatched = batchLoader((requests) => this.#chargeAll(requests), { maxBatchSize });
   }
 
   /**

@@ -1,6 +1,6 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Turns } from './turns.js';
+import type { RequestQueues } from './request-queues.js';
 
 /**
  * Answers CONNECT as any other method, after the requests before it. It is the last request of its connection: Node parses
@@ -10,7 +10,7 @@ import type { Turns } from './turns.js';
  */
 export function takeConnect(
   request: IncomingMessage,
-  turns: Turns,
+  queues: RequestQueues,
   idleTimeoutMs: number,
   begin: (response: ServerResponse) => void,
 ): void {
@@ -23,7 +23,7 @@ export function takeConnect(
   response.shouldKeepAlive = false;
   response.once('finish', () => socket.destroySoon());
   assignWhereFree(response, socket);
-  turns.take(request, response, () => {
+  queues.add(request, response, () => {
     assignWhereFree(response, socket);
     begin(response);
   });

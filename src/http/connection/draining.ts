@@ -1,5 +1,5 @@
 import type { Middleware } from '../request/context.js';
-import { isWaitedFor } from './turns.js';
+import { isWaitedFor } from './request-queues.js';
 
 /**
  * Closes connections while the service shuts down, so that clients go elsewhere. The answer to the last request that a

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { Problem } from '../../errors.js';
 import { chooseRequestId } from '../request/request-id.js';
 import { problemDocument, PROBLEM_MEDIA_TYPE } from '../response/problems.js';
-import type { Turns } from './turns.js';
+import type { RequestQueues } from './request-queues.js';
 
 /** A message that is no valid request, and its answer: for the log. */
 export interface Rejection {
@@ -26,13 +26,13 @@ export function noteContent(request: IncomingMessage): void {
 /**
  * Answers a message that is no valid request with a problem document, and closes the connection.
  *
- * @param turns - of the server: an answer must not overtake those of the requests before it
+ * @param queues - of the server: an answer must not overtake those of the requests before it
  * @returns undefined when the connection is closed without an answer
  */
 export function rejectConnection(
   error: NodeJS.ErrnoException,
   socket: Duplex & { _httpMessage?: ServerResponse | null },
-  turns: Turns,
+  queues: RequestQueues,
 ): Rejection | undefined {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -41,7 +41,7 @@ export function rejectConnection(
   const close = (): void => void socket.end(() => socket.destroy());
   // Earlier requests of the connection are being answered: the client would take this answer for one of theirs.
   if (socket._httpMessage) {
-    turns.last(socket, close);
+    queues.addLast(socket, close);
     return undefined;
   }
   // A request whose content did not arrive has its answer.

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { OperatorError } from '../../errors.js';
-import { Backlog, type BacklogState } from './backlog.js';
 import { takeConnect } from './connect-method.js';
+import { ConnectionMemory, type MemoryState } from './connection-memory.js';
 import { noteContent, rejectConnection, type Rejection } from './rejection.js';
-import { Turns } from './turns.js';
+import { RequestQueues } from './request-queues.js';
 import { UnreadAnswers } from './unread-answers.js';
 
 /** Bounds on what one connection may cost. */
@@ -16,8 +16,8 @@ export interface ServerLimits {
   readonly keepAliveTimeoutMs: number;
   /** When a client does not read an answer, or nothing moves, for this long, its connection is cut. In milliseconds. */
   readonly stalledTimeoutMs: number;
-  /** The most memory that unread answers and waiting requests may take, of all connections together, in bytes. */
-  readonly maxBacklogBytes: number;
+  /** The most memory that unread answers and queued requests may take, of all connections together, in bytes. */
+  readonly maxConnectionMemoryBytes: number;
   /** The most bytes of request line and header fields together. */
   readonly maxHeaderBytes: number;
   /** How often the first two are checked, in milliseconds. */
@@ -30,7 +30,7 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
   requestTimeoutMs: 15_000,
   keepAliveTimeoutMs: 65_000,
   stalledTimeoutMs: 30_000,
-  maxBacklogBytes: 64 * 1024 * 1024,
+  maxConnectionMemoryBytes: 64 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   checkIntervalMs: 1_000,
 };
@@ -40,28 +40,28 @@ export type Listener = (request: IncomingMessage, response: ServerResponse) => u
 
 export interface ServerReports {
   readonly onRejected?: (rejection: Rejection) => void;
-  readonly onBacklog?: (state: BacklogState) => void;
+  readonly onMemory?: (state: MemoryState) => void;
 }
 
 /**
  * Makes an HTTP server that cuts off slow, oversized and malformed requests with the right status, and clients that do not
- * read. Each request is answered once, in turn: also CONNECT, and one whose client has closed its side of the connection.
+ * read. Each request is answered once, in order: also CONNECT, and one whose client has closed its side of the connection.
  */
 export function createHttpServer(
   listener: Listener,
   limits: ServerLimits = DEFAULT_SERVER_LIMITS,
-  { onRejected, onBacklog }: ServerReports = {},
+  { onRejected, onMemory }: ServerReports = {},
 ): Server {
-  const backlog = new Backlog(limits.maxBacklogBytes, (state) => onBacklog?.(state));
-  const turns = new Turns(backlog);
-  const unread = new UnreadAnswers(backlog, limits.stalledTimeoutMs);
+  const memory = new ConnectionMemory(limits.maxConnectionMemoryBytes, (state) => onMemory?.(state));
+  const queues = new RequestQueues(memory);
+  const unread = new UnreadAnswers(memory, limits.stalledTimeoutMs);
   const begin: Listener = (request, response) => {
     unread.watch(response);
     listener(request, response);
   };
   const handle: Listener = (request, response) => {
     noteContent(request);
-    turns.take(request, response, () => begin(request, response));
+    queues.add(request, response, () => begin(request, response));
   };
   const server = createServer(
     {
@@ -84,10 +84,10 @@ export function createHttpServer(
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
   server.on('connect', (request) => {
-    takeConnect(request, turns, limits.stalledTimeoutMs, (response) => begin(request, response));
+    takeConnect(request, queues, limits.stalledTimeoutMs, (response) => begin(request, response));
   });
   server.on('clientError', (error, socket) => {
-    const rejection = rejectConnection(error, socket, turns);
+    const rejection = rejectConnection(error, socket, queues);
     if (rejection) onRejected?.(rejection);
   });
   // Node's documentation does not name it. Without it, a client that sends no more looks like one that reads no more.

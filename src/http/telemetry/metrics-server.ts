@@ -10,7 +10,7 @@ const LIMITS: ServerLimits = {
   // Longer than the usual pause of Prometheus between two scrapes.
   keepAliveTimeoutMs: 65_000,
   stalledTimeoutMs: 10_000,
-  maxBacklogBytes: 4 * 1024 * 1024,
+  maxConnectionMemoryBytes: 4 * 1024 * 1024,
   maxHeaderBytes: 8 * 1024,
   checkIntervalMs: 1_000,
 };

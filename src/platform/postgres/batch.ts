@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { gather } from '../process/gather.js';
+import { batchLoader } from '../process/batch-loader.js';
 import { isDatabaseUnavailable } from './errors.js';
 
 export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
@@ -29,7 +29,7 @@ export function batched<Key, Value>(
   return (db, key) => {
     let load = loads.get(db);
     if (load === undefined) {
-      load = gather((keys) => readAll(db, keys).catch((error: unknown) => readAlone(db, keys, error)));
+      load = batchLoader((keys) => readAll(db, keys).catch((error: unknown) => readAlone(db, keys, error)));
       loads.set(db, load);
     }
     return load(key);

@@ -21,7 +21,7 @@ describe('answers that nobody reads', () => {
 
   before(async () => {
     service = await startService({
-      serverLimits: { stalledTimeoutMs: STALLED_TIMEOUT_MS, maxBacklogBytes: MOST_BYTES },
+      serverLimits: { stalledTimeoutMs: STALLED_TIMEOUT_MS, maxConnectionMemoryBytes: MOST_BYTES },
     });
   });
 

@@ -312,11 +312,11 @@ export const HTTP_FAULTS: readonly Fault[] = [
     suites: ['test/http/connection/unread-answers.test.ts'],
   },
   {
-    name: 'backlog-unbounded',
+    name: 'connection-memory-unbounded',
     promise: 'What clients do not read is bounded over all connections.',
     edits: [
       {
-        file: 'src/http/connection/backlog.ts',
+        file: 'src/http/connection/connection-memory.ts',
         from: 'while (this.#bytes > this.#mostBytes) this.#cutLargest();',
         to: '',
       },
@@ -330,11 +330,11 @@ export const HTTP_FAULTS: readonly Fault[] = [
     suites: ['test/http/connection/one-answer.test.ts', 'test/http/connection/connections.test.ts'],
   },
   {
-    name: 'turns-at-once',
+    name: 'queue-at-once',
     promise: 'Requests of one connection leave others their turn.',
     edits: [
       {
-        file: 'src/http/connection/turns.ts',
+        file: 'src/http/connection/request-queues.ts',
         from: `    setImmediate(() => {
       if (socket.writable)`,
         to: `    queueMicrotask(() => {

@@ -138,36 +138,36 @@ export const KEYS_FAULTS: readonly Fault[] = [
     suites: ['test/api/authentication.test.ts'],
   },
   {
-    name: 'lookups-remember',
-    promise: 'A key that is revoked fails from the next request on: lookups remember nothing.',
+    name: 'loads-remember',
+    promise: 'A key that is revoked fails from the next request on: loads remember nothing.',
     edits: [
       {
-        file: 'src/platform/process/gather.ts',
+        file: 'src/platform/process/batch-loader.ts',
         from: 'cache: false,',
         to: 'cache: true, cacheKeyFn: (key) => ((key as { hash?: unknown }).hash ?? key) as Key,',
       },
     ],
-    suites: ['test/admission/lookups.test.ts', 'test/api/authentication.test.ts', 'test/keys/keys.test.ts'],
+    suites: ['test/admission/caller-loader.test.ts', 'test/api/authentication.test.ts', 'test/keys/keys.test.ts'],
   },
   {
-    name: 'lookups-take-all-connections',
+    name: 'loads-take-all-connections',
     promise: 'A flood of unknown keys leaves connections to valid callers.',
     edits: [
       { file: 'src/platform/process/semaphore.ts', from: 'if (this.#free > 0)', to: 'if (this.#free > -1_000_000)' },
     ],
-    suites: ['test/admission/lookups.test.ts', 'test/admission/admission.test.ts'],
+    suites: ['test/admission/caller-loader.test.ts', 'test/admission/admission.test.ts'],
   },
   {
-    name: 'late-lookup-answers',
-    promise: 'A lookup that waited longer than its request is given up.',
+    name: 'late-load-answers',
+    promise: 'A load that waited longer than its request is given up.',
     edits: [
       {
-        file: 'src/admission/lookups.ts',
+        file: 'src/admission/caller-loader.ts',
         from: 'const oldest = performance.now() - MAX_WAIT_MS;',
         to: 'const oldest = 0;',
       },
     ],
-    suites: ['test/admission/lookups.test.ts'],
+    suites: ['test/admission/caller-loader.test.ts'],
   },
   {
     name: 'epoch-not-ended',
@@ -187,10 +187,10 @@ export const KEYS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/admit-from-cache.ts',
-        from: `    const permit = epoch === undefined ? undefined : cache.permit(epoch);
-    const caller = await budget.pauseDuring(lookups.find(hash));`,
-        to: `    const caller = await budget.pauseDuring(lookups.find(hash));
-    const permit = epoch === undefined ? undefined : cache.permit(epoch);`,
+        from: `    const generation = epoch === undefined ? undefined : cache.beginRead(epoch);
+    const caller = await budget.pauseDuring(loadCaller(hash));`,
+        to: `    const caller = await budget.pauseDuring(loadCaller(hash));
+    const generation = epoch === undefined ? undefined : cache.beginRead(epoch);`,
       },
     ],
     suites: ['test/admission/admission.test.ts', 'test/admission/caller-cache.test.ts'],

@@ -6,7 +6,7 @@ const MAX_BATCH_SIZE = 64;
 /** Loads a value, or gives the error in its place, for each key in order. */
 export type LoadAll<Key, Value> = (keys: readonly Key[]) => Promise<readonly (Value | Error)[]>;
 
-export interface GatherOptions {
+export interface BatchLoaderOptions {
   /** The most calls that share one load; 1 gives each call its own load. */
   readonly maxBatchSize?: number | undefined;
   /** Resolves when a load may begin. Its batch grows until then. */
@@ -19,9 +19,9 @@ export interface GatherOptions {
  *
  * @returns a function that loads the value of one key
  */
-export function gather<Key, Value>(
+export function batchLoader<Key, Value>(
   loadAll: LoadAll<Key, Value>,
-  { maxBatchSize = MAX_BATCH_SIZE, waitForTurn }: GatherOptions = {},
+  { maxBatchSize = MAX_BATCH_SIZE, waitForTurn }: BatchLoaderOptions = {},
 ): (key: Key) => Promise<Value> {
   const loader = new DataLoader<Key, Value>(loadAll, {
     cache: false,

@@ -1,23 +1,21 @@
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 
-/** A full backlog counts as full until it has shrunk to this part of its bound. Otherwise it would report all the time. */
+/** Full memory counts as full until it has shrunk to this part of its bound. Otherwise it would report all the time. */
 const FREE_AGAIN = 0.5;
 
-/**
- * What a server reports about its backlog: it cut connections since the backlog was full, and now there is room again.
- */
-export type BacklogState =
+/** What a server reports: it cuts connections because their memory is full, or there is room again. */
+export type MemoryState =
   { readonly is: 'full'; readonly bytes: number } | { readonly is: 'free'; readonly cut: number };
 
 /**
- * The memory that connections hold: answers that their clients do not read, and requests that wait for their turn. Above
- * the bound, the connection that holds the most is cut, and then the next one.
+ * The memory that connections hold: answers that their clients do not read, and queued requests. Above the bound, the
+ * connection that holds the most is cut, and then the next one.
  */
-export class Backlog {
+export class ConnectionMemory {
   readonly #held = new Map<Socket, number>();
   readonly #mostBytes: number;
-  readonly #onChange: (state: BacklogState) => void;
+  readonly #onChange: (state: MemoryState) => void;
   #bytes = 0;
   #cut = 0;
 
@@ -25,7 +23,7 @@ export class Backlog {
    * @param mostBytes - of all connections together
    * @param onChange - called when the first connection is cut, and once there is room again
    */
-  constructor(mostBytes: number, onChange: (state: BacklogState) => void) {
+  constructor(mostBytes: number, onChange: (state: MemoryState) => void) {
     this.#mostBytes = mostBytes;
     this.#onChange = onChange;
   }
@@ -67,7 +65,7 @@ export class Backlog {
 }
 
 /** Logs when connections are cut for their memory, and their number once there is room again. */
-export function logBacklog(log: Logger, state: BacklogState): void {
+export function logMemory(log: Logger, state: MemoryState): void {
   if (state.is === 'free') log.info({ cut: state.cut }, 'unread answers fewer again');
   else
     log.warn({ bytes: state.bytes }, 'unread answers take too much memory. The connections that hold the most are cut');

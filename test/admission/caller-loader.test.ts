@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey, type KeyHash } from '../../src/keys/api-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
-import { DatabaseLookups } from '../../src/admission/lookups.js';
+import { callerLoader } from '../../src/admission/caller-loader.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -10,10 +10,10 @@ import { hashOf } from '../support/keys/key-hash.js';
 /** The most keys of one query. */
 const BATCH = 64;
 
-/** A lookup that has waited this long is given up, in milliseconds. */
+/** A load that has waited this long is given up, in milliseconds. */
 const MAX_WAIT_MS = 1_000;
 
-describe('lookups of keys', () => {
+describe('the loader of callers', () => {
   let database: OpenTestDatabase;
 
   before(async () => {
@@ -35,7 +35,7 @@ describe('lookups of keys', () => {
   }
 
   /** How many queries look keys up while something is done. */
-  async function lookupsOf(act: () => Promise<unknown>): Promise<number> {
+  async function queriesOf(act: () => Promise<unknown>): Promise<number> {
     let queries = 0;
     const note = ({ sql }: { sql: string }): void => void (queries += sql.includes('k.hash = any') ? 1 : 0);
     database.db.on('query', note);
@@ -44,14 +44,14 @@ describe('lookups of keys', () => {
     return queries;
   }
 
-  it('find the caller of each key among unknown ones, also where several ask for the same', async () => {
-    const lookups = new DatabaseLookups(database.db, 1);
+  it('finds the caller of each key among unknown ones, also where several ask for the same', async () => {
+    const load = callerLoader(database.db, 1);
     const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
     const keys: { readonly key: string; readonly prefix: string }[] = [];
     for (let i = 0; i < 3; i += 1) keys.push(await createKey(database.db, { developerId, planId: 'free' }));
     const asked = Array.from({ length: 3 * BATCH }, (_, i) => keys[i % 7]);
     const found = await Promise.all(
-      asked.map((known) => lookups.find(known === undefined ? unknownHash() : hashOf(known.key))),
+      asked.map((known) => load(known === undefined ? unknownHash() : hashOf(known.key))),
     );
     assert.deepEqual(
       found.map((caller) => caller?.keyPrefix),
@@ -59,26 +59,26 @@ describe('lookups of keys', () => {
     );
   });
 
-  it('remember nothing: a key that is revoked is not found again', async () => {
-    const lookups = new DatabaseLookups(database.db, 1);
+  it('remembers nothing: a key that is revoked is not found again', async () => {
+    const load = callerLoader(database.db, 1);
     const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
     const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
     const hash = hashOf(key);
-    assert.equal((await lookups.find(hash))?.keyPrefix, prefix);
+    assert.equal((await load(hash))?.keyPrefix, prefix);
     await revokeKey(database.db, prefix);
-    assert.equal(await lookups.find(hash), undefined);
+    assert.equal(await load(hash), undefined);
   });
 
-  it('take few connections and few queries, however many there are', async () => {
+  it('takes few connections and few queries, however many loads there are', async () => {
     const COUNT = 1_000;
-    const lookups = new DatabaseLookups(database.db, 3);
+    const load = callerLoader(database.db, 3);
     const lock = await database.db.transaction();
     try {
       await lock.raw('lock table api_keys in access exclusive mode');
-      const queries = await lookupsOf(async () => {
-        const first = Array.from({ length: COUNT / 2 }, () => lookups.find(unknownHash()));
+      const queries = await queriesOf(async () => {
+        const first = Array.from({ length: COUNT / 2 }, () => load(unknownHash()));
         await eventually('three queries wait', async () => (await waitingForLock()) === 3);
-        const more = Array.from({ length: COUNT / 2 }, () => lookups.find(unknownHash()));
+        const more = Array.from({ length: COUNT / 2 }, () => load(unknownHash()));
         assert.equal((await database.db.raw<{ rowCount: number }>('select')).rowCount, 1);
         assert.equal(await waitingForLock(), 3);
         await lock.commit();
@@ -88,42 +88,45 @@ describe('lookups of keys', () => {
     } finally {
       if (!lock.isCompleted()) await lock.rollback();
     }
-    assert.equal(await lookups.find(unknownHash()), undefined);
+    assert.equal(await load(unknownHash()), undefined);
   });
 
-  it('give up what has waited too long for its turn, and ask nothing for it', async () => {
-    const lookups = new DatabaseLookups(database.db, 1);
+  it('gives up what has waited too long for its turn, and asks nothing for it', async () => {
+    const load = callerLoader(database.db, 1);
     const lock = await database.db.transaction();
     try {
       await lock.raw('lock table api_keys in access exclusive mode');
-      const queries = await lookupsOf(async () => {
-        const first = lookups.find(unknownHash());
+      const queries = await queriesOf(async () => {
+        const first = load(unknownHash());
         await eventually('it waits', async () => (await waitingForLock()) === 1);
         const startedAt = performance.now();
-        const late = Array.from({ length: 2 * BATCH }, () => lookups.find(unknownHash()));
+        const late = Array.from({ length: 2 * BATCH }, () => load(unknownHash()));
         const outcomes = Promise.allSettled(late);
         await eventually('the others have waited too long', () => performance.now() - startedAt > MAX_WAIT_MS);
         await lock.commit();
         assert.equal(await first, undefined);
         for (const outcome of await outcomes) {
-          assert.match(String(outcome.status === 'rejected' && outcome.reason), /^DatabaseTimeout: no turn in time/);
+          assert.match(
+            String(outcome.status === 'rejected' && outcome.reason),
+            /^DatabaseTimeout: no query was free in time/,
+          );
         }
       });
       assert.equal(queries, 1);
     } finally {
       if (!lock.isCompleted()) await lock.rollback();
     }
-    assert.equal(await lookups.find(unknownHash()), undefined);
+    assert.equal(await load(unknownHash()), undefined);
   });
 
-  it('go on after a failure', async () => {
-    const lookups = new DatabaseLookups(database.db, 1);
+  it('goes on after a failure', async () => {
+    const load = callerLoader(database.db, 1);
     await database.db.schema.renameTable('plans', 'plans_lost');
     try {
-      for (let i = 0; i < 3; i += 1) await assert.rejects(lookups.find(unknownHash()), /plans/);
+      for (let i = 0; i < 3; i += 1) await assert.rejects(load(unknownHash()), /plans/);
     } finally {
       await database.db.schema.renameTable('plans_lost', 'plans');
     }
-    assert.equal(await lookups.find(unknownHash()), undefined);
+    assert.equal(await load(unknownHash()), undefined);
   });
 });
