@@ -12,7 +12,6 @@ import { ignoreContent } from './http/request/content.js';
 import { identifyRequest, type RequestState } from './http/request/context.js';
 import { deadline } from './http/request/deadline.js';
 import { requireHost } from './http/request/host.js';
-import { outsideApi } from './http/request/outside-api.js';
 import { sendAnswers } from './http/response/answers.js';
 import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
@@ -51,7 +50,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(requireHost);
   if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(ignoreContent);
-  app.use(outsideApi(probes({ yaml: parts.contractText, json: JSON.stringify(document) }, parts)));
+  app.use(probes({ yaml: parts.contractText, json: JSON.stringify(document) }, parts));
   app.use(deadline());
   app.use(authenticate(parts));
   app.use(sendAnswers);

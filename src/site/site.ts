@@ -3,7 +3,6 @@ import { Problem } from '../errors.js';
 import { ignoreContent } from '../http/request/content.js';
 import type { Middleware } from '../http/request/context.js';
 import { deadline } from '../http/request/deadline.js';
-import { isApiPath } from '../http/request/outside-api.js';
 import type { PageContext, PageState, SiteParts } from './context.js';
 import { boundConcurrency, PAGE_LIMITS, type PageLimits } from './delivery/concurrency.js';
 import { receiveContent } from './delivery/form.js';
@@ -57,8 +56,8 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
   }
 
   return async (requestContext, next) => {
-    const { path } = requestContext.state.target;
-    if (isApiPath(path)) return next();
+    const { path, isApi } = requestContext.state.target;
+    if (isApi) return next();
     const ctx = requestContext as PageContext;
     if (parts.site.files.has(path)) {
       return answer(ctx, async () => {

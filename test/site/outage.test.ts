@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { CachedValue } from '../../src/site/delivery/cached-value.js';
 import { boundConcurrency } from '../../src/site/delivery/concurrency.js';
+import { serviceUnavailable } from '../../src/http/response/problems.js';
 import type { PageContext } from '../../src/site/context.js';
 import { contextOf } from '../support/http/context.js';
 import { assertHeaders } from '../support/problem.js';
@@ -59,7 +60,7 @@ describe('the bound on pages', () => {
       bounded(ctx, () => Promise.reject(new Error('broken'))),
       /broken/,
     );
-    const late = Object.assign(contextOf(), { state: { signal: AbortSignal.abort() } }) as unknown as PageContext;
+    const late = Object.assign(contextOf(), { state: { timeUp: serviceUnavailable({}) } }) as unknown as PageContext;
     await bounded(late, () => assert.fail('was made although nobody waits for it'));
     let made = false;
     await bounded(ctx, async () => {

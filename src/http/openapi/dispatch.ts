@@ -23,8 +23,8 @@ export async function dispatch(contract: Document, dependencies: Dependencies): 
   const backend = await createBackend(contract, dependencies);
   const names = queryNames(backend.getOperations());
   return async (ctx) => {
-    const { target, signal } = ctx.state;
-    signal?.throwIfAborted();
+    const { target, timeUp } = ctx.state;
+    if (timeUp !== undefined) throw timeUp;
     requireDecodable(target);
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
     const request = { method, path: target.path, query: queryObject(target.search, names), headers: {} };

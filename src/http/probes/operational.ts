@@ -18,9 +18,11 @@ export interface ReadinessParts {
 }
 
 /**
- * Routes the paths of probes and tools, which need no key: `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`.
+ * Answers every request outside the API, so that the later stages get only requests of the API. The paths of probes and
+ * tools need no key: `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`. There are no other paths.
  *
  * @param contract - in both notations
+ * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
 export function probes(
   contract: { readonly yaml: string; readonly json: string },
@@ -69,5 +71,11 @@ export function probes(
     });
   });
 
-  return router.routes() as Middleware;
+  const routes = router.routes() as Middleware;
+  // Requests of the API do not pay for the router.
+  return (ctx, next) => (ctx.state.target.isApi ? next() : routes(ctx, notFound));
+}
+
+function notFound(): never {
+  throw new Problem('not_found', 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.');
 }

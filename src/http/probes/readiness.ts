@@ -1,11 +1,11 @@
 import type { Warning } from '../../platform/postgres/connections/connection-budget.js';
-import { CONSEQUENCES, type Component, type ComponentState } from '../../platform/telemetry/health.js';
+import { CONSEQUENCES, type Dependency, type DependencyState } from '../../platform/telemetry/health.js';
 
 /** The state of the service that readiness follows from. */
 export interface Readiness {
   readonly isStopping: boolean;
-  /** The components that are configured. */
-  readonly states: ReadonlyMap<Component, ComponentState>;
+  /** The dependencies that are configured. */
+  readonly states: ReadonlyMap<Dependency, DependencyState>;
   /** Warnings, which do not change the readiness. */
   readonly warnings: readonly Warning[];
 }
@@ -13,7 +13,7 @@ export interface Readiness {
 /** A reason why the service is not fully available. */
 interface Reason {
   /** For programs; never renamed. */
-  readonly code: `${Component}_lost` | 'shutting_down';
+  readonly code: `${Dependency}_lost` | 'shutting_down';
   readonly detail: string;
 }
 
@@ -22,7 +22,7 @@ export interface ReadinessReport {
   readonly isReady: boolean;
   readonly reasons: readonly Reason[];
   readonly warnings: readonly Warning[];
-  readonly checks: Readonly<Partial<Record<Component, ComponentState>>>;
+  readonly checks: Readonly<Partial<Record<Dependency, DependencyState>>>;
 }
 
 const SHUTTING_DOWN: Reason = {
@@ -32,16 +32,16 @@ const SHUTTING_DOWN: Reason = {
 
 /**
  * Distinguishes "degraded" from "not ready". A server without its database can answer nothing, and should get no
- * requests. Without another component it answers everything, at a cost. A balancer that removes servers without Redis
+ * requests. Without another dependency it answers everything, at a cost. A balancer that removes servers without Redis
  * would remove all of them.
  */
 export function reportReadiness({ isStopping, states, warnings }: Readiness): ReadinessReport {
-  const lost = [...states].filter(([, state]) => state === 'lost').map(([component]) => component);
+  const lost = [...states].filter(([, state]) => state === 'lost').map(([dependency]) => dependency);
   return {
     isReady: !isStopping && !lost.includes('database'),
     reasons: [
       ...(isStopping ? [SHUTTING_DOWN] : []),
-      ...lost.map((component): Reason => ({ code: `${component}_lost`, detail: CONSEQUENCES[component] })),
+      ...lost.map((dependency): Reason => ({ code: `${dependency}_lost`, detail: CONSEQUENCES[dependency] })),
     ],
     warnings,
     checks: Object.fromEntries(states),

@@ -1,7 +1,8 @@
 import type Koa from 'koa';
+import type { Caller } from '../../admission/callers.js';
 import type { Operation } from '../../api/operation.js';
 import type { OperationId } from '../../contract.js';
-import type { Caller } from '../../admission/callers.js';
+import type { Problem } from '../../errors.js';
 import { chooseRequestId } from './request-id.js';
 import { originForm, parseTarget, type Target } from './target.js';
 
@@ -10,8 +11,8 @@ export interface RequestState {
   /** Made or accepted for every request, and returned in `X-Request-Id`. */
   readonly requestId: string;
   readonly target: Target;
-  /** Set and aborted when the deadline has passed. The client then has an answer, and no later stage begins. */
-  signal?: AbortSignal;
+  /** The answer that the client got when the deadline passed. From then on no later stage begins. */
+  timeUp?: Problem;
   caller?: Caller;
   /** Set when the request is routed, also when its answer is a problem. */
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;

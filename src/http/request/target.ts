@@ -40,10 +40,15 @@ function withNormalPath(target: string): string {
   return normal + target.slice(path.length);
 }
 
+/** Everything under this path needs a key, whether it exists or not. */
+const API_ROOT = /^\/api\/v1(?:\/|$)/;
+
 /** The parts of a target in origin form. */
 export interface Target {
   /** Percent-encoded and normalised, without the query. */
   readonly path: string;
+  /** Whether the path belongs to the API. */
+  readonly isApi: boolean;
   /** Unchanged, without its question mark; empty when there is none. */
   readonly querystring: string;
   /** The query as text, decoded leniently. */
@@ -55,7 +60,8 @@ export function parseTarget(target: string): Target {
   const path = pathOf(target);
   const querystring = target.slice(path.length + 1);
   // A plus is a plus (RFC 3986), as in 1.795218005e+09. Only in forms it stands for a blank.
-  return { path, querystring, search: new URLSearchParams(querystring.replaceAll('+', '%2B')) };
+  const search = new URLSearchParams(querystring.replaceAll('+', '%2B'));
+  return { path, isApi: API_ROOT.test(path), querystring, search };
 }
 
 function pathOf(target: string): string {

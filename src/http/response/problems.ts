@@ -2,7 +2,7 @@ import { Problem } from '../../errors.js';
 import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
 import type { Middleware, RequestContext } from '../request/context.js';
 
-/** How long a client should wait before it tries again while a component is lost, in seconds. */
+/** How long a client should wait before it tries again while a dependency is lost, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
 
 /** The media type of a problem document: RFC 9457 gives it no parameters. */
@@ -37,7 +37,7 @@ export function toProblem(error: unknown): Problem {
   );
 }
 
-/** The answer while an essential component is lost. @param specifics - for a more specific answer */
+/** The answer while an essential dependency is lost. @param specifics - for a more specific answer */
 export function serviceUnavailable({
   detail = 'The service cannot answer at the moment. Try again after the seconds in Retry-After.',
   members = {},

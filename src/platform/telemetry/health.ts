@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 
-/** The components that the service works with. Only the database is essential; the loss of another one has a cost. */
-export type Component = 'database' | 'redis' | 'announcements' | 'replica';
+/** What the service depends on. Only the database is essential; the loss of another dependency has a cost. */
+export type Dependency = 'database' | 'redis' | 'announcements' | 'replica';
 
-/** A component counts as up until its loss is reported. */
-export type ComponentState = 'up' | 'lost';
+/** A dependency counts as up until its loss is reported. */
+export type DependencyState = 'up' | 'lost';
 
-/** What the loss of a component means for clients, in one sentence. It is public and names no address. */
-export const CONSEQUENCES: Readonly<Record<Component, string>> = {
+/** What the loss of a dependency means for clients, in one sentence. It is public and names no address. */
+export const CONSEQUENCES: Readonly<Record<Dependency, string>> = {
   database: 'Requests that need it are answered with 503.',
   redis: 'Limits are counted in each process, and keys are checked in the database.',
   announcements: 'Changes made in the database are not heard of, so keys are checked there at each request.',
@@ -15,40 +15,40 @@ export const CONSEQUENCES: Readonly<Record<Component, string>> = {
 };
 
 /**
- * The one place that knows which components are up. Each change of state is logged once, however often it is reported.
+ * The one place that knows which dependencies are up. Each change of state is logged once, however often it is reported.
  */
 export class Health {
-  readonly #states: Map<Component, ComponentState>;
+  readonly #states: Map<Dependency, DependencyState>;
 
-  /** @param components - the configured ones; reports about others are ignored */
+  /** @param dependencies - the configured ones; reports about others are ignored */
   constructor(
     private readonly log: Logger,
-    components: readonly Component[],
+    dependencies: readonly Dependency[],
   ) {
-    this.#states = new Map(components.map((component) => [component, 'up']));
+    this.#states = new Map(dependencies.map((dependency) => [dependency, 'up']));
   }
 
-  /** The configured components, each with its current state. */
-  get states(): ReadonlyMap<Component, ComponentState> {
+  /** The configured dependencies, each with its current state. */
+  get states(): ReadonlyMap<Dependency, DependencyState> {
     return this.#states;
   }
 
-  /** Notes that a component cannot be used. @param error - why, only for the log */
-  lost(component: Component, error?: unknown): void {
-    if (this.#states.get(component) !== 'up') return;
-    this.#states.set(component, 'lost');
-    this.log.warn({ err: error }, `${component} lost. ${CONSEQUENCES[component]}`);
+  /** Notes that a dependency cannot be used. @param error - why, only for the log */
+  lost(dependency: Dependency, error?: unknown): void {
+    if (this.#states.get(dependency) !== 'up') return;
+    this.#states.set(dependency, 'lost');
+    this.log.warn({ err: error }, `${dependency} lost. ${CONSEQUENCES[dependency]}`);
   }
 
-  /** Notes that a component can be used again. */
-  back(component: Component): void {
-    if (this.#states.get(component) !== 'lost') return;
-    this.#states.set(component, 'up');
-    this.log.info(`${component} back`);
+  /** Notes that a dependency can be used again. */
+  back(dependency: Dependency): void {
+    if (this.#states.get(dependency) !== 'lost') return;
+    this.#states.set(dependency, 'up');
+    this.log.info(`${dependency} back`);
   }
 
-  note(component: Component, state: 'lost' | 'back', error?: unknown): void {
-    if (state === 'lost') this.lost(component, error);
-    else this.back(component);
+  note(dependency: Dependency, state: 'lost' | 'back', error?: unknown): void {
+    if (state === 'lost') this.lost(dependency, error);
+    else this.back(dependency);
   }
 }

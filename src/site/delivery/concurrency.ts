@@ -28,7 +28,7 @@ export function boundConcurrency({ running, waiting }: PageLimits) {
     await semaphore.acquire();
     try {
       // The deadline may have answered the request while it waited.
-      if (state.signal?.aborted !== true) await makePage();
+      if (state.timeUp === undefined) await makePage();
     } finally {
       semaphore.release();
       present -= 1;

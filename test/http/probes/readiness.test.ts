@@ -39,7 +39,7 @@ describe('readiness', () => {
 
   it('has each of its reasons in the operating guide', async () => {
     const guide = await readGuide('operating');
-    const codes = [...Object.keys(CONSEQUENCES).map((component) => `${component}_lost`), 'shutting_down'];
+    const codes = [...Object.keys(CONSEQUENCES).map((dependency) => `${dependency}_lost`), 'shutting_down'];
     assert.deepEqual(
       codes.filter((code) => !guide.includes(`\`${code}\``)),
       [],

@@ -9,7 +9,7 @@ describe('the deadline of a request', () => {
     const ctx = contextOf();
     await deadline(500)(ctx, () => delay(1));
     await delay(600);
-    assert.equal(ctx.state.signal, undefined);
+    assert.equal(ctx.state.timeUp, undefined);
   });
 
   it('passes on the error of a later stage', async () => {
@@ -28,14 +28,14 @@ describe('the deadline of a request', () => {
     const answered = deadline(20)(ctx, async () => {
       begun.push('first');
       await first;
-      ctx.state.signal?.throwIfAborted();
+      if (ctx.state.timeUp) throw ctx.state.timeUp;
       begun.push('second');
     });
     await assert.rejects(answered, (error) => {
       assert.ok(error instanceof Problem);
       assert.equal(error.code, 'service_unavailable');
       assert.equal((error.cause as Error).message, 'the deadline of the request passed');
-      return error === ctx.state.signal?.reason;
+      return error === ctx.state.timeUp;
     });
     goOn();
     // The error of the stage that ends late reaches nobody: as an unhandled rejection it would end the process.

@@ -105,7 +105,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/platform/telemetry/health.ts',
-        from: '    this.log.warn({ err: error }, `${component} lost. ${CONSEQUENCES[component]}`);',
+        from: '    this.log.warn({ err: error }, `${dependency} lost. ${CONSEQUENCES[dependency]}`);',
         to: '    void error;',
       },
     ],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CONSEQUENCES, type Component } from '../../../src/platform/telemetry/health.js';
+import { CONSEQUENCES, type Dependency } from '../../../src/platform/telemetry/health.js';
 import type { ServerProcess } from '../program.js';
 import { assertProblem } from '../problem.js';
 import { send } from '../request.js';
@@ -9,20 +9,20 @@ export function stateChanges({ output }: ServerProcess): string[] {
   return [...output.stdout.matchAll(/"msg":"(\w+ (?:lost|back))/g)].map(([, change = '']) => change);
 }
 
-/** Holds the whole answer of `/readyz` against what it should be where these components, of those there are, are lost. */
+/** Holds the whole answer of `/readyz` against what it should be where these of its dependencies are lost. */
 export async function assertReadiness(
   url: string,
-  components: readonly Component[],
-  lost: readonly Component[],
+  dependencies: readonly Dependency[],
+  lost: readonly Dependency[],
 ): Promise<void> {
   const reply = await send(url, '/readyz');
-  const reasons = lost.map((component) => ({ code: `${component}_lost`, detail: CONSEQUENCES[component] }));
+  const reasons = lost.map((dependency) => ({ code: `${dependency}_lost`, detail: CONSEQUENCES[dependency] }));
   const checks = Object.fromEntries(
-    components.map((component) => [component, lost.includes(component) ? 'lost' : 'up']),
+    dependencies.map((dependency) => [dependency, lost.includes(dependency) ? 'lost' : 'up']),
   );
   if (lost.includes('database')) {
     assertProblem(reply, 'service_unavailable', {
-      detail: lost.map((component) => CONSEQUENCES[component]).join(' '),
+      detail: lost.map((dependency) => CONSEQUENCES[dependency]).join(' '),
       members: { reasons, checks },
       headers: { 'retry-after': '2' },
     });
