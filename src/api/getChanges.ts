@@ -1,6 +1,6 @@
 import { getChangesPage } from '../catalog/changes.js';
 import { parseSince } from '../catalog/since.js';
-import { toSeconds } from '../catalog/timestamps.js';
+import { toSeconds } from '../platform/postgres/timestamps.js';
 import { operation } from './operation.js';
 
 /** A page of the feed of changes. */

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Micros } from '../catalog/timestamps.js';
+import type { Micros } from '../platform/postgres/timestamps.js';
 import type { Answer, OperationId, PathParameters, QueryParameters } from '../contract.js';
 import type { Caller } from '../admission/callers.js';
 import type { Read } from '../platform/postgres/replica.js';

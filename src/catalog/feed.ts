@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { shared } from '../platform/postgres/batch.js';
 import { parseTimestamp } from '../platform/postgres/column-types.js';
 import { Statement } from '../platform/postgres/statement.js';
-import { fromRfc3339, toRfc3339, type Micros } from './timestamps.js';
+import { fromRfc3339, toRfc3339, type Micros } from '../platform/postgres/timestamps.js';
 
 /** An entry of the feed: a title as it is now, at the position of its last change. */
 export interface FeedEntry {

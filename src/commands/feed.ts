@@ -1,5 +1,5 @@
 import { restartFeed } from '../catalog/restart.js';
-import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../catalog/timestamps.js';
+import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/postgres/timestamps.js';
 import { position } from './arguments.js';
 import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';

@@ -7,7 +7,7 @@ import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts
 import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { createApp } from '../app.js';
-import { systemClock, type Micros } from '../catalog/timestamps.js';
+import { systemClock, type Micros } from '../platform/postgres/timestamps.js';
 import type { Config } from '../config/settings.js';
 import { limitConnections } from '../http/connection/connection-limit.js';
 import { logMemory } from '../http/connection/connection-memory.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { readBounds, readQuietClock } from '../../src/catalog/feed.js';
-import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/catalog/timestamps.js';
+import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/platform/postgres/timestamps.js';
 import { createClient, type ChangesPage } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
 import { runCommand } from '../support/programs/command.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { renewEpoch } from '../../src/admission/epoch.js';
-import { systemClock } from '../../src/catalog/timestamps.js';
+import { systemClock } from '../../src/platform/postgres/timestamps.js';
 import { createKey } from '../../src/keys/keys.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';

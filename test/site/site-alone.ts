@@ -6,7 +6,7 @@ import Koa from 'koa';
 import pino from 'pino';
 import { ProcessLimiter } from '../../src/admission/charge/process-limiter.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
-import { systemClock } from '../../src/catalog/timestamps.js';
+import { systemClock } from '../../src/platform/postgres/timestamps.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
 import { identifyRequest, type RequestState } from '../../src/http/request/context.js';
 import { problems } from '../../src/http/response/problems.js';

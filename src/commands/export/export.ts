@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { exportCatalogue, type ExportFormat, type ExportResult } from '../../catalog/export.js';
 import type { Kind } from '../../catalog/import/index.js';
-import { toSeconds } from '../../catalog/timestamps.js';
+import { toSeconds } from '../../platform/postgres/timestamps.js';
 import { OperatorError } from '../../errors.js';
 import { parseBaseUrl } from '../../follower/client.js';
 import { showPosition } from '../../follower/printable.js';

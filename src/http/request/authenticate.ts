@@ -1,6 +1,6 @@
 import type { Admission, Admit } from '../../admission/admission.js';
 import type { FailedAttempts } from '../../admission/failed-attempts.js';
-import type { Micros } from '../../catalog/timestamps.js';
+import type { Micros } from '../../platform/postgres/timestamps.js';
 import { Problem } from '../../errors.js';
 import { hashApiKey } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';

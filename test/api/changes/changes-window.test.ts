@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/catalog/timestamps.js';
+import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
 import type { Answer } from '../../../src/contract.js';
 import { assertProblem } from '../../support/problem.js';
 import type { Reply } from '../../support/request.js';

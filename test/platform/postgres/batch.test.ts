@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readCounts } from '../../../src/catalog/counts.js';
 import { readBounds, readFeed } from '../../../src/catalog/feed.js';
-import { fromRfc3339 } from '../../../src/catalog/timestamps.js';
+import { fromRfc3339 } from '../../../src/platform/postgres/timestamps.js';
 import { findTitle } from '../../../src/catalog/titles.js';
 import { batched, shared } from '../../../src/platform/postgres/batch.js';
 import { poolOf } from '../../../src/platform/postgres/database.js';

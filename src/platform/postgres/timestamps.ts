@@ -1,6 +1,6 @@
 /**
- * A point in time as whole microseconds since 1970-01-01T00:00:00Z, the precision of PostgreSQL's `timestamptz` and of
- * the feed. A bigint never rounds.
+ * A point in time as whole microseconds since 1970-01-01T00:00:00Z, the precision of PostgreSQL's `timestamptz`. A bigint
+ * never rounds.
  */
 export type Micros = bigint;
 
