@@ -8,7 +8,7 @@ import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js
 export const EPOCH_KEY = redisKey('epoch');
 
 /**
- * Ends the epoch, so that every server asks the database again. Call it after the change is committed, and before the
+ * Sets a new epoch, so that every server asks the database again. Call it after the change is committed, and before the
  * change is reported as done.
  *
  * @throws RedisUnavailable
@@ -18,7 +18,7 @@ export async function renewEpoch(redis: RedisLink): Promise<void> {
 }
 
 /**
- * Ends the epoch like {@link renewEpoch}.
+ * Sets a new epoch like {@link renewEpoch}.
  *
  * @returns false where Redis cannot be reached: servers that still reach it hear of the change from the database
  */

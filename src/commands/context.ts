@@ -136,15 +136,15 @@ async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Pro
 }
 
 /**
- * Makes all servers read keys, developers and plans from the database again. Call it after the commit of a change, and
- * before the command reports success.
+ * Sets a new epoch, so that all servers read keys, developers and plans from the database again. Call it after the commit
+ * of a change, and before the command reports success.
  *
  * Without Redis the change still holds, so the command has not failed.
  *
  * @returns whether the change holds from the next request on. Otherwise it does within moments, and stderr gives the
  *   reason
  */
-export async function invalidateCachedCallers({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
+export async function renewEpochOfServers({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
   try {
     const isDone = await withRedis(async (redis) => {
       const { renewEpoch } = await import('../admission/epoch.js');

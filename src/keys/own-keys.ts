@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type { Knex } from 'knex';
 import { actAs } from '../events/events.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
@@ -8,8 +7,8 @@ import { revokeOnce } from './revoke-once.js';
 import { rollWithin, type RolledKey } from './roll-key.js';
 
 /**
- * How many keys of a developer may work at the same time. Keys that were rolled and go on for a while are counted apart, up
- * to the same number: a developer with all keys can still roll one.
+ * How many keys of a developer may work at the same time. Rolled keys that still work are counted apart, up to the same
+ * number. So a developer with all keys can still roll one.
  */
 export const MOST_WORKING_KEYS = 20;
 
@@ -20,8 +19,8 @@ export interface OwnKeyDetails {
   readonly label: string | null;
   /** Undefined for never. */
   readonly expires: Expiry | undefined;
-  /** A secret of the form that was sent: the same form makes no second key. */
-  readonly formToken: string;
+  /** The SHA-256 of the token of the form that was sent: the same form makes no second key. */
+  readonly formHash: Buffer;
 }
 
 /**
@@ -31,33 +30,38 @@ export interface OwnKeyDetails {
  */
 export async function createOwnKey(db: Knex, developerId: number, details: OwnKeyDetails): Promise<CreatedKey> {
   return asDeveloper(db, developerId, async (transaction, { plan_id }) => {
-    const form = await requireNewForm(transaction, developerId, details.formToken);
+    await requireNewForm(transaction, developerId, details.formHash);
     if ((await countWorking(transaction, developerId, 'successor_id is null')) >= MOST_WORKING_KEYS) {
       throw new KeyRefused('too_many', `Developer ${developerId} has ${MOST_WORKING_KEYS} keys that work.`);
     }
-    const expires_at = expiresAtOf(transaction, details.expires);
-    return insertKey(transaction, { ...form, developer_id: developerId, plan_id, label: details.label, expires_at });
+    return insertKey(transaction, {
+      developer_id: developerId,
+      plan_id,
+      label: details.label,
+      expires_at: expiresAtOf(transaction, details.expires),
+      form_hash: details.formHash,
+    });
   });
 }
 
 /**
  * Rolls a key for its developer, like `rollKey`.
  *
- * @throws KeyRefused when the developer is suspended, has no such key or too many that were rolled and go on; when the key
- *   does not work or was rolled before; when the form has made a key before
+ * @throws KeyRefused when the developer is suspended, has no such key, or has too many rolled keys that still work
+ * @throws KeyRefused when the key does not work or was rolled before, or when the form has made a key before
  */
 export async function rollOwnKey(
   db: Knex,
   developerId: number,
-  { prefix, overlapSeconds, formToken }: { prefix: string; overlapSeconds: number; formToken: string },
+  { prefix, overlapSeconds, formHash }: { prefix: string; overlapSeconds: number; formHash: Buffer },
 ): Promise<RolledKey> {
   return asDeveloper(db, developerId, async (transaction) => {
-    const form = await requireNewForm(transaction, developerId, formToken);
+    await requireNewForm(transaction, developerId, formHash);
     const goingOn = await countWorking(transaction, developerId, 'successor_id is not null');
     if (overlapSeconds > 0 && goingOn >= MOST_WORKING_KEYS) {
       throw new KeyRefused('too_many', `Developer ${developerId} has ${goingOn} rolled keys that still work.`);
     }
-    return rollWithin(transaction, { prefix, developer_id: developerId }, overlapSeconds, form);
+    return rollWithin(transaction, { prefix, developer_id: developerId }, overlapSeconds, { form_hash: formHash });
   });
 }
 
@@ -100,18 +104,11 @@ function asDeveloper<T>(
   });
 }
 
-/** @returns the column that marks the key of a form */
-async function requireNewForm(
-  transaction: Knex.Transaction,
-  developerId: number,
-  formToken: string,
-): Promise<{ readonly form_hash: Buffer }> {
-  const form = { form_hash: hash('sha256', formToken, 'buffer') };
-  const [made] = await transaction('api_keys')
-    .where({ ...form, developer_id: developerId })
-    .pluck<string[]>('prefix');
+/** @throws KeyRefused when the form has made a key before */
+async function requireNewForm(transaction: Knex.Transaction, developerId: number, formHash: Buffer): Promise<void> {
+  const query = transaction('api_keys').where({ form_hash: formHash, developer_id: developerId });
+  const [made] = await query.pluck<string[]>('prefix');
   if (made !== undefined) throw new KeyRefused('repeated', `The form has made the key ${made} before.`, made);
-  return form;
 }
 
 async function countWorking(transaction: Knex.Transaction, developerId: number, and: string): Promise<number> {

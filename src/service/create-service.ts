@@ -196,7 +196,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           ...createSignIn(config, admission.redis),
           failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
           // Without Redis no server keeps records of keys.
-          endEpoch: async () => admission.redis === undefined || (await tryRenewEpoch(admission.redis)),
+          renewEpoch: async () => admission.redis === undefined || (await tryRenewEpoch(admission.redis)),
         }
       : undefined,
   });

@@ -38,11 +38,12 @@ export interface SiteOptions {
   /** Counts keys that somebody has found and that are none of ours, by the address that sent them. */
   readonly failedReports: FailedAttempts;
   /**
-   * Makes all servers ask the database anew about keys. Call it when a change of a key is committed, and before the answer.
+   * Sets a new epoch, so that all servers ask the database anew about keys. Call it when a change of a key is committed,
+   * and before the answer.
    *
    * @returns whether the change holds from the next request on; otherwise it does within moments
    */
-  readonly endEpoch: () => Promise<boolean>;
+  readonly renewEpoch: () => Promise<boolean>;
   /** The provider of identities by which developers sign in; undefined where there is none. */
   readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { generateToken } from '../../src/accounts/tokens.js';
 import {
   createDeveloper,
   reinstateDeveloper,
@@ -74,11 +75,15 @@ describe('the events of a developer', () => {
 
   it('tell what the developer and a finder do', async () => {
     const { db } = database;
-    const { prefix } = await createOwnKey(db, developerId, { label: null, expires: undefined, formToken: 'a' });
+    const { prefix } = await createOwnKey(db, developerId, {
+      label: null,
+      expires: undefined,
+      formHash: generateToken().hash,
+    });
     const { successor, predecessor } = await rollOwnKey(db, developerId, {
       prefix,
       overlapSeconds: 60,
-      formToken: 'b',
+      formHash: generateToken().hash,
     });
     await revokeOwnKey(db, developerId, prefix);
     await revokeFoundKey(db, hashOf(successor.key));

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { generateToken } from '../../src/accounts/tokens.js';
 import { createDeveloper, setDeveloperPlan, suspendDeveloper } from '../../src/developers/developers.js';
 import { revokeFoundKey } from '../../src/keys/found-key.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
@@ -19,7 +20,6 @@ import { hashOf } from '../support/keys/key-hash.js';
 describe('keys that developers make themselves', () => {
   let database: OpenTestDatabase;
   let developerId: number;
-  let forms = 0;
 
   before(async () => (database = await openTestDatabase()));
   after(() => database.close());
@@ -28,22 +28,21 @@ describe('keys that developers make themselves', () => {
     developerId = (await createDeveloper(database.db, { projectName: 'P', attributionRequired: false })).id;
   });
 
-  function newForm(): string {
-    forms += 1;
-    return `form ${forms}`;
-  }
-
   function create(details: Partial<OwnKeyDetails> = {}): Promise<CreatedKey> {
     return createOwnKey(database.db, developerId, {
       label: null,
       expires: undefined,
-      formToken: newForm(),
+      formHash: generateToken().hash,
       ...details,
     });
   }
 
-  function roll(prefix: string, overlapSeconds: number, formToken = newForm()): ReturnType<typeof rollOwnKey> {
-    return rollOwnKey(database.db, developerId, { prefix, overlapSeconds, formToken });
+  function roll(
+    prefix: string,
+    overlapSeconds: number,
+    formHash = generateToken().hash,
+  ): ReturnType<typeof rollOwnKey> {
+    return rollOwnKey(database.db, developerId, { prefix, overlapSeconds, formHash });
   }
 
   async function fill(): Promise<CreatedKey[]> {
@@ -93,8 +92,8 @@ describe('keys that developers make themselves', () => {
   });
 
   it('are made once by a form, also where it is sent twice at the same time', async () => {
-    const formToken = newForm();
-    const outcomes = await Promise.allSettled([1, 2, 3].map(() => create({ formToken })));
+    const { hash: formHash } = generateToken();
+    const outcomes = await Promise.allSettled([1, 2, 3].map(() => create({ formHash })));
     const keys = await listKeys(database.db, developerId);
     assert.equal(keys.length, 1);
     const refusals = outcomes.flatMap((it) => (it.status === 'rejected' ? [it.reason as Record<string, unknown>] : []));
@@ -102,7 +101,7 @@ describe('keys that developers make themselves', () => {
       refusals.map(({ reason, otherPrefix }) => ({ reason, otherPrefix })),
       [1, 2].map(() => ({ reason: 'repeated', otherPrefix: keys[0]?.prefix })),
     );
-    const rolling = newForm();
+    const { hash: rolling } = generateToken();
     const { successor } = await roll(keys[0]?.prefix ?? '', 60, rolling);
     await assert.rejects(roll(successor.prefix, 60, rolling), { reason: 'repeated', otherPrefix: successor.prefix });
     assert.equal((await listKeys(database.db, developerId)).length, 2);
@@ -119,11 +118,11 @@ describe('keys that developers make themselves', () => {
   });
 
   it('keep nothing of a form that could be read', async () => {
-    const formToken = newForm();
-    await create({ formToken });
+    const { token, hash: formHash } = generateToken();
+    await create({ formHash });
     const [row] = await database.db('api_keys').where({ developer_id: developerId }).select<{ form_hash: Buffer }[]>();
     assert.equal(row?.form_hash.length, 32);
-    assert.ok(!row.form_hash.includes(formToken));
+    assert.ok(!row.form_hash.includes(token));
   });
 
   it('are refused to a suspended developer, who cannot roll or revoke either', async () => {

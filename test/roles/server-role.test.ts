@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { generateToken } from '../../src/accounts/tokens.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { listEvents, recordEvent } from '../../src/events/events.js';
 import { revokeFoundKey } from '../../src/keys/found-key.js';
@@ -68,8 +69,8 @@ describe('a server with the rights that the guide grants, and no others', () => 
     });
     try {
       const { id } = await createDeveloper(database.db, { projectName: 'Own', attributionRequired: false });
-      const made = await createOwnKey(db, id, { label: null, expires: undefined, formToken: 'a' });
-      const rolling = { prefix: made.prefix, overlapSeconds: 60, formToken: 'b' };
+      const made = await createOwnKey(db, id, { label: null, expires: undefined, formHash: generateToken().hash });
+      const rolling = { prefix: made.prefix, overlapSeconds: 60, formHash: generateToken().hash };
       const { successor } = await rollOwnKey(db, id, rolling);
       await revokeOwnKey(db, id, made.prefix);
       assert.equal(await revokeFoundKey(db, hashOf(successor.key)), 'revoked');

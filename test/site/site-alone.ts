@@ -41,7 +41,7 @@ export async function serveWithoutDatabase(
     publicUrl: () => 'http://catalog.example',
     failedSignIns: new FailedAttempts(),
     failedReports: new FailedAttempts(),
-    endEpoch: () => Promise.resolve(true),
+    renewEpoch: () => Promise.resolve(true),
     signInBy: undefined,
   };
   const app = new Koa<RequestState>();

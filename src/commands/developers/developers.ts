@@ -7,7 +7,7 @@ import {
   type Developer,
 } from '../../developers/developers.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { invalidateCachedCallers, type RegisterCommand } from '../context.js';
+import { renewEpochOfServers, type RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime } from '../output.js';
 import { registerSignIn } from './sign-in.js';
 
@@ -77,7 +77,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .action(async (id: number, { json }: { json?: boolean }) => {
       const developer = await withDatabase(async (db) => {
         const changed = await suspendDeveloper(db, id);
-        await invalidateCachedCallers(context, db);
+        await renewEpochOfServers(context, db);
         return changed;
       });
       if (json) printJson(stdout, { developer: toJson(developer) });
@@ -93,7 +93,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .action(async (id: number, { json }: { json?: boolean }) => {
       const developer = await withDatabase(async (db) => {
         const changed = await reinstateDeveloper(db, id);
-        await invalidateCachedCallers(context, db);
+        await renewEpochOfServers(context, db);
         return changed;
       });
       if (json) printJson(stdout, { developer: toJson(developer) });

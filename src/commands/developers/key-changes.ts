@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { revokeKey, setKeyPlan } from '../../keys/keys.js';
 import { rollKey } from '../../keys/roll-key.js';
 import { overlap as toOverlap, planId } from '../arguments.js';
-import { invalidateCachedCallers, type CommandContext } from '../context.js';
+import { renewEpochOfServers, type CommandContext } from '../context.js';
 import { printJson, printLine, shortTime } from '../output.js';
 import { readPrefix, readPrefixOrKey } from './key-argument.js';
 import { keyToJson } from './key-output.js';
@@ -78,5 +78,5 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
 
 /** Makes the servers see a change that is committed. @returns since when they do, in words */
 async function makeEffective(context: CommandContext, db: Knex): Promise<string> {
-  return (await invalidateCachedCallers(context, db)) ? 'from the next request on' : 'within moments';
+  return (await renewEpochOfServers(context, db)) ? 'from the next request on' : 'within moments';
 }

@@ -1,6 +1,6 @@
 import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { invalidateCachedCallers, type RegisterCommand } from '../context.js';
+import { renewEpochOfServers, type RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, type Columns } from '../output.js';
 
 interface SetOptions {
@@ -54,7 +54,7 @@ export const registerPlans: RegisterCommand = (program, context) => {
           ...(perDay !== undefined && { requestsPerDay: perDay }),
           ...(commercialUse !== undefined && { commercialUse }),
         });
-        await invalidateCachedCallers(context, db);
+        await renewEpochOfServers(context, db);
         return change;
       });
       if (json) printJson(stdout, { plan: toJson(plan), created });

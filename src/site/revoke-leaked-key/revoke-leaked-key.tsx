@@ -40,13 +40,13 @@ export function addRevokeLeakedKey(router: PageRouter, parts: SiteParts): void {
   });
 }
 
-/** Revokes a key. An address that sends too many unknown keys is limited; a key that is ours is revoked all the same. */
+/** Revokes a key. An address that sends too many unknown keys is limited. A key of ours is revoked also above the limit. */
 async function report(ctx: PageContext, { db, site, trustedProxies }: SiteParts, text: string): Promise<Report> {
   const hash = hashApiKey(text.trim());
   if (hash === undefined) return { kind: 'not_a_key' };
   const found = await revokeFoundKey(db, hash);
   // A key that was revoked before must not make servers forget all that they know of others.
-  if (found === 'revoked') await site.endEpoch();
+  if (found === 'revoked') await site.renewEpoch();
   if (found !== 'unknown') return { kind: 'revoked' };
   const attempt = await site.failedReports.count(clientAddress(ctx.req, trustedProxies));
   return attempt.kind === 'over_limit' ? { kind: 'over_limit', attempt } : { kind: 'unknown' };

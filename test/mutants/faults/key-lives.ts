@@ -137,8 +137,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/keys/own-keys.ts',
-        from: "hash('sha256', formToken, 'buffer')",
-        to: "hash('sha256', formToken + Math.random(), 'buffer')",
+        from: '    await requireNewForm(transaction, developerId, details.formHash);\n',
+        to: '',
       },
     ],
     suites: ['test/keys/own-keys.test.ts'],
@@ -161,8 +161,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const isKnown = !isRevoked || (await site.endEpoch());',
-        to: 'const isKnown = isRevoked || (await site.endEpoch());',
+        from: 'const isKnown = !isRevoked || (await site.renewEpoch());',
+        to: 'const isKnown = isRevoked || (await site.renewEpoch());',
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -170,7 +170,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
   {
     name: 'roll-leaves-the-epoch',
     promise: 'A key that is rolled on a page without an overlap fails on the next request, on every server.',
-    edits: [{ file: 'src/site/settings/keys/keys.tsx', from: '      await site.endEpoch();\n', to: '' }],
+    edits: [{ file: 'src/site/settings/keys/keys.tsx', from: '      await site.renewEpoch();\n', to: '' }],
     suites: ['test/site/settings/keys.test.ts'],
   },
   {

@@ -176,9 +176,9 @@ export const SERVICE_FAULTS: readonly Fault[] = [
       {
         file: 'src/commands/developers/developers.ts',
         from: `        const changed = await suspendDeveloper(db, id);
-        await invalidateCachedCallers(context, db);`,
+        await renewEpochOfServers(context, db);`,
         to: `        const changed = await suspendDeveloper(db, id);
-        if (!json) await invalidateCachedCallers(context, db);`,
+        if (!json) await renewEpochOfServers(context, db);`,
       },
     ],
     suites: ['test/cli/shared.test.ts'],

@@ -1,3 +1,4 @@
+import { hashToken } from '../../../accounts/tokens.js';
 import { parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
 import { PageError } from '../../layout/error-page.js';
 
@@ -24,8 +25,6 @@ export const OVERLAPS = [
 export const MAX_LABEL = 200;
 
 const DAY_SECONDS = 86_400;
-
-const FORM_TOKEN = /^[0-9a-f]{64}$/;
 
 /** The fields of the form for a new key, as they were sent. */
 export interface NewKeyFields {
@@ -75,11 +74,11 @@ export function readOverlap(form: URLSearchParams): number {
   return overlap.seconds;
 }
 
-/** @returns the token of a form @throws PageError 400 where there is none */
-export function readFormToken(form: URLSearchParams): string {
-  const token = form.get('form') ?? '';
-  if (!FORM_TOKEN.test(token)) throw incomplete();
-  return token;
+/** @returns the hash of a form's token @throws PageError 400 where there is none */
+export function readFormHash(form: URLSearchParams): Buffer {
+  const hash = hashToken(form.get('form') ?? undefined);
+  if (hash === undefined) throw incomplete();
+  return hash;
 }
 
 function incomplete(): PageError {

@@ -9,7 +9,7 @@ import { seeOther } from '../../sign-in/come-back.js';
 import type { PageHandler, SettingsContext, SettingsHandler } from '../context.js';
 import type { Guards } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
-import { newKeyFieldsOf, readFormToken, readNewKey, readOverlap } from './form-fields.js';
+import { newKeyFieldsOf, readFormHash, readNewKey, readOverlap } from './form-fields.js';
 import { NewKeyForm, RevokeForm, RollForm } from './key-forms.js';
 import { KeyList } from './key-list.js';
 import { answerRefusal, noSuchKey } from './refusals.js';
@@ -19,7 +19,7 @@ const PATH = '/settings/keys';
 
 /** Adds the keys of a developer: their list, and what creates, rolls and revokes them. */
 export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards: Guards): void {
-  /** A change, and the form that leads to it at the same address. */
+  /** Lets only a recent sign-in pass, and comes back to the same address: a change and its form share one. */
   function recently(handler: SettingsHandler): PageHandler {
     return (ctx) => guards.recentlySignedIn(ctx.path, handler)(ctx);
   }
@@ -29,7 +29,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     return recently((ctx) => act(ctx, formOf(ctx)).catch((error: unknown) => answerRefusal(ctx, error)));
   }
 
-  /** A page about one of the developer's keys that works. */
+  /** A page about one of the developer's keys. */
   function about(show: (ctx: SettingsContext, record: KeyRecord) => void): PageHandler {
     return recently(async (ctx) => {
       const keys = await listKeys(db, ctx.state.session.developerId);
@@ -66,7 +66,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
         settingsPage(ctx, { title: 'Create a key', tab: 'keys', status: 422 }, again);
         return;
       }
-      const details = { ...request, formToken: readFormToken(form) };
+      const details = { ...request, formHash: readFormHash(form) };
       const created = await createOwnKey(db, ctx.state.session.developerId, details);
       const body = <ShownKey created={created} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key created', tab: 'keys' }, body);
@@ -83,9 +83,9 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
   router.post(
     `${PATH}/:prefix/roll`,
     change(async (ctx, form) => {
-      const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formToken: readFormToken(form) };
+      const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
-      await site.endEpoch();
+      await site.renewEpoch();
       const body = <ShownKey created={successor} predecessor={predecessor} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
     }),
@@ -104,7 +104,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
       const prefix = prefixOf(ctx);
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
       // A key that was revoked before must not make servers forget all that they know of others.
-      const isKnown = !isRevoked || (await site.endEpoch());
+      const isKnown = !isRevoked || (await site.renewEpoch());
       seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}${isKnown ? '' : '&since=moments'}`);
     }),
   );
