@@ -161,8 +161,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const isKnown = !isRevoked || (await site.renewEpoch());',
-        to: 'const isKnown = isRevoked || (await site.renewEpoch());',
+        from: 'const isImmediate = !isRevoked || (await site.renewEpoch());',
+        to: 'const isImmediate = isRevoked || (await site.renewEpoch());',
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
@@ -81,6 +82,8 @@ describe('the keys page', () => {
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409]);
     const [{ prefix } = assert.fail(), ...others] = await listKeys(service.db, developerId);
     assert.deepEqual(others, []);
+    const [kept] = await service.db('api_keys').where({ prefix }).pluck<Buffer[]>('form_hash');
+    assert.deepEqual(kept, hash('sha256', form, 'buffer'));
     for (const { text, status } of replies) {
       if (status === 200) continue;
       assert.doesNotMatch(text, KEY);

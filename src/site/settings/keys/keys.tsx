@@ -104,8 +104,8 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
       const prefix = prefixOf(ctx);
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
       // A key that was revoked before must not make servers forget all that they know of others.
-      const isKnown = !isRevoked || (await site.renewEpoch());
-      seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}${isKnown ? '' : '&since=moments'}`);
+      const isImmediate = !isRevoked || (await site.renewEpoch());
+      seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}${isImmediate ? '' : '&since=moments'}`);
     }),
   );
 }
