@@ -8,7 +8,7 @@ const TIMEOUT_SECONDS = 3;
 /** How long the provider's own description is used before it is asked for again, in milliseconds. */
 const DISCOVERY_LIFETIME_MS = 3_600_000;
 
-/** Sign-ins that wait for the provider at the same time. A provider that does not answer holds no more than these. */
+/** The most sign-ins that wait for the provider at the same time, also while it does not answer. */
 const MAX_WAITING = 20;
 
 /** The provider is asked to make sure who is there, unless it did so within this time, in seconds. */
@@ -45,7 +45,8 @@ interface Discovered {
  * A provider of identities (OpenID Connect): discovery, authorization code flow, PKCE, state and nonce, by openid-client.
  *
  * A sign-in that is under way is a random secret in the browser's cookie, and nothing on our side. State, nonce and the
- * verifier of PKCE are derived from the secret, so they belong to that browser alone, and none of them tells another.
+ * verifier of PKCE are derived from the secret. So they belong to that browser alone, and nobody can derive one from
+ * another.
  *
  * Nothing is asked of the provider before somebody signs in.
  */

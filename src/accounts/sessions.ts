@@ -64,8 +64,8 @@ const FIND_SESSION = new Statement<SessionRow, [hash: Buffer]>(
 );
 
 /**
- * Signs a developer in. The session gets a token of its own, whatever token the browser had before: somebody else may have
- * put that one there.
+ * Signs a developer in. The session gets a new token. Somebody else may have given the browser the token that it had
+ * before.
  *
  * @param db - the transaction that has found out who signs in
  * @param replaced - the token that the browser sent; its session ends
@@ -154,7 +154,7 @@ export async function endSessionOf(db: Knex, developerId: number, id: number): P
 }
 
 /**
- * Ends all sessions of a developer, from the next request on, and makes the sign-in links that are not spent worthless.
+ * Ends all sessions of a developer, from the next request on. Sign-in links that are not spent become void.
  *
  * @param actor - who wants it
  * @returns how many sessions there were
@@ -162,8 +162,8 @@ export async function endSessionOf(db: Knex, developerId: number, id: number): P
  */
 export async function endAllSessions(db: Knex, developerId: number, actor: Actor): Promise<number> {
   return db.transaction(async (transaction) => {
-    // The links first, as when one is spent: two transactions that lock in the same order cannot wait for each other. The
-    // developer is locked, so that a sign-in that has spent its link ends before the sessions do.
+    // The links come first, as when one is spent. Two transactions that lock in the same order cannot wait for each
+    // other. The developer is locked, so that a sign-in that has spent its link ends before the sessions do.
     await transaction('sign_in_links').where({ developer_id: developerId }).delete();
     const developer = await transaction('developers')
       .select<{ id: number }[]>('id')

@@ -79,7 +79,8 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
 
   /** Charges a request whose caller was read for it, whatever the epoch. Records of an epoch that has ended go. */
   async function chargeFresh(caller: Caller, epoch: string | undefined): Promise<Admission> {
-    // However long it took so far, the request counts against the limits of all servers: this command has its own time.
+    // This command has its own time. So the request counts against the limits of all servers, however long it took so
+    // far.
     const { result, epoch: current } = await limiter.chargeAndReadEpoch(caller);
     if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch);
     return toAdmission(caller, result);

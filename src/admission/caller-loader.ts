@@ -26,7 +26,7 @@ const MAX_WAIT_MS = 1_000;
 /**
  * Makes a loader that sends few queries at a time. While these are in flight, further loads wait, and share the next
  * query. A load cannot tell a valid key from an unknown one beforehand. So a flood of unknown keys takes these
- * connections alone, and the others serve the requests whose caller has been found.
+ * connections alone. The others serve requests whose caller has been found.
  *
  * @param queriesAtOnce - how many connections the loads may take at the same time
  * @param clock - that the time at which a key expires is noted by

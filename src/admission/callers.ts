@@ -55,8 +55,8 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
  *
  * @param hashes - the SHA-256 of each whole key, in base64
  * @param clock - of this process
- * @returns the callers by the hash of their key, without those whose key is unknown, revoked or expired, or whose developer
- *   is suspended
+ * @returns the callers by the hash of their key. Unknown, revoked and expired keys, and keys of suspended developers,
+ *   have none
  */
 export async function findCallers(
   db: Knex,

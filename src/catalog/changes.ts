@@ -51,8 +51,7 @@ export async function getChangesPage(db: Knex, read: Read, since: Micros, now: M
  * Reads a page after a position at which an entry stands, or which entries follow.
  *
  * @param beginning - the beginning of the feed as the primary has it; given when a replica may answer
- * @returns undefined when the position lies past the newest entry, or when the beginning of the feed makes it void or
- *   unsure
+ * @returns undefined when the position lies past the newest entry, or when the beginning of the feed voids it
  */
 async function usualPage(db: Knex, since: Micros, beginning?: Micros): Promise<ChangesPage | undefined> {
   const { followsEntry, ...page } = await freshPage(db, since, beginning);
@@ -64,8 +63,8 @@ async function usualPage(db: Knex, since: Micros, beginning?: Micros): Promise<C
 
 /**
  * Answers a client whose position lies past the newest entry. The client chose it, or a replica lags behind it. A
- * writer may have stamped rows before that position without committing them yet, or may follow a clock that is behind.
- * Then the client goes on from the newest entry, so that it sees these rows.
+ * writer may have stamped rows before that position and not committed them yet. Or it may follow a clock that is
+ * behind. Then the client goes on from the newest entry, so that it sees these rows.
  */
 async function pageBeyond(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
   // The order matters: first the clock, then the check that no writer is at work, and only then the page.
@@ -99,8 +98,8 @@ async function freshPage(
   since: Micros,
   beginning?: Micros,
 ): Promise<ChangesPage & Pick<FeedPage, 'followsEntry'>> {
-  // No object spread: in Node.js 20, V8 would make a hidden class each time, which only a full garbage collection
-  // frees.
+  // No object spread: in Node.js 20, V8 would make a hidden class each time. Only a full garbage collection frees
+  // those.
   const { entries, hasMore, followsEntry } = await readFeed(db, since, beginning);
   const last = entries.at(-1);
   return { entries, hasMore, followsEntry, nextSince: last ? fromRfc3339(last.updated_at) : since };

@@ -1,7 +1,7 @@
 /** What the rows of a file are; also the name of the table that they go into. */
 export type Kind = 'titles' | 'people' | 'collections';
 
-/** How a cell is read: an id, free text, one of a fixed set of values, a number, or a day. */
+/** How a cell is read: as an id, free text, one of a few words, a number or a day. */
 export type CellType = 'id' | 'text' | 'media_type' | 'boolean' | 'integer' | 'date';
 
 export const POSTGRES_TYPES: Readonly<Record<CellType, string>> = {
@@ -41,7 +41,7 @@ export const COLUMNS: Columns = {
   collections: [id, name],
 };
 
-/** For each type with a fixed set of values: the accepted words, and the value of each as PostgreSQL writes it. */
+/** The accepted words of each type with a fixed set of values, and the value as PostgreSQL writes it. */
 export const FIXED_VALUES: Readonly<Record<'media_type' | 'boolean', ReadonlyMap<string, string>>> = {
   media_type: new Map([
     ['movie', 'movie'],

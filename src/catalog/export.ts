@@ -15,7 +15,7 @@ export interface ExportOptions {
   readonly format: ExportFormat;
   /** Consumes the text, in UTF-8. When it rejects, the export fails. */
   readonly write: (text: AsyncIterable<Buffer>) => Promise<void>;
-  /** Called with the rows so far and in all; the total is undefined when the role may not read the counts. */
+  /** Called with the rows so far and in all. The total is undefined when the role may not read the counts. */
   readonly onProgress?: (rows: number, total: number | undefined) => void;
   /** Stops the export when aborted. */
   readonly signal?: AbortSignal;
@@ -73,8 +73,7 @@ async function quietClock(db: Knex): Promise<Micros | undefined> {
     `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as can_tell`,
   );
   if (!rows[0].can_tell) return undefined;
-  // Without the bounds of the feed, which are read from titles: titles may be locked, and the signal could not end that
-  // wait.
+  // Not readQuietClock(): it also reads titles. These may be locked, and the signal could not end that wait.
   const clock = await db.raw<{ rows: [{ quiet: string | null }] }>('select public.catalog_quiet_clock() as quiet');
   const [{ quiet }] = clock.rows;
   return quiet === null ? undefined : fromRfc3339(quiet);

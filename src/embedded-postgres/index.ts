@@ -58,8 +58,7 @@ export interface EmbeddedPostgresOptions {
 /**
  * Starts the embedded PostgreSQL, or joins the one that another process has started. Keeps it running until released.
  *
- * @throws OperatorError with the remedy, for example for an unusable data directory, a full disk or a cluster of
- *   another major version
+ * @throws OperatorError with the remedy, such as for an unusable data directory, a full disk or another major version
  */
 export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { systemDirectory = SYSTEM_DIRECTORY, onEvent = () => undefined } = options;

@@ -80,8 +80,8 @@ export async function createDatabase(client: pg.Client): Promise<void> {
 }
 
 /**
- * Counts the other connections of the server. Connections that are no leases may belong to a pool that was just closed,
- * so they get a moment to disappear.
+ * Counts the other connections of the server. Connections that are no leases may belong to a pool that was just closed.
+ * They get a moment to disappear.
  */
 export async function countOthers(client: pg.Client): Promise<number> {
   const deadline = Date.now() + DEPARTURE_MS;

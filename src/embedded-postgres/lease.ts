@@ -17,8 +17,8 @@ const BACKOFF_MS = { first: 100, factor: 2, max: 5_000 } as const;
 /**
  * Shares a cluster's server, and starts it when nobody has yet.
  *
- * A lease is a connection, so it ends with its process in any case. While it is held, the server keeps running: when it
- * is killed or stopped, the lease restarts it in the background.
+ * A lease is a connection, so it ends with its process in any case. A held lease keeps the server running. When the
+ * server is killed or stopped, the lease restarts it in the background.
  *
  * @param holder - the owner of the lease, shown in `pg_stat_activity`
  * @throws OperatorError when the server cannot be started or refuses the connection

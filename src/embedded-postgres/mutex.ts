@@ -15,7 +15,7 @@ const MAX_WAIT_MS = 120_000;
  * Runs an action that starts or stops the cluster while no other process does so in the same data directory.
  *
  * The mutex only keeps processes out of each other's way. A suspended holder (Ctrl-Z, a sleeping laptop) may lose it to
- * another process. All work under the mutex is safe even then. PostgreSQL's own lock file refuses a second server, a
+ * another process. All work under the mutex is safe even then. PostgreSQL's own lock file refuses a second server. A
  * new cluster appears by a rename, and a lease restarts a stopped server.
  *
  * @throws OperatorError when another process holds the mutex for too long

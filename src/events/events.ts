@@ -69,8 +69,7 @@ export interface EventsQuery {
 }
 
 /**
- * Lists events, newest first. A key that has expired counts as an event at the time at which it expired, unless it was
- * revoked before.
+ * Lists events, newest first. The end of a key that expired is an event too, unless the key was revoked before.
  */
 export async function listEvents(
   db: Knex,

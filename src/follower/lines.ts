@@ -8,8 +8,8 @@ import { OperatorError } from '../errors.js';
 export type LineStream = Writable & { readonly fd?: number };
 
 /**
- * Writes entries as NDJSON, one JSON document a line, and waits until they have left the process, however slow the
- * reader is. When the stream is a file, the entries are then on the disk.
+ * Writes entries as NDJSON, one JSON document a line. Waits until they have left the process, however slow the reader
+ * is. When the stream is a file, the entries are then on the disk.
  *
  * @throws the signal's reason when it is aborted first; a part of the text may have been written
  * @throws the stream's `EPIPE` when its reader has ended

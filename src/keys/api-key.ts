@@ -82,8 +82,8 @@ export function redactApiKeys(text: string): string {
 }
 
 /**
- * Cuts from a text of our own what it repeats of another text: each run of letters and digits that shares {@link
- * TELLING_LENGTH} characters in a row with the other text, in any case. Long words of our own stay.
+ * Cuts from a text of our own what it repeats of another text. It cuts each run of letters and digits that shares
+ * {@link TELLING_LENGTH} characters in a row, in any case. Long words of our own stay.
  */
 export function redactRepeated(text: string, others: string): string {
   const source = others.toLowerCase();

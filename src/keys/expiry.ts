@@ -10,7 +10,7 @@ const MOST_MS = 36_500 * 86_400_000;
 /**
  * Reads a date or a time in UTC: `2027-01-31` or `2027-01-31T18:00Z`.
  *
- * @returns undefined for another text, for a day that does not exist, and for a time that is over or too far away
+ * @returns undefined for another text, a day that does not exist, and a time that is over or too far away
  */
 export function parseExpiryTime(text: string): Expiry | undefined {
   const time = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z)?$/.test(text) ? Date.parse(text) : NaN;

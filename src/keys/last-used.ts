@@ -21,8 +21,7 @@ export class LastUsed {
 
   /**
    * Saves the times since the last call, in one statement. Times that could not be saved stay for the next call. Keys
-   * are locked in the order of their ids: otherwise processes that save the same keys together, as at their end, would
-   * deadlock.
+   * are locked in the order of their ids. Otherwise processes that save the same keys at the same time would deadlock.
    *
    * @returns how many keys were written
    * @throws the database's error

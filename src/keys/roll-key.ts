@@ -14,8 +14,8 @@ export interface RolledKey {
  * Replaces a key by a successor with the same label, plan and developer. The old key goes on for the overlap, and expires
  * then, or at its own time if that comes first.
  *
- * A key that was made for 90 days has a successor for 90 days: an expiry limits the age of keys. A key without one has
- * a successor without one.
+ * An expiry limits the age of keys. So a key that was made for 90 days has a successor for 90 days. A key without one
+ * has a successor without one.
  *
  * @param overlapSeconds - 0 ends the old key at once
  * @throws KeyRefused when no key has this prefix, or when it is revoked, expired or rolled already
@@ -37,8 +37,8 @@ export async function rollWithin(
   overlapSeconds: number,
   columns: Readonly<Record<string, unknown>> = {},
 ): Promise<RolledKey> {
-  // Locked, so that a key which is revoked or rolled meanwhile is not rolled. The next statement reads the record,
-  // since the statement that waits for the lock does not see a successor from another transaction.
+  // Locked, so that a key which is revoked or rolled meanwhile is not rolled. The next statement reads the record. The
+  // statement that waits for the lock does not see a successor from another transaction.
   const locked = await transaction('api_keys').where(which).forUpdate().first<{ id: number } | undefined>('id');
   if (locked === undefined) throw unknownPrefix(which.prefix);
   const { id } = locked;

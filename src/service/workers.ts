@@ -5,7 +5,7 @@ import { Supervisor } from '../platform/process/workers/supervisor.js';
 import { connect, type RunningService, type ServiceOptions } from './create-service.js';
 
 /**
- * Starts the service as several processes on one port. This process is the primary: it migrates the database, keeps the
+ * Starts the service as several processes on one port. This process is the primary. It migrates the database, keeps the
  * embedded one running, accepts connections and distributes them in turn. Each worker is a service of its own that
  * answers requests.
  *

@@ -84,7 +84,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
   };
 }
 
-/** @returns the stage that makes the pages of a router @param bound - bounds how long one takes, and how many there are */
+/** @returns the stage that makes the pages of a router @param bound - bounds their time and their number */
 function stageOf(
   router: Router<PageState>,
   bound: (ctx: PageContext, make: () => Promise<void>) => Promise<void>,

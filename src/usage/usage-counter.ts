@@ -23,7 +23,7 @@ interface Batch {
 }
 
 /**
- * Counts the requests of keys by the hour, and saves the counts in batches: a request costs a map entry, not a write.
+ * Counts the requests of keys by the hour. It saves the counts in batches: a request costs a map entry, not a write.
  *
  * A batch that could not be written is kept as it is, with its number. It may have been written although its answer was
  * lost, and the database takes no number of a writer twice.

@@ -15,9 +15,9 @@ export interface UsageRow {
 }
 
 /**
- * Adds counts to those of all servers, in one statement. A batch counts once, however often it is sent. Keys that are gone
- * are left out. Rows are locked in the order of their keys, so that servers that write at the same time do not deadlock. An
- * hour that has not begun by the database's clock counts as the present one: the process's clock is ahead.
+ * Adds counts to those of all servers, in one statement. A batch counts once, however often it is sent. Keys that are
+ * gone are left out. Rows are locked in the order of their keys. So servers that write at the same time do not
+ * deadlock. An hour that has not begun by the database's clock counts as the present one: the process's clock is ahead.
  *
  * @param writer - a UUID of the process
  * @param batch - greater than in all batches before
@@ -53,7 +53,7 @@ export async function writeUsage(db: Knex, writer: string, batch: number, rows: 
 }
 
 /**
- * Removes usage that is older than {@link KEPT_DAYS}, and the marks of processes that are gone, a bounded number at a time.
+ * Removes usage that is older than {@link KEPT_DAYS}, and marks of processes that are gone: a bounded number at once.
  *
  * @returns how many rows were removed
  * @throws the database's error

@@ -1,15 +1,18 @@
 /**
- * Charges requests, one after the other: each to all its counters, or to none when one of them has no room. Confirms the
- * epoch in the same step.
+ * Charges requests, one after the other: each to all its counters, or to none when one has no room. Confirms the epoch
+ * in the same step.
  *
  * rate-limiter-flexible changes one counter a command. Requests that arrive together would see one another's charges
- * before these are given back, and be refused by a quota with room. Hence a script.
+ * before these are given back. A quota with room would then refuse them. Hence a script.
  *
- * - KEYS: the epoch; then two counters for each request.
- * - ARGV: the windows of the two counters, in milliseconds; then three values for each request: the epoch that is its
- *   precondition, or nothing, and the limits of its two counters.
- * - Answer: the epoch, or nothing; then a list for each request. It is -1 alone when the precondition fails. Otherwise it
- *   begins with 1 for a charged and 0 for a refused request; the count and the milliseconds left of each counter follow.
+ * KEYS: the epoch, then two counters for each request.
+ *
+ * ARGV: the windows of the two counters, in milliseconds. Then three values for each request: the epoch of its
+ * precondition, or nothing, and the limits of its two counters.
+ *
+ * Answer: the epoch, or nothing, then a list for each request. A list of -1 alone says that the precondition failed.
+ * Another list begins with 1 for a charged request and 0 for a refused one. The count and the milliseconds left of each
+ * counter follow.
  */
 export const CHARGE = `
 local epoch = redis.call('get', KEYS[1]) or ''

@@ -62,8 +62,8 @@ const PIECE = 64 * 1024;
  * transactions, and running it again completes it. Memory stays flat at any size.
  *
  * @param source - the bytes, which may be gzip; destroyed unless it is read to its end
- * @throws OperatorError for unusable options, headers or sources, for an unusable row if `strict` is set, and for an
- *   aborted signal; it says what was written
+ * @throws OperatorError for unusable options, headers and sources, for an unusable row if `strict` is set, and for an
+ *   aborted signal. Its message says what was written
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
   const { kind, strict, signal, onRejected } = options;

@@ -24,7 +24,7 @@ export interface Staged {
 }
 
 /**
- * Merges the staged rows into the catalogue, in the order of the file, batch by batch, each in its own transaction.
+ * Merges the staged rows into the catalogue in the order of the file. Each batch is one transaction.
  *
  * @param onBatch - called with the totals after each committed batch
  */
@@ -45,7 +45,7 @@ export async function mergeStaged(
     // The lock comes before the first statement that reads the catalogue. A statement that waits for the lock in its
     // trigger would still see the catalogue from before the wait.
     await session.query('select public.catalog_lock_writers()');
-    // Look ids up by the index. While a small table fills, the planner's statistics are wrong, and a scan of the whole
+    // Look ids up by the index. While a small table fills, the planner's statistics are wrong. A scan of the whole
     // table for each row takes minutes. On a large table a scan for each batch takes seconds.
     await session.query(
       'set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_seqscan = off',
@@ -115,7 +115,7 @@ function statements(kind: Kind, columns: readonly Column[], defaults: ReadonlyMa
   const table = `public.${kind}`;
   const insert = `insert into ${table} (${names.join(', ')}) select ${inserted.join(', ')} from ${batch} s`;
   return {
-    // In a first load of a sorted file every row of a batch is new, and no row needs a search.
+    // In a first load of a sorted file every row is new, and no row needs a search.
     count: `
       select rows, not exists (select from ${table} t where t.svc_id between first and last) as is_new
         from (select count(*)::integer as rows, min(svc_id) as first, max(svc_id) as last ${range}) s`,

@@ -11,7 +11,7 @@ export interface RowSink {
   /**
    * Takes a row.
    *
-   * @param cells - one for each of our columns, empty when the file has none; the reader uses the array again for the
+   * @param cells - one for each of our columns, empty when the file has none. The reader uses the array again for the
    *   next row
    * @param line - the line that the row begins on, from 1
    */

@@ -31,7 +31,7 @@ export async function fillStaging(
 ): Promise<void> {
   const definitions = columns.map(({ name, type }) => `${name} ${POSTGRES_TYPES[type]}`);
   const names = ['line', ...columns.map(({ name }) => name)].join(', ');
-  // Table and COPY share one transaction. Only then does COPY append; otherwise it fills gaps in earlier pages, and the
+  // Table and COPY share one transaction. Only then does COPY append. Otherwise it fills gaps in earlier pages, and
   // pages are not in the order of lines.
   await session.query('begin');
   await session.query(`create temporary table import_rows (line bigint not null, ${definitions.join(', ')})`);

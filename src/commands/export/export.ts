@@ -133,7 +133,7 @@ function formatOf(file: string): ExportFormat {
   );
 }
 
-/** Opens the new state file, if one is wanted: before the copy, which takes long, so that an obstacle shows at once. */
+/** Opens the new state file, if one is wanted. The copy takes long, so an obstacle must show before it. */
 async function openNewState(
   file: string,
   { kind, state: stateFile, baseUrl }: ExportFlags,

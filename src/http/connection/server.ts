@@ -44,8 +44,9 @@ export interface ServerReports {
 }
 
 /**
- * Makes an HTTP server that cuts off slow, oversized and malformed requests with the right status, and clients that do not
- * read. Each request is answered once, in order: also CONNECT, and one whose client has closed its side of the connection.
+ * Makes an HTTP server that refuses slow, oversized and malformed requests with the right status. It cuts off clients
+ * that do not read. Each request is answered once, in order: also CONNECT, and one whose client has closed its side of
+ * the connection.
  */
 export function createHttpServer(
   listener: Listener,

@@ -12,8 +12,8 @@ const PATH_PARAMETER = /\{([^{}]+)\}/g;
  * The router of openapi-backend, which rebuilds its lists of operations and patterns for every request. This one builds
  * them once. Its decisions are the same.
  *
- * Requests come in their final form: the path without the query, the query as an object, neither header fields nor
- * content.
+ * Requests come in their final form: the path without the query, and the query as an object. They have neither header
+ * fields nor content.
  */
 export class ContractRouter extends OpenAPIRouter {
   readonly #operations: Operation[];

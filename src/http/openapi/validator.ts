@@ -9,7 +9,7 @@ export function hasParameters({ parameters = [] }: Operation): boolean {
 }
 
 /**
- * The validator of openapi-backend without its preparations for requests that ContractRouter refuses: content, header
+ * The validator of openapi-backend without its preparations for what ContractRouter refuses. That is content, header
  * fields, and parameters that are arrays or JSON. It runs the same compiled schemas.
  */
 export class ParameterValidator extends OpenAPIValidator {

@@ -29,7 +29,7 @@ const SMALLEST_CODED_BYTES = 960;
 
 /**
  * The codings of the service, the best first when a client accepts several equally. Most clients send "gzip, deflate,
- * br" by default. gzip takes half to two thirds of the time of br, for 3 to 10 % more bytes.
+ * br" by default. Of these, gzip takes half to two thirds of the time of br. Its answers have 3 to 10 % more bytes.
  */
 const PREFERENCE = ['gzip', 'br', 'identity'] as const;
 
@@ -39,9 +39,9 @@ interface Negotiation {
 }
 
 /**
- * Shorter content is compressed at once, in bytes: the work is as short as the way to a thread and back. In a thread, a
- * page of 30 KB cost 3 % more CPU time, and concurrent requests of `/me` were no quicker. Longer content goes to a
- * thread. The longest page, with random titles of 1,000 characters, would block the process for 20 ms and more.
+ * Shorter content is compressed at once, in bytes, since the way to a thread and back takes as long. In a thread, a
+ * page of 30 KB cost 3 % more CPU time. Concurrent requests of `/me` were no quicker. Longer content goes to a thread.
+ * The longest page, with random titles of 1,000 characters, would block the process for 20 ms and more.
  */
 const LONGEST_AT_ONCE_BYTES = 64 * 1024;
 
@@ -70,7 +70,7 @@ const ENCODERS: Readonly<Record<ContentCoding, Encoder>> = {
 
 /**
  * Chooses the coding of an answer (RFC 9110, section 12.5.3). A client that asks for none gets none. A client that
- * refuses all codings, also plain content, gets plain content: a 406 would serve it no better (section 12.1).
+ * refuses all codings gets plain content: a 406 would serve it no better (section 12.1).
  *
  * @param accepted - the field `Accept-Encoding`, if there is one
  * @param length - of the content, in bytes

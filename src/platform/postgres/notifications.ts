@@ -87,8 +87,7 @@ export class NotificationListener {
     let heartbeat: NodeJS.Timeout | undefined;
     let onStop = ignore;
     try {
-      // One promise for the whole connection: a race with a new one at each heartbeat would leave something behind each
-      // time.
+      // One promise serves the whole connection: a race at each heartbeat would leave something behind each time.
       await new Promise<void>((resolve, reject) => {
         onStop = resolve;
         signal.addEventListener('abort', onStop);

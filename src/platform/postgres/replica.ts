@@ -22,9 +22,8 @@ export type ReplicaListener = (state: 'lost' | 'back', error?: unknown) => void;
 /**
  * Reads from a replica of the database as long as it answers, and from the primary otherwise.
  *
- * After any error of the replica the query runs on the primary. The error may be an outage, a query that replay
- * cancelled (SQLSTATE 40001), or a migration that has not arrived there yet. A bug of ours then fails on the primary as
- * well.
+ * After any error of the replica the query runs on the primary. The error may be an outage, a cancellation by replay
+ * (SQLSTATE 40001), or a migration that has not arrived yet. A bug of ours then fails on the primary as well.
  *
  * The replica's bounds must leave the primary time to answer within the bound of a request.
  */

@@ -1,9 +1,9 @@
 /**
  * A clock that never goes back, in milliseconds. What it counts from means nothing.
  *
- * The monotonic clock alone would not do: it stands still while a machine is suspended. So it is moved ahead by what the
- * time of day has gained on it. Whoever sets the time of day back makes nothing last longer, and whoever sets it ahead
- * makes things end early.
+ * The monotonic clock alone would not do: it stands still while a machine is suspended. So this clock adds what the
+ * time of day has gained on it. When somebody sets the time of day back, nothing lasts longer. When somebody sets it
+ * ahead, things end early.
  */
 export class SteadyClock {
   readonly #origin: number;

@@ -60,8 +60,8 @@ const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
 const PROBE_LIFETIME_MS = 1_000;
 
 /**
- * With ioredis' defaults a dead or frozen Redis would hang a request for ever: ioredis lets commands wait, and sends
- * them again. Here commands fail at once, and no failed command is sent again.
+ * By default ioredis lets commands wait, and sends them again. A dead or frozen Redis would hang a request for ever.
+ * With these options commands fail at once, and no failed command is sent again.
  */
 const OPTIONS = {
   lazyConnect: true,
@@ -112,8 +112,7 @@ export class RedisLink {
     this.#client.on('error', (error: unknown) => (this.#reason = error));
     this.#client.on('connect', () => (this.#reason = undefined));
     this.#client.on('ready', () => {
-      // The connection could not be set up, for example because the database number does not exist. ioredis would use
-      // another one.
+      // The connection could not be set up: there may be no database of that number. ioredis would use another one.
       if (this.#reason === undefined) void this.#probe();
       else {
         this.#markLost(this.#takeReason());

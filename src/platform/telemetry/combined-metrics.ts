@@ -26,9 +26,9 @@ export interface MembersState {
 /**
  * The metrics of several processes as one.
  *
- * A counter must never shrink: Prometheus would take that for a new beginning and count all of it again. So a process
- * that does not answer is represented by its last answer, and the counts of an ended process stay. What a killed
- * process counted after its last answer is lost.
+ * A counter must never shrink: Prometheus would take that for a new beginning and count all of it again. So the last
+ * answer stands for a process that does not answer, and the counts of an ended process stay. What a killed process
+ * counted after its last answer is lost.
  */
 export class CombinedMetrics implements MetricsSource {
   readonly #members = new Set<MetricsMember>();

@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 
-/** A pipe takes this many bytes whole or not at all (Linux, pipe(7)), so the lines of several processes do not mix. */
+/** A pipe takes this many bytes whole or not at all (pipe(7)). So the lines of several processes do not mix. */
 const PIECE_BYTES = 4_096;
 
 /** Bound on what waits for a reader, in bytes: 4,000 common lines. */
@@ -19,7 +19,7 @@ const TELL_INTERVAL_MS = 60_000;
 
 const NEWLINE = 0x0a;
 
-/** Why a write failed: the pipe is full, nobody reads the pipe any more, or another reason, such as a full disk. */
+/** Why a write failed: the pipe is full, nobody reads it, or something else, such as a full disk. */
 type Obstacle = 'full' | 'unread' | 'broken';
 
 const OBSTACLES: Readonly<Record<string, Obstacle>> = {

@@ -12,8 +12,8 @@ interface Lifetimes {
 export type Reading<T> = T | undefined;
 
 /**
- * Keeps what a read returned for a bounded time, so that requests for pages cost the database nothing however many they are.
- * Requests that come during a read share it.
+ * Keeps what a read returned for a bounded time. So requests for pages cost the database nothing, however many they
+ * are. Requests that come during a read share it.
  */
 export class CachedValue<T> {
   #reading: Promise<Reading<T>> | undefined;

@@ -13,7 +13,7 @@ export interface PageLimits {
 export const PAGE_LIMITS: PageLimits = { running: 3, waiting: 100 };
 
 /**
- * Bounds how many pages are made at the same time, so that requests for pages cannot take the database from the API.
+ * Bounds how many pages are made at the same time. So requests for pages cannot take the database from the API.
  *
  * @throws Problem service_unavailable where too many requests wait
  */

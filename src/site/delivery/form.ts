@@ -16,8 +16,7 @@ const CONTENT_TIMEOUT_MS = 5_000;
  *
  * The connection closes after an error.
  *
- * @throws PageError 403 for such a form, and 408 for one that does not arrive within 5 seconds. 413 for more than 16 KiB, and 415
- *   for anything but a form or JSON.
+ * @throws PageError 403 for such a form, 408 after 5 seconds, 413 for more than 16 KiB, 415 for other content
  */
 export async function receiveContent(ctx: PageContext): Promise<void> {
   const type = ctx.is('urlencoded', 'json');

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Representation } from '../delivery/representation.js';
 
-/** The guides, in the order in which they are listed: files of this folder without `.md`, each with what it is about. */
+/** The guides in their order in lists: files of this folder without `.md`, each with what it is about. */
 const SUMMARIES = {
   'calling-the-api': 'Keys, limits, errors and generated clients, for developers whose back ends call the service.',
   'leaked-keys': 'How to recognise and revoke a key that was found, for people and for scanners.',

@@ -112,7 +112,7 @@ export function Table({ caption, columns, rows }: TableProps): VNode {
   );
 }
 
-/** How good or bad something is: the colour of a notice or a badge, beside its words. */
+/** How good or bad something is. It decides the colour of a notice or a badge. */
 export type Tone = 'info' | 'ok' | 'warning' | 'danger';
 
 /** A remark that stands apart from the text. */

@@ -4,7 +4,7 @@ import { toProblem } from '../../http/response/problems.js';
 import type { PageContext } from '../context.js';
 import { page } from './page.js';
 
-/** An error for the reader of a page, with a status that the contract of the API has no code for, such as 403. */
+/** An error for the reader of a page. Its status may have no code in the contract of the API, such as 403. */
 export class PageError extends Error {
   override readonly name = 'PageError';
 

@@ -13,8 +13,8 @@ export interface PageOptions extends PageDescription {
 }
 
 /**
- * Answers with a page for this request alone. No cache keeps it. It is not compressed, since it may have a secret
- * beside text of the client.
+ * Answers with a page for this request alone. No cache keeps it. It is not compressed, since it may have a secret as
+ * well as text of the client.
  *
  * @example page(ctx, { title: 'API keys', section: 'settings' }, <KeyList keys={keys} />);
  */

@@ -4,7 +4,7 @@ export interface Sample {
   readonly code: string;
 }
 
-/** Stands in a target for a moment an hour ago, in seconds: each language has its own way to say it. */
+/** Stands in a target for a moment an hour ago, in seconds. Each language writes it in its own way. */
 export const AN_HOUR_AGO = '{an-hour-ago}';
 
 /**

@@ -10,7 +10,7 @@ export interface MarkdownOptions {
   readonly linkCode?: (code: string) => string | undefined;
   /** The id of a table row, by the text of its first cell where that is inline code. */
   readonly rowId?: (code: string) => string | undefined;
-  /** The address of a link or an image in the page, by the one in the text; undefined where the page has none for it. */
+  /** Converts the address of a link or an image in the text. Undefined where the page has no address for it. */
   readonly resolve?: (address: string) => string | undefined;
 }
 

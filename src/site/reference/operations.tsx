@@ -154,7 +154,7 @@ function sampleTarget({ path }: PlacedOperation, parameters: readonly { readonly
   return query.length === 0 ? filled : `${filled}?${query.join('&')}`;
 }
 
-/** The moment in the example of `since` is too far in the past for whoever reads the page later. */
+/** The example of `since` would be too far in the past when somebody reads the page. */
 function sampleValue({ name, example }: Parameter): string {
   return name === 'since' ? AN_HOUR_AGO : String(example);
 }

@@ -37,11 +37,11 @@ export function TypeName({ context, schema }: SchemaProps): VNode {
 
 interface BoundsProps {
   readonly schema: Schema;
-  /** Stands beside a schema, not in it. */
+  /** The example of a parameter, which its schema does not have. */
   readonly example?: string | number | undefined;
 }
 
-/** What a value of a schema must be like, beyond its type, and an example; nothing where the type is all. */
+/** The bounds of a value besides its type, and an example. Nothing where the type is all. */
 export function Bounds({ schema, example }: BoundsProps): VNode | null {
   const bounds: ComponentChildren[] = Object.entries(BOUNDS)
     .filter(([keyword]) => schema[keyword] !== undefined)

@@ -7,8 +7,8 @@ interface TryItProps {
 }
 
 /**
- * A form that calls the operation from the page. The script shows it: without one the samples beside it are the way. No field
- * has a name, so that a form that is sent in the plain way says nothing; the key stays in the memory of the page.
+ * A form that calls the operation from the page. The script shows it. Without the script, readers use the samples. No
+ * field has a name, so a form that is sent without the script says nothing. The key stays in the memory of the page.
  */
 export function TryIt({ operation: { operationId, path }, parameters }: TryItProps): VNode {
   const id = (name: string): string => `try-${operationId}-${name}`;

@@ -14,8 +14,8 @@ export interface Guards {
    */
   readonly signedIn: (handler: SettingsHandler) => PageHandler;
   /**
-   * Lets a developer pass who is not suspended and has signed in within the last 15 minutes: for changes of keys, and
-   * for their forms.
+   * Lets a developer pass who is not suspended and has signed in within the last 15 minutes. Use it for changes of
+   * keys, and for their forms.
    *
    * @param comeBackTo - the page of the settings to come back to: a form that was sent is not sent again
    */

@@ -17,8 +17,8 @@ export function readCookie(ctx: PageContext, name: CookieName): string | undefin
 }
 
 /**
- * Makes the browser keep a cookie for this origin alone. Neither scripts nor other sites get at it; a link from another site
- * takes it along, so that the return from a provider of identities finds it.
+ * Makes the browser keep a cookie for this origin alone. Neither scripts nor other sites can read it. A link from
+ * another site sends it too, so that the return from a provider of identities has it.
  *
  * @param value - undefined to remove the cookie
  * @param seconds - how long the browser keeps it

@@ -36,7 +36,7 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
 }
 
 /**
- * Signs somebody in: finds out who it is, starts the session in the same transaction, and gives the browser its cookie.
+ * Signs somebody in. One transaction finds out who it is and starts the session. The browser gets its cookie.
  *
  * @param find - finds the id of the developer; undefined for nobody
  * @returns whether somebody is signed in

@@ -15,7 +15,7 @@ import { signIn } from './sign-in-link.js';
 /** As the database has it. */
 const MAX_NAME = 200;
 
-/** Adds the form in which an identity that is new names its project, and becomes a developer on the default plan. */
+/** Adds the form in which a new identity names its project. It becomes a developer on the default plan. */
 export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   if (site.signInBy?.signUp !== true) return;
 

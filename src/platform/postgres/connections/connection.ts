@@ -57,7 +57,7 @@ export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
 
 type OnAnswer = (error: unknown, answer?: unknown) => void;
 
-/** The driver's client, with a bound on each query, and with our own types for errors that PostgreSQL did not send. */
+/** The driver's client with a bound on each query, and our own types for errors that PostgreSQL did not send. */
 export class Connection extends pg.Client {
   /** On the clock of `performance.now()`. */
   readonly createdAt = performance.now();
@@ -144,7 +144,7 @@ export class Connection extends pg.Client {
     try {
       return await (answerTimeoutMs > 0 ? inTime(reply, answerTimeoutMs, noAnswer) : reply);
     } catch (error) {
-      // Later queries would wait behind the missing answer: up to a quarter of an hour when the network forgot the
+      // Later queries would wait behind the missing answer. That takes up to 15 minutes when the network forgot the
       // connection.
       if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();
       throw this.explain(error);

@@ -85,7 +85,7 @@ export class Pool {
    * Runs one query on a connection of its own.
    *
    * A migration may change the columns of a statement that a connection has prepared. Then the pool closes that
-   * connection, and runs the query once more without a name, so that PostgreSQL prepares it anew.
+   * connection, and runs the query once more, without a name.
    *
    * @param query - with a name for a prepared statement
    * @throws DatabaseUnavailable, or the database's error
@@ -105,7 +105,7 @@ export class Pool {
     }
   }
 
-  /** Closes each connection that is open now: an idle one before its next use, one in use when it is released. */
+  /** Closes each connection that is open now: before its next use, or when it is released. */
   renew(): void {
     this.#renewedAt = performance.now();
   }

@@ -26,7 +26,7 @@ export interface SupervisorOptions {
  * Runs in the primary process. Starts workers, replaces those that die or hang, and stops them all.
  *
  * A worker that hangs, stopped or in an endless loop, is killed after ten seconds and replaced. Workers that die again
- * and again are replaced after growing pauses, so that a lasting fault does not use up the processor.
+ * and again are replaced after growing pauses. So a lasting fault does not use up the processor.
  */
 export class Supervisor {
   readonly #options: SupervisorOptions;

@@ -50,7 +50,7 @@ export function newKeyFieldsOf(form: URLSearchParams): NewKeyFields {
   };
 }
 
-/** Reads what the fields of a form ask for. @throws PageError 400 for a lifetime that the form does not offer */
+/** Reads the fields of a form. @throws PageError 400 for a lifetime that the form does not offer */
 export function readNewKey({ label, lifetime, date }: NewKeyFields): NewKeyRequest {
   const name = label.trim();
   const errors: FieldErrors = {
@@ -67,7 +67,7 @@ export function readNewKey({ label, lifetime, date }: NewKeyFields): NewKeyReque
   return { kind: 'valid', label: name === '' ? null : name, expires };
 }
 
-/** @returns how long a rolled key goes on, in seconds @throws PageError 400 for a value that the form does not offer */
+/** @returns how long a rolled key goes on, in seconds @throws PageError 400 for a value that is not offered */
 export function readOverlap(form: URLSearchParams): number {
   const overlap = OVERLAPS.find(({ value }) => value === form.get('overlap'));
   if (overlap === undefined) throw incomplete();

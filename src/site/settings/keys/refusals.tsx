@@ -6,7 +6,7 @@ import { PageError } from '../../layout/error-page.js';
 import type { SettingsContext } from '../context.js';
 import { settingsPage } from '../settings-page.js';
 
-/** Answers with why a change of a key was refused. @throws what is no refusal, and PageError 404 for an unknown key */
+/** Answers with the reason of a refusal. @throws what is no refusal, and PageError 404 for an unknown key */
 export function answerRefusal(ctx: SettingsContext, error: unknown): void {
   if (!(error instanceof KeyRefused)) throw error;
   if (error.reason === 'unknown') throw noSuchKey();

@@ -43,7 +43,7 @@ export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { signe
   );
 }
 
-/** @returns the prefix of the key that the page is asked to show; undefined for all keys, and for an unknown one */
+/** @returns the prefix of the key that the request names; undefined for none, and for an unknown one */
 function chosenKey({ state }: SettingsContext, { rows }: UsageReport): string | undefined {
   const asked = state.target.search.get('key');
   return keysIn(rows).find(({ keyPrefix }) => keyPrefix === asked)?.keyPrefix;
