@@ -15,7 +15,8 @@ export function takeConnect(
   begin: (response: ServerResponse) => void,
 ): void {
   const { socket } = request;
-  socket.on('error', ignore);
+  // When the connection breaks, its response gets the event 'close'.
+  socket.on('error', () => undefined);
   socket.setTimeout(idleTimeoutMs, () => socket.destroy());
   // The following bytes are no request and are dropped. Only a reader notices the end of the connection.
   socket.resume();
@@ -37,8 +38,4 @@ function assignWhereFree(response: ServerResponse, socket: Socket): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_HTTP_SOCKET_ASSIGNED') throw error;
   }
-}
-
-function ignore(): void {
-  // The connection broke. Its response gets the event 'close'.
 }

@@ -13,6 +13,7 @@ const POOLS = new WeakMap<object, Pool>();
  * A `timestamptz` arrives as RFC 3339 in UTC, `2026-11-20T23:40:05.123456Z`, and `int8` as a number: see getTypeParser().
  */
 export function openDatabase(options: PoolOptions): Knex {
+  const ignore = (): void => undefined;
   const pool = new Pool(options);
   const db = knex({
     client: 'pg',
@@ -51,8 +52,4 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     connection.destroy();
     throw toConnectionError(error);
   }
-}
-
-function ignore(): void {
-  // Deliberately silent.
 }

@@ -70,7 +70,7 @@ export class NotificationListener {
         if (!isKnownLost) this.handlers.onLost(error);
         isKnownLost = true;
         onFirstOutcome();
-        await delay(retryMs, undefined, { signal }).catch(ignore);
+        await delay(retryMs, undefined, { signal }).catch(() => undefined);
         retryMs = Math.min(2 * retryMs, RETRY_MS.most);
       }
     }
@@ -85,7 +85,7 @@ export class NotificationListener {
     const { signal } = this.#stopping;
     const client = await this.connect();
     let heartbeat: NodeJS.Timeout | undefined;
-    let onStop = ignore;
+    let onStop = (): void => undefined;
     try {
       // One promise serves the whole connection: a race at each heartbeat would leave something behind each time.
       await new Promise<void>((resolve, reject) => {
@@ -106,13 +106,9 @@ export class NotificationListener {
     } finally {
       signal.removeEventListener('abort', onStop);
       clearInterval(heartbeat);
-      client.end().catch(ignore);
+      client.end().catch(() => undefined);
       // A frozen server would never close its side.
       client.destroy();
     }
   }
-}
-
-function ignore(): void {
-  // The loss is reported elsewhere, or was intended.
 }

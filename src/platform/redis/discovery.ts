@@ -118,8 +118,8 @@ export function listenToSentinel(
     autoResubscribe: false,
   });
   // A missing Sentinel is not reported: there are others, and without any the connection itself fails.
-  client.on('error', nothing);
-  client.on('ready', () => void client.subscribe(SWITCH_CHANNEL).catch(nothing));
+  client.on('error', () => undefined);
+  client.on('ready', () => void client.subscribe(SWITCH_CHANNEL).catch(() => undefined));
   client.on('message', (_channel, message: string) => {
     const [name, host = '', port] = message.split(' ');
     if (name === address.masterName) onSwitch(host, Number(port));
@@ -134,8 +134,4 @@ export function access({ username, password }: RedisCredentials, tls: boolean): 
     ...(password !== undefined && { password }),
     ...(tls && { tls: {} }),
   };
-}
-
-function nothing(): void {
-  // Deliberately silent.
 }

@@ -175,7 +175,8 @@ export class RedisLink {
   }
 
   #connect(): void {
-    this.#client.connect().catch(ignore);
+    // The listeners report the failure.
+    this.#client.connect().catch(() => undefined);
   }
 
   #tryAgain(): void {
@@ -239,8 +240,4 @@ export class RedisLink {
     this.#hasChanged = true;
     this.#onChange('lost', error);
   }
-}
-
-function ignore(): void {
-  // The listeners report the failure.
 }

@@ -26,7 +26,11 @@ export interface Primary {
 export function primaryOf(address: RedisAddress, key: string, onChange: (reason: Error) => void): Primary {
   const options = access(address.credentials, address.tls);
   if (address.kind === 'server') {
-    return { options: { ...options, ...address.nodes[0], db: address.database }, changes: false, close: nothing };
+    return {
+      options: { ...options, ...address.nodes[0], db: address.database },
+      changes: false,
+      close: () => undefined,
+    };
   }
   /** The last server found, unless it is known to be replaced. */
   let current: RedisNode | undefined;
@@ -40,7 +44,7 @@ export function primaryOf(address: RedisAddress, key: string, onChange: (reason:
       super(target);
     }
   }
-  if (address.kind === 'cluster') return { options: { ...options, Connector }, changes: true, close: nothing };
+  if (address.kind === 'cluster') return { options: { ...options, Connector }, changes: true, close: () => undefined };
   const sentinels = address.nodes.map((node) =>
     listenToSentinel(address, node, (host, port) => {
       if (current?.host !== host || current.port !== port) return;
@@ -96,8 +100,4 @@ class PrimaryConnector extends AbstractConnector {
     if (!fits) this.#report?.('error', new Error('what should be the master is not, or not any more'));
     return fits;
   }
-}
-
-function nothing(): void {
-  // Deliberately silent.
 }

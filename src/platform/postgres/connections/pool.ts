@@ -53,7 +53,7 @@ export class Pool {
     this.#pool.on('connect', (connection) => this.#open.add(connection));
     this.#pool.on('remove', (connection) => this.#open.delete(connection));
     // An idle connection broke. The pool opens another when it needs one.
-    this.#pool.on('error', ignore);
+    this.#pool.on('error', () => undefined);
     this.#shortage = new ConnectionShortage(this.#pool, options.poolSize);
   }
 
@@ -133,8 +133,4 @@ export class Pool {
 
 async function prepare(connection: pg.ClientBase): Promise<void> {
   if (connection instanceof Connection) await connection.prepare();
-}
-
-function ignore(): void {
-  // Deliberately silent.
 }

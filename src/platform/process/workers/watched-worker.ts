@@ -34,7 +34,7 @@ export class WatchedWorker implements MetricsMember {
   /** The order to end, once it was given. */
   #stop: Order | undefined;
   #reason: string | undefined;
-  #noteUnread: () => void = ignore;
+  #noteUnread: () => void = () => undefined;
   #missing = 0;
   #patience: number = MISSING_BEATS.starting;
   #lastMetrics: MetricsSnapshot = [];
@@ -113,10 +113,7 @@ export class WatchedWorker implements MetricsMember {
   }
 
   #order(order: Order): void {
-    if (this.#worker.isConnected()) this.#worker.process.send(seal(order), undefined, undefined, ignore);
+    // When an order does not arrive, the worker is dying, and 'exit' reports that.
+    if (this.#worker.isConnected()) this.#worker.process.send(seal(order), undefined, undefined, () => undefined);
   }
-}
-
-function ignore(): void {
-  // When an order does not arrive, the worker is dying, and 'exit' reports that.
 }

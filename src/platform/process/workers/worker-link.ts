@@ -22,7 +22,7 @@ export class WorkerLink {
       const order = unseal(message);
       if (order?.kind === 'stop') onStop(order.drains);
       // Without an answer the primary uses the last one.
-      if (order?.kind === 'measure') this.tellMetrics().catch(ignore);
+      if (order?.kind === 'measure') this.tellMetrics().catch(() => undefined);
     });
     worker.once('disconnect', () => {
       // Otherwise Node.js would end the process here, in the middle of requests.
@@ -67,10 +67,6 @@ export class WorkerLink {
   #report(report: Report): void {
     // Without a callback, Node.js would throw an error that nobody can catch. The event 'disconnect' reports a lost
     // primary.
-    if (this.#worker.isConnected()) this.#worker.process.send(seal(report), undefined, undefined, ignore);
+    if (this.#worker.isConnected()) this.#worker.process.send(seal(report), undefined, undefined, () => undefined);
   }
-}
-
-function ignore(): void {
-  // See above.
 }
