@@ -4,6 +4,12 @@ import type { Writable } from 'node:stream';
 /** The heading of a column, and the text of its cells. */
 export type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | boolean | null>>;
 
+/** @returns a record under the names that JSON documents have: `planId` becomes `plan_id` */
+export function toSnakeCase(record: object): Readonly<Record<string, unknown>> {
+  const rename = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [rename(name), value]));
+}
+
 /** Writes one JSON document and nothing else. */
 export function printJson(stdout: Writable, document: unknown): void {
   stdout.write(`${JSON.stringify(document, null, 2)}\n`);

@@ -4,11 +4,10 @@ import {
   reinstateDeveloper,
   setDeveloperPlan,
   suspendDeveloper,
-  type Developer,
 } from '../../developers/developers.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import { renewEpochOfServers, type RegisterCommand } from '../context.js';
-import { printJson, printLine, printTable, shortTime } from '../output.js';
+import { printJson, printLine, printTable, shortTime, toSnakeCase } from '../output.js';
 import { registerSignIn } from './sign-in.js';
 
 /** `catalog developers create|list|set-plan|suspend|reinstate`, and what {@link registerSignIn} adds */
@@ -25,7 +24,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .addHelpText('after', '\nExample:\n  catalog developers create --project-name "Film club"')
     .action(async (options: { projectName: string; attributionRequired: boolean; json?: boolean }) => {
       const developer = await withDatabase((db) => createDeveloper(db, options));
-      if (options.json) printJson(stdout, { developer: toJson(developer) });
+      if (options.json) printJson(stdout, { developer: toSnakeCase(developer) });
       else {
         printLine(stdout, `Created developer ${String(developer.id)}. Next: a key for it:`);
         printLine(stdout, `  catalog keys create --developer ${String(developer.id)} --plan free`);
@@ -39,7 +38,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .addHelpText('after', '\nExample:\n  catalog developers list')
     .action(async ({ json }: { json?: boolean }) => {
       const rows = await withDatabase(listDevelopers);
-      if (json) printJson(stdout, { developers: rows.map(toJson) });
+      if (json) printJson(stdout, { developers: rows.map(toSnakeCase) });
       else {
         printTable(stdout, rows, {
           id: ({ id }) => id,
@@ -64,7 +63,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     )
     .action(async (id: number, { plan, json }: { plan: string; json?: boolean }) => {
       const developer = await withDatabase((db) => setDeveloperPlan(db, id, plan));
-      if (json) printJson(stdout, { developer: toJson(developer) });
+      if (json) printJson(stdout, { developer: toSnakeCase(developer) });
       else printLine(stdout, `Keys that developer ${String(id)} makes from now on are on plan ${plan}.`);
     });
 
@@ -80,7 +79,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         await renewEpochOfServers(context, db);
         return changed;
       });
-      if (json) printJson(stdout, { developer: toJson(developer) });
+      if (json) printJson(stdout, { developer: toSnakeCase(developer) });
       else printLine(stdout, `Suspended developer ${String(id)}. To undo: catalog developers reinstate ${String(id)}`);
     });
 
@@ -96,20 +95,9 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         await renewEpochOfServers(context, db);
         return changed;
       });
-      if (json) printJson(stdout, { developer: toJson(developer) });
+      if (json) printJson(stdout, { developer: toSnakeCase(developer) });
       else printLine(stdout, `Reinstated developer ${String(id)}.`);
     });
 
   registerSignIn(developers, context);
 };
-
-function toJson(developer: Developer): unknown {
-  return {
-    id: developer.id,
-    project_name: developer.projectName,
-    attribution_required: developer.attributionRequired,
-    plan_id: developer.planId,
-    created_at: developer.createdAt,
-    suspended_at: developer.suspendedAt,
-  };
-}

@@ -1,7 +1,7 @@
-import { listEvents, type DeveloperEvent } from '../../events/events.js';
+import { listEvents } from '../../events/events.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { printJson, printTable, shortTime } from '../output.js';
+import { printJson, printTable, shortTime, toSnakeCase } from '../output.js';
 
 /** How many events are listed where the command line does not say. */
 const DEFAULT_LIMIT = 50;
@@ -17,7 +17,7 @@ export const registerEvents: RegisterCommand = (program, { stdout, withDatabase 
     .addHelpText('after', '\nExample:\n  catalog events --developer 1')
     .action(async ({ developer, limit, json }: { developer?: number; limit: number; json?: boolean }) => {
       const events = await withDatabase((db) => listEvents(db, { developerId: developer, limit }));
-      if (json) printJson(stdout, { events: events.map(toJson) });
+      if (json) printJson(stdout, { events: events.map(toSnakeCase) });
       else {
         printTable(stdout, events, {
           at: ({ at }) => shortTime(at),
@@ -33,7 +33,3 @@ export const registerEvents: RegisterCommand = (program, { stdout, withDatabase 
       }
     });
 };
-
-function toJson({ at, developerId, kind, actor, keyPrefix, details }: DeveloperEvent): unknown {
-  return { at, developer_id: developerId, kind, actor, key_prefix: keyPrefix, details };
-}

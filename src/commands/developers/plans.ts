@@ -1,7 +1,7 @@
 import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import { renewEpochOfServers, type RegisterCommand } from '../context.js';
-import { printJson, printLine, printTable, type Columns } from '../output.js';
+import { printJson, printLine, printTable, toSnakeCase, type Columns } from '../output.js';
 
 interface SetOptions {
   name?: string;
@@ -31,7 +31,7 @@ export const registerPlans: RegisterCommand = (program, context) => {
     .addHelpText('after', '\nExample:\n  catalog plans list')
     .action(async ({ json }: { json?: boolean }) => {
       const rows = await withDatabase(listPlans);
-      if (json) printJson(stdout, { plans: rows.map(toJson) });
+      if (json) printJson(stdout, { plans: rows.map(toSnakeCase) });
       else printTable(stdout, rows, COLUMNS);
     });
 
@@ -57,20 +57,10 @@ export const registerPlans: RegisterCommand = (program, context) => {
         await renewEpochOfServers(context, db);
         return change;
       });
-      if (json) printJson(stdout, { plan: toJson(plan), created });
+      if (json) printJson(stdout, { plan: toSnakeCase(plan), created });
       else {
         printLine(stdout, created ? `Added plan ${id}:` : `Plan ${id} is now:`);
         printTable(stdout, [plan], COLUMNS);
       }
     });
 };
-
-function toJson(plan: Plan): unknown {
-  return {
-    id: plan.id,
-    name: plan.name,
-    requests_per_minute: plan.requestsPerMinute,
-    requests_per_day: plan.requestsPerDay,
-    commercial_use: plan.commercialUse,
-  };
-}
