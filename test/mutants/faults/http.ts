@@ -52,9 +52,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/response/problems.ts',
-        from: '    ctx.status = problem.status;',
-        to: `    if (problem.status === 500) { ctx.remove('RateLimit'); ctx.remove('RateLimit-Policy'); }
-    ctx.status = problem.status;`,
+        from: '  ctx.status = problem.status;',
+        to: `  if (problem.status === 500) { ctx.remove('RateLimit'); ctx.remove('RateLimit-Policy'); }
+  ctx.status = problem.status;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
@@ -65,9 +65,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/response/problems.ts',
-        from: '    ctx.status = problem.status;',
-        to: `    if (problem.status >= 500) ctx.remove('Vary');
-    ctx.status = problem.status;`,
+        from: '  ctx.status = problem.status;',
+        to: `  if (problem.status >= 500) ctx.remove('Vary');
+  ctx.status = problem.status;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
@@ -102,9 +102,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/response/problems.ts',
-        from: '    ctx.body = problemDocument(problem, ctx.state.requestId);',
-        to: `    ctx.body = problemDocument(problem, ctx.state.requestId);
-    if (ctx.method === 'HEAD' && problem.status === 429) ctx.length = 0;`,
+        from: '  ctx.body = problemDocument(problem, ctx.state.requestId);',
+        to: `  ctx.body = problemDocument(problem, ctx.state.requestId);
+  if (ctx.method === 'HEAD' && problem.status === 429) ctx.length = 0;`,
       },
     ],
     suites: ['test/limits/rate-limits.test.ts'],
@@ -115,9 +115,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/response/problems.ts',
-        from: '    ctx.body = problemDocument(problem, ctx.state.requestId);',
-        to: `    ctx.body = problemDocument(problem, ctx.state.requestId);
-    if (ctx.method === 'HEAD' && problem.status === 500) ctx.length = 0;`,
+        from: '  ctx.body = problemDocument(problem, ctx.state.requestId);',
+        to: `  ctx.body = problemDocument(problem, ctx.state.requestId);
+  if (ctx.method === 'HEAD' && problem.status === 500) ctx.length = 0;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],
@@ -128,9 +128,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/response/problems.ts',
-        from: '    ctx.body = problemDocument(problem, ctx.state.requestId);',
-        to: `    ctx.body = problemDocument(problem, ctx.state.requestId);
-    if (ctx.method === 'HEAD' && problem.status === 503) ctx.length = 0;`,
+        from: '  ctx.body = problemDocument(problem, ctx.state.requestId);',
+        to: `  ctx.body = problemDocument(problem, ctx.state.requestId);
+  if (ctx.method === 'HEAD' && problem.status === 503) ctx.length = 0;`,
       },
     ],
     suites: ['test/api/outage.test.ts'],

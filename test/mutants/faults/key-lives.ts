@@ -88,7 +88,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/commands/developers/key-argument.ts',
-        from: 'if (PREFIX.test(argument)) return argument;',
+        from: 'if (isKeyPrefix(argument)) return argument;',
         to: "if (argument.startsWith('svc_')) return argument.slice(0, 12);",
       },
     ],

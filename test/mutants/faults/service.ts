@@ -114,7 +114,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
   {
     name: 'back-never-logged',
     promise: 'The return of a component is logged once.',
-    edits: [{ file: 'src/platform/telemetry/health.ts', from: '    this.log.info(`${component} back`);', to: '' }],
+    edits: [{ file: 'src/platform/telemetry/health.ts', from: '    this.log.info(`${dependency} back`);', to: '' }],
     suites: ['test/api/outage.test.ts'],
   },
   {
