@@ -1,13 +1,15 @@
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
-import { startBrowser } from '../support/programs/browser.js';
+import { startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { ROOT } from '../support/guides.js';
 import { startService } from '../support/service.js';
 import { CHROMIUM, provideProgram } from '../support/programs/system-program.js';
 import { PAGES } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
+import { startWithProvider } from './settings/oidc-service.js';
 
 // Takes a picture of each page, or of those that ONLY matches, light and dark, on a wide and on a narrow screen, into
 // .cache/screenshots. Also the picture that the README shows.
@@ -27,38 +29,76 @@ const SETTINGS = [
 /** The page that the README shows, and its picture. */
 const SHOWN = { path: '/settings/keys', file: fileURLToPath(new URL('src/site/guides/settings.png', ROOT)) };
 
+/** What a person sees whom only the provider of identities knows, by whether such people may sign up. */
+const STRANGERS = { on: 'sign-up', off: 'not-known-here' } as const;
+
 const SCREENS = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
 
 const program = provideProgram(CHROMIUM);
-const service = await startService();
-await service.db('api_keys').delete();
-await service.db('developers').delete();
-await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
-const developerId = await createSampleDeveloper(service.db);
-const browser = await startBrowser(program, service.url);
-await mkdir(FOLDER, { recursive: true });
-try {
+const { ONLY = '', FULL } = process.env;
+
+/** Calls back for each screen and color scheme, with what names its pictures. */
+async function onEachScreen(
+  browser: TestBrowser,
+  show: (watched: WatchedPage, kind: string) => Promise<void>,
+): Promise<void> {
   for (const [screen, size] of Object.entries(SCREENS)) {
     for (const colorScheme of ['light', 'dark'] as const) {
-      const { page, open, close } = await browser.newPage({ ...size, colorScheme });
+      const watched = await browser.newPage({ ...size, colorScheme });
+      await show(watched, `${screen}-${colorScheme}`);
+      await watched.close();
+    }
+  }
+}
+
+async function takePicture(page: Page, file: string, fullPage = FULL !== 'no'): Promise<void> {
+  await page.screenshot({ path: file, fullPage });
+  process.stdout.write(`${file}\n`);
+}
+
+async function showPages(): Promise<void> {
+  const service = await startService();
+  const browser = await startBrowser(program, service.url);
+  try {
+    await service.db('api_keys').delete();
+    await service.db('developers').delete();
+    await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
+    const developerId = await createSampleDeveloper(service.db);
+    await onEachScreen(browser, async ({ page, open }, kind) => {
       await open(`/sign-in/link/${await createSignInLink(service.db, developerId)}`);
       await page.getByRole('button', { name: 'Sign in' }).click();
       await page.waitForURL('**/settings');
-      for (const path of [...PAGES, ...SETTINGS].filter((each) => each.includes(process.env.ONLY ?? ''))) {
+      for (const path of [...PAGES, ...SETTINGS].filter((each) => each.includes(ONLY))) {
         await open(path);
         const name = path === '/' ? 'overview' : path.slice(1).replaceAll('/', '-');
-        const file = `${FOLDER}/${name}-${screen}-${colorScheme}.png`;
-        await page.screenshot({ path: file, fullPage: process.env.FULL !== 'no' });
-        process.stdout.write(`${file}\n`);
-        if (path === SHOWN.path && screen === 'desktop' && colorScheme === 'light') {
-          await page.screenshot({ path: SHOWN.file });
-          process.stdout.write(`${SHOWN.file}\n`);
-        }
+        await takePicture(page, `${FOLDER}/${name}-${kind}.png`);
+        if (path === SHOWN.path && kind === 'desktop-light') await takePicture(page, SHOWN.file, false);
       }
-      await close();
-    }
+    });
+  } finally {
+    await browser.close();
+    await service.stop();
   }
-} finally {
-  await browser.close();
-  await service.stop();
 }
+
+async function showStrangers(signUp: 'on' | 'off'): Promise<void> {
+  const name = STRANGERS[signUp];
+  if (!`/${name}`.includes(ONLY)) return;
+  const { service, provider } = await startWithProvider(signUp);
+  const browser = await startBrowser(program, service.url);
+  try {
+    await onEachScreen(browser, async ({ page, open }, kind) => {
+      await open('/sign-in/oidc');
+      await takePicture(page, `${FOLDER}/${name}-${kind}.png`);
+    });
+  } finally {
+    await browser.close();
+    await service.stop();
+    await provider.stop();
+  }
+}
+
+await mkdir(FOLDER, { recursive: true });
+await showPages();
+await showStrangers('on');
+await showStrangers('off');

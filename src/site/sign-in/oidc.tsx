@@ -64,6 +64,11 @@ function Unknown({ identity: { issuer, subject } }: { readonly identity: Identit
         label="Command"
         code={`npx catalog developers link ID --issuer ${quoted(issuer)} --subject ${quoted(subject)}`}
       />
+      <p>
+        <a class="button" href="/sign-in">
+          Sign in again
+        </a>
+      </p>
     </div>
   );
 }

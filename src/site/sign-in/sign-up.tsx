@@ -71,7 +71,8 @@ function SignUpBody({ name, error }: { readonly name: string; readonly error: st
     <div class="container">
       <h1>Name your project</h1>
       <p>
-        You are new here. Your keys belong to a project, on the free plan. Its name shows in the answers of /api/v1/me.
+        You are new here. Your keys belong to a project, on the free plan. Its name shows in the answers of{' '}
+        <code>/api/v1/me</code>.
       </p>
       <form class="form" method="post" action="/sign-up">
         <div class="field">
