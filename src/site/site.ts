@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import { Problem } from '../errors.js';
 import { ignoreContent } from '../http/request/content.js';
+import { clientAddress } from '../http/request/client-address.js';
 import type { Middleware } from '../http/request/context.js';
 import { deadline } from '../http/request/deadline.js';
 import type { PageContext, PageState, SiteParts } from './context.js';
@@ -37,8 +38,9 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
 
   const inTime = deadline();
   const bounded = boundConcurrency(limits);
+  const addressOf = ({ req }: PageContext): string => clientAddress(req, parts.trustedProxies);
   const stages = [
-    { router, make: stageOf(router, (ctx, make) => inTime(ctx, () => bounded(ctx, make))) },
+    { router, make: stageOf(router, (ctx, make) => inTime(ctx, () => bounded(ctx.state, addressOf(ctx), make))) },
     { router: waiting, make: stageOf(waiting, (_ctx, make) => make()) },
   ];
 

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { CachedValue } from '../../src/site/delivery/cached-value.js';
 import { boundConcurrency } from '../../src/site/delivery/concurrency.js';
 import { serviceUnavailable } from '../../src/http/response/problems.js';
-import type { PageContext } from '../../src/site/context.js';
-import { contextOf } from '../support/http/context.js';
+import type { RequestState } from '../../src/http/request/context.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
 import { serveWithoutDatabase } from './site-alone.js';
@@ -25,7 +24,7 @@ describe('the pages while something is away', () => {
   });
 
   it('are refused with 503 and Retry-After where too many requests wait, as a page', async () => {
-    const { url, server } = await serveWithoutDatabase({ running: 0, waiting: 0 });
+    const { url, server } = await serveWithoutDatabase({ running: 0, waiting: 0, ofOneAddress: 1 });
     const { status, headers, text } = await send(url, '/');
     assert.equal(status, 503);
     assertHeaders({ headers } as never, { 'retry-after': '2', 'content-type': 'text/html; charset=utf-8' });
@@ -37,36 +36,67 @@ describe('the pages while something is away', () => {
 });
 
 describe('the bound on pages', () => {
-  const ctx = contextOf() as PageContext;
+  const state = {} as RequestState;
+
+  /** Lets what waits for a turn begin. */
+  const turns = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
   it('lets so many be made at a time, lets others wait in turn, and refuses the rest', async () => {
-    const bounded = boundConcurrency({ running: 2, waiting: 2 });
+    const bounded = boundConcurrency({ running: 2, waiting: 2, ofOneAddress: 4 });
     const finish: (() => void)[] = [];
     const make = (): Promise<void> => new Promise((resolve) => finish.push(resolve));
-    const four = [1, 2, 3, 4].map(() => bounded(ctx, make));
-    await new Promise(setImmediate);
+    const four = [1, 2, 3, 4].map((address) => bounded(state, String(address), make));
+    await turns();
     assert.equal(finish.length, 2);
-    await assert.rejects(bounded(ctx, make), { code: 'service_unavailable' });
+    await assert.rejects(bounded(state, '5', make), { code: 'service_unavailable' });
     for (const end of finish.splice(0)) end();
-    await new Promise(setImmediate);
+    await turns();
     assert.equal(finish.length, 2);
     for (const end of finish) end();
     await Promise.all(four);
   });
 
   it('gives the turn of a page that failed, or whose client has an answer, to the next', async () => {
-    const bounded = boundConcurrency({ running: 1, waiting: 2 });
+    const bounded = boundConcurrency({ running: 1, waiting: 2, ofOneAddress: 3 });
     await assert.rejects(
-      bounded(ctx, () => Promise.reject(new Error('broken'))),
+      bounded(state, 'a', () => Promise.reject(new Error('broken'))),
       /broken/,
     );
-    const late = Object.assign(contextOf(), { state: { timeUp: serviceUnavailable({}) } }) as unknown as PageContext;
-    await bounded(late, () => assert.fail('was made although nobody waits for it'));
+    const late = { timeUp: serviceUnavailable({}) } as RequestState;
+    await bounded(late, 'a', () => assert.fail('was made although nobody waits for it'));
     let made = false;
-    await bounded(ctx, async () => {
+    await bounded(state, 'a', async () => {
       made = true;
     });
     assert.ok(made);
+  });
+
+  it('leaves a turn to other addresses, takes turns among addresses, and refuses an address that asks for much', async () => {
+    const bounded = boundConcurrency({ running: 3, waiting: 100, ofOneAddress: 5 });
+    const begun: string[] = [];
+    const finish: (() => void)[] = [];
+    const ask = (address: string): Promise<void> =>
+      bounded(state, address, () => {
+        begun.push(address);
+        return new Promise<void>((resolve) => finish.push(resolve));
+      });
+    const asked = Array.from({ length: 5 }, () => ask('a'));
+    await assert.rejects(ask('a'), { status: 429, headers: { 'Retry-After': '2' } });
+    asked.push(ask('b'), ask('b'), ask('c'));
+    await turns();
+    assert.equal(begun.join(''), 'aab');
+    while (begun.length < asked.length) {
+      finish.shift()?.();
+      await turns();
+    }
+    for (const end of finish.splice(0)) end();
+    await Promise.all(asked);
+    assert.equal(begun.join('').indexOf('c'), 4, begun.join(''));
+    // What an address has asked for is forgotten when it has ended.
+    const again = ask('a');
+    await turns();
+    finish.shift()?.();
+    await again;
   });
 });
 

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { eventually } from '../support/eventually.js';
+import { newDeveloper, signIn, Visitor } from '../support/http/visitor.js';
+import type { Reply } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+
+/** Requests for pages at any time. */
+const AT_ONCE = 60;
+
+/** Requests to the API meanwhile, one after the other. */
+const CALLS = 6;
+
+describe('requests for pages that wait for a lock of the database', () => {
+  let service: TestService;
+  let visitor: Visitor;
+  let release: () => Promise<void>;
+
+  before(async () => {
+    service = await startService({ trustedProxies: 1 });
+    visitor = await signIn(service, await newDeveloper(service));
+  });
+
+  after(() => service.stop());
+
+  beforeEach(async () => {
+    const transaction = await service.db.transaction();
+    await transaction.raw('lock table sessions in access exclusive mode');
+    release = async () => {
+      if (!transaction.isCompleted()) await transaction.rollback();
+    };
+  });
+
+  afterEach(() => release());
+
+  /** Waits until pages wait for the lock. */
+  function untilWaiting(pages: number): Promise<unknown> {
+    return eventually(`${pages} pages wait for the lock`, async () => {
+      const { rows } = await service.db.raw<{ rows: { waiting: number }[] }>(
+        "select count(*)::integer as waiting from pg_locks where relation = 'sessions'::regclass and not granted",
+      );
+      return (rows[0]?.waiting ?? 0) >= pages;
+    });
+  }
+
+  /** Asks for the settings, from an address, as a developer who is signed in. */
+  function askForPage(address: string): Promise<Reply> {
+    return visitor.get('/settings', { 'x-forwarded-for': address });
+  }
+
+  it('leave the API its connections: it answers all the while', async () => {
+    let isOver = false;
+    const asking = Array.from({ length: AT_ONCE }, async (_, place) => {
+      while (!isOver) await askForPage(`192.0.2.${place}`);
+    });
+    try {
+      await untilWaiting(3);
+      for (let call = 0; call < CALLS; call += 1) {
+        for (const path of ['/api/v1/me', '/api/v1/stats']) assert.equal((await service.get(path)).status, 200, path);
+      }
+    } finally {
+      isOver = true;
+      await release();
+      await Promise.all(asking);
+    }
+  });
+
+  it('of one address leave others their pages', async () => {
+    const asked = Array.from({ length: AT_ONCE * 2 }, () => askForPage('192.0.2.1'));
+    const first = await Promise.race(asked);
+    assert.deepEqual([first.status, first.headers['retry-after']], [429, '2']);
+    assert.ok(first.text.includes('Your address asks for too many pages at the same time.'));
+    await untilWaiting(2);
+    const other = new Visitor(service.url, { 'x-forwarded-for': '192.0.2.2' });
+    const { status } = await other.get(`/sign-in/link/${'f'.repeat(64)}`);
+    assert.equal(status, 200);
+    await release();
+    await Promise.all(asked);
+  });
+});
