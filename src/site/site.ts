@@ -10,9 +10,9 @@ import { receiveContent } from './delivery/form.js';
 import { setSecurityFields } from './delivery/headers.js';
 import { addGuides } from './guides/guides.js';
 import { addLandingPage } from './landing/landing.js';
-import { errorPage, PageError } from './layout/error-page.js';
+import { errorDocument, errorPage } from './layout/error-page.js';
 import { addReference } from './reference/reference.js';
-import { addRevokeLeakedKey } from './revoke-leaked-key/revoke-leaked-key.js';
+import { addRevokeLeakedKey, LEAKED_KEY_PATH } from './revoke-leaked-key/revoke-leaked-key.js';
 import { addSettings } from './settings/settings.js';
 import { addOidc } from './sign-in/oidc.js';
 import { addSignIn } from './sign-in/sign-in.js';
@@ -44,7 +44,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
     { router: waiting, make: stageOf(waiting, (_ctx, make) => make()) },
   ];
 
-  /** Answers each error as a page, since a person asked. */
+  /** Answers each error as a page, since a person asked, and as a document where a program did. */
   async function answer(ctx: PageContext, stage: () => Promise<unknown>): Promise<void> {
     Object.assign(ctx.state, { site: parts.site });
     setSecurityFields(ctx);
@@ -53,7 +53,8 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
     } catch (error) {
       // Its content is not read, or not to its end: nothing else can come on this connection.
       if (announcesContent(ctx) && ctx.state.content === undefined) ctx.set('Connection', 'close');
-      errorPage(ctx, error);
+      if (isProgram(ctx)) errorDocument(ctx, error);
+      else errorPage(ctx, error);
     }
   }
 
@@ -100,15 +101,20 @@ function methodsAt(router: Router<PageState>, path: string, method: string): rea
   return [...new Set(router.match(path, method).path.flatMap(({ methods }) => methods))].sort();
 }
 
-/** @throws PageError for another method */
+/** @throws Problem method_not_allowed for another method */
 function requireMethod(ctx: PageContext, methods: readonly string[]): void {
   if (methods.includes(ctx.method)) return;
   const allowed = methods.join(', ');
-  throw new PageError(405, 'Method not allowed', `This page answers only to ${allowed}.`, { Allow: allowed });
+  throw new Problem('method_not_allowed', `This page answers only to ${allowed}.`, { headers: { Allow: allowed } });
 }
 
 function announcesContent({ req: { headers } }: PageContext): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Whether a program asks: at the one page that is for programs too, and for JSON or with it. */
+function isProgram(ctx: PageContext): boolean {
+  return ctx.state.target.path === LEAKED_KEY_PATH && (ctx.is('json') === 'json' || !isBrowser(ctx));
 }
 
 /** Whether a client wants a page more than a problem document. Tools take anything, or JSON. */

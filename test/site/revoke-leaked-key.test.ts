@@ -4,7 +4,7 @@ import { listEvents } from '../../src/events/events.js';
 import { generateApiKey, hashApiKey } from '../../src/keys/api-key.js';
 import { Visitor } from '../support/http/visitor.js';
 import { readGuide } from '../support/guides.js';
-import { assertProblem } from '../support/problem.js';
+import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 
@@ -85,6 +85,39 @@ describe('revoking a key that was found', () => {
     assert.equal((await reportKey(generateApiKey().key)).status, 200);
     assert.deepEqual((await reportKey(key, address)).json, { revoked: true });
     assert.equal(await works(key), false);
+  });
+
+  it('answers a program that makes a mistake with a problem document', async () => {
+    const json = { 'content-type': 'application/json' };
+    const post = (headers: Record<string, string>, body = '{}'): Promise<Reply> =>
+      send(service.url, PATH, { method: 'POST', body, headers });
+    const forged = await post({ ...json, 'sec-fetch-site': 'cross-site' });
+    // A program that forgets what it sends says that it is a form.
+    const form = await post({ 'content-type': 'application/x-www-form-urlencoded' });
+    const text = await post({ 'content-type': 'text/plain' });
+    for (const [reply, status, title] of [
+      [forged, 403, 'Refused'],
+      [form, 403, 'Refused'],
+      [text, 415, 'Not a form'],
+    ] as const) {
+      const { detail, request_id: requestId, ...members } = reply.json as Record<string, unknown>;
+      assert.deepEqual(members, { type: 'about:blank', title, status });
+      assert.deepEqual([reply.status, requestId], [status, reply.headers['x-request-id']]);
+      assert.ok(typeof detail === 'string' && detail.length > 20);
+      assertHeaders(reply, {
+        'content-type': 'application/problem+json',
+        'cache-control': 'no-store',
+        connection: 'close',
+      });
+    }
+    const long = JSON.stringify({ key: 'x'.repeat(17_000) });
+    assertProblem(await post(json, long), 'content_too_large', { headers: { connection: 'close' } });
+    assertProblem(await send(service.url, PATH, { method: 'PUT' }), 'method_not_allowed', {
+      headers: { allow: 'GET, HEAD, POST' },
+    });
+    const browser = { accept: 'text/html,*/*;q=0.8', 'content-type': 'application/x-www-form-urlencoded' };
+    const page = await post(browser);
+    assert.deepEqual([page.status, page.headers['content-type']], [403, 'text/html; charset=utf-8']);
   });
 
   it('takes a form, and does not repeat the key', async () => {

@@ -1,4 +1,5 @@
 import parse from 'co-body';
+import { Problem } from '../../errors.js';
 import { inTime } from '../../platform/process/in-time.js';
 import type { PageContext } from '../context.js';
 import { PageError } from '../layout/error-page.js';
@@ -16,11 +17,16 @@ const CONTENT_TIMEOUT_MS = 5_000;
  *
  * The connection closes after an error.
  *
- * @throws PageError 403 for such a form, 408 after 5 seconds, 413 for more than 16 KiB, 415 for other content
+ * @throws PageError 403 for such a form, 415 for other content
+ * @throws Problem request_timeout after 5 seconds, content_too_large above 16 KiB, malformed_request for content cut short
  */
 export async function receiveContent(ctx: PageContext): Promise<void> {
   const type = ctx.is('urlencoded', 'json');
-  if (typeof type !== 'string') throw unsupported();
+  if (typeof type !== 'string') {
+    throw unsupported(
+      'Send a form (application/x-www-form-urlencoded), or JSON (application/json) where the page takes it.',
+    );
+  }
   const kind = type === 'json' ? 'json' : 'form';
   requireSameOrigin(ctx, kind);
   const text = await readText(ctx);
@@ -29,7 +35,9 @@ export async function receiveContent(ctx: PageContext): Promise<void> {
 
 /** @returns the fields of the form that a request sent @throws PageError 415 where it sent none */
 export function formOf({ state }: PageContext): URLSearchParams {
-  if (state.content?.kind !== 'form') throw unsupported();
+  if (state.content?.kind !== 'form') {
+    throw unsupported('This page takes a form (application/x-www-form-urlencoded).');
+  }
   return state.content.fields;
 }
 
@@ -37,17 +45,17 @@ async function readText(ctx: PageContext): Promise<string> {
   try {
     return await inTime(parse.text(ctx, { limit: MAX_CONTENT }) as Promise<string>, CONTENT_TIMEOUT_MS, tooSlow);
   } catch (error) {
-    if (error instanceof PageError) throw error;
+    if (error instanceof Problem) throw error;
     const status = error instanceof Error && 'status' in error ? error.status : undefined;
-    if (status === 413) throw new PageError(413, 'Too much content', 'A form takes 16 KiB at most.');
-    throw new PageError(400, 'Form incomplete', 'The form did not arrive whole. Send it again.');
+    if (status === 413) throw new Problem('content_too_large', 'This address takes 16 KiB at most.');
+    throw new Problem('malformed_request', 'The content did not arrive whole. Send it again.');
   }
 }
 
-function tooSlow(): PageError {
-  return new PageError(408, 'Too slow', 'The form did not arrive within 5 seconds. Send it again.');
+function tooSlow(): Problem {
+  return new Problem('request_timeout', 'The content did not arrive within 5 seconds. Send it again.');
 }
 
-function unsupported(): PageError {
-  return new PageError(415, 'Not a form', 'This page takes a form (application/x-www-form-urlencoded).');
+function unsupported(detail: string): PageError {
+  return new PageError(415, 'Not a form', detail);
 }

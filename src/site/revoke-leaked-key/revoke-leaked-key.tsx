@@ -3,7 +3,6 @@ import type { AttemptResult } from '../../admission/failed-attempts.js';
 import { Problem } from '../../errors.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import { tooManyFailures } from '../../http/response/rate-limit-fields.js';
-import { answerProblem } from '../../http/response/problems.js';
 import { hashApiKey } from '../../keys/api-key.js';
 import { revokeFoundKey } from '../../keys/found-key.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
@@ -11,7 +10,8 @@ import { CodeBlock, Notice } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { page } from '../layout/page.js';
 
-const PATH = '/revoke-leaked-key';
+/** Where people and programs revoke a key that was found. */
+export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 
 /** What became of a text that was sent as a key. */
 type Report =
@@ -27,16 +27,13 @@ type Report =
  * scanners for secrets, send it as JSON. To say whether a key is one of ours tells nothing that a call with it would not.
  */
 export function addRevokeLeakedKey(router: PageRouter, parts: SiteParts): void {
-  router.get(PATH, (ctx) => {
+  router.get(LEAKED_KEY_PATH, (ctx) => {
     page(ctx, { title: 'Revoke a leaked key' }, <LeakedKeyForm baseUrl={parts.site.publicUrl()} />);
   });
 
-  router.post(PATH, async (ctx) => {
-    if (ctx.state.content?.kind === 'json') {
-      const { text } = ctx.state.content;
-      // A program gets a problem document where a person gets a page.
-      await answerProgram(ctx, parts, text).catch((error: unknown) => answerProblem(ctx, error));
-    } else await answerPerson(ctx, parts, ctx.state.content?.fields.get('key') ?? '');
+  router.post(LEAKED_KEY_PATH, async (ctx) => {
+    if (ctx.state.content?.kind === 'json') await answerProgram(ctx, parts, ctx.state.content.text);
+    else await answerPerson(ctx, parts, ctx.state.content?.fields.get('key') ?? '');
   });
 }
 
@@ -156,7 +153,7 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
         label="curl"
         code={`printf '{"key":"%s"}' "$KEY" |
   curl -H 'Content-Type: application/json' --data-binary @- \\
-    ${baseUrl}${PATH}`}
+    ${baseUrl}${LEAKED_KEY_PATH}`}
       />
     </div>
   );
