@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { renderMarkdown } from '../../src/site/markdown/markdown.js';
+import { newDeveloper, signIn } from '../support/http/visitor.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 import { PAGES } from './pages.js';
@@ -53,6 +54,17 @@ describe('the links of the pages', () => {
     const { text } = await send(service.url, '/docs/guides', { headers: BROWSER });
     for (const path of PAGES.filter((each) => each.startsWith('/docs/guides/')))
       assert.ok(linksOf(text).includes(path), path);
+  });
+
+  it('of the settings lead to the part of their guide that is about them', async () => {
+    const guide = '/docs/guides/developer-settings';
+    const { text } = await send(service.url, guide, { headers: BROWSER });
+    const visitor = await signIn(service, await newDeveloper(service));
+    for (const tab of ['keys', 'usage', 'events', 'sessions']) {
+      const page = await visitor.get(`/settings/${tab}`);
+      assert.ok(linksOf(page.text).includes(`${guide}#${tab}`) && text.includes(` id="${tab}"`), tab);
+    }
+    assert.ok(linksOf((await visitor.get('/settings')).text).includes(guide));
   });
 
   it('and commands of the guides for callers name the public URL', async () => {

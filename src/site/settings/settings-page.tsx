@@ -3,14 +3,17 @@ import { Notice } from '../layout/components.js';
 import { page } from '../layout/page.js';
 import type { SettingsContext } from './context.js';
 
-/** The parts of the settings, as their navigation lists them. */
+/** The parts of the settings, as their navigation lists them, and what the guide tells of each. */
 const TABS = [
-  { id: 'overview', path: '/settings', label: 'Overview' },
-  { id: 'keys', path: '/settings/keys', label: 'Keys' },
-  { id: 'usage', path: '/settings/usage', label: 'Usage' },
-  { id: 'events', path: '/settings/events', label: 'Events' },
-  { id: 'sessions', path: '/settings/sessions', label: 'Sessions' },
+  { id: 'overview', path: '/settings', label: 'Overview', help: 'How the settings work' },
+  { id: 'keys', path: '/settings/keys', label: 'Keys', help: 'How keys work' },
+  { id: 'usage', path: '/settings/usage', label: 'Usage', help: 'What the numbers mean' },
+  { id: 'events', path: '/settings/events', label: 'Events', help: 'What the events say' },
+  { id: 'sessions', path: '/settings/sessions', label: 'Sessions', help: 'How sessions work' },
 ] as const;
+
+/** The guide to the settings. It has a heading for each part but the first. */
+const GUIDE = '/docs/guides/developer-settings';
 
 /** A part of the settings. */
 export type Tab = (typeof TABS)[number]['id'];
@@ -51,6 +54,7 @@ export function settingsPage(
       {suspendedAt !== null && <Suspended />}
       <h1>{title}</h1>
       {body}
+      <Help tab={tab} />
     </div>,
   );
 }
@@ -68,6 +72,15 @@ function SettingsNavigation({ tab }: { readonly tab: Tab }): VNode {
         ))}
       </ul>
     </nav>
+  );
+}
+
+function Help({ tab }: { readonly tab: Tab }): VNode {
+  const { help } = TABS.find(({ id }) => id === tab) ?? TABS[0];
+  return (
+    <p class="settings-help small">
+      <a href={tab === 'overview' ? GUIDE : `${GUIDE}#${tab}`}>{help}</a>
+    </p>
   );
 }
 
