@@ -448,6 +448,22 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.events_remove_old()
+ RETURNS integer
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  with removed as (
+    delete from public.events where id = any (array(
+      select id from public.events
+       where id in (select id from public.events order by id limit 1000) and at < now() - interval '400 days'
+       for update skip locked))
+    returning id
+  )
+  select count(*)::integer from removed
+$function$;
+
 CREATE OR REPLACE FUNCTION public.events_time(at timestamp with time zone)
  RETURNS text
  LANGUAGE sql

@@ -1,4 +1,11 @@
 import type { Knex } from 'knex';
+import { removeInBatches } from '../platform/postgres/remove-rows.js';
+
+/**
+ * How long events are kept, in days. A key that was made for a year still has the event of its creation when it ends. The
+ * database has this number too, in `events_remove_old()`.
+ */
+const KEPT_DAYS = 400;
 
 /** Who made a change. A finder has found a key, and revoked it without signing in. */
 export type Actor = 'developer' | 'operator' | 'finder' | 'system';
@@ -69,7 +76,8 @@ export interface EventsQuery {
 }
 
 /**
- * Lists events, newest first. The end of a key that expired is an event too, unless the key was revoked before.
+ * Lists events, newest first. The end of a key that expired is an event too, unless the key was revoked before. It is listed
+ * as long as an event is kept.
  */
 export async function listEvents(
   db: Knex,
@@ -87,7 +95,8 @@ export async function listEvents(
       'prefix as keyPrefix',
       db.raw("'{}'::jsonb as details"),
     )
-    .whereRaw('expires_at <= now() and (revoked_at is null or expires_at < revoked_at)');
+    .whereRaw('expires_at <= now() and (revoked_at is null or expires_at < revoked_at)')
+    .whereRaw(`expires_at >= now() - interval '${KEPT_DAYS} days'`);
   if (developerId !== undefined) {
     recorded.where({ developer_id: developerId });
     expired.where({ developer_id: developerId });
@@ -98,4 +107,17 @@ export async function listEvents(
     .orderByRaw('at desc, id desc nulls first')
     .limit(limit)
     .offset(offset);
+}
+
+/**
+ * Removes events that are older than {@link KEPT_DAYS}, a bounded number at a time.
+ *
+ * @returns how many were removed
+ * @throws the database's error
+ */
+export function removeOldEvents(db: Knex): Promise<number> {
+  return removeInBatches(async () => {
+    const { rows } = await db.raw<{ rows: { removed: number }[] }>('select events_remove_old() as removed');
+    return rows[0]?.removed ?? 0;
+  });
 }

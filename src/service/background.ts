@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { removeExpired } from '../accounts/expired.js';
+import { removeOldEvents } from '../events/events.js';
 import type { LastUsed } from '../keys/last-used.js';
 import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
 import type { OpenParts } from '../platform/process/open-parts.js';
@@ -43,6 +44,7 @@ export function startBackgroundWork(
   const removal = recurring(async () => {
     await attempt(log, 'could not remove expired sessions; trying again later', () => removeExpired(db));
     await attempt(log, 'could not remove old usage; trying again later', () => removeOldUsage(db));
+    await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
   }, REMOVAL_INTERVAL_MS);
   for (const work of [flush, removal]) opened.add(work, (it) => it.stop());
 }

@@ -6,7 +6,7 @@ import {
   setDeveloperPlan,
   suspendDeveloper,
 } from '../../src/developers/developers.js';
-import { listEvents, recordEvent, type DeveloperEvent } from '../../src/events/events.js';
+import { listEvents, recordEvent, removeOldEvents, type DeveloperEvent } from '../../src/events/events.js';
 import { revokeFoundKey } from '../../src/keys/found-key.js';
 import { createKey, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
 import { LastUsed } from '../../src/keys/last-used.js';
@@ -173,5 +173,38 @@ describe('the events of a developer', () => {
     assert.equal((await told()).length, 1);
     const text = JSON.stringify(await db('events').where({ key_prefix: prefix }));
     assert.ok(!text.includes(key.slice(13, 21)) && !text.includes(hashOf(key).slice(0, 8)));
+  });
+
+  it('are kept for 400 days, those of a key that has expired as well', async () => {
+    const { db } = database;
+    await db('events').delete();
+    await db.raw(
+      `insert into events (at, developer_id, kind, actor)
+       select now() - make_interval(days => days), ?, 'signed_in', 'developer'
+         from generate_series(2900, 399, -1) as days`,
+      [developerId],
+    );
+    const [recent, old] = [
+      await createKey(db, { developerId, planId: 'free' }),
+      await createKey(db, { developerId, planId: 'free' }),
+    ];
+    for (const [{ prefix }, days] of [
+      [recent, 399],
+      [old, 401],
+    ] as const) {
+      await db('api_keys')
+        .where({ prefix })
+        .update({ expires_at: db.raw('now() - make_interval(days => ?)', [days]) });
+    }
+    // More than one batch: the days from 2900 to 401, and a moment of the 400th.
+    assert.equal(await removeOldEvents(db), 2_501);
+    assert.equal(await removeOldEvents(db), 0);
+    const kept = await list();
+    assert.equal(kept.filter(({ kind }) => kind === 'signed_in').length, 1);
+    assert.deepEqual(
+      kept.filter(({ kind }) => kind === 'expired').map(({ keyPrefix }) => keyPrefix),
+      [recent.prefix],
+    );
+    assert.equal(kept.filter(({ kind }) => kind === 'created').length, 2);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { listEvents, recordEvent } from '../../src/events/events.js';
+import { listEvents, recordEvent, removeOldEvents } from '../../src/events/events.js';
 import { revokeFoundKey } from '../../src/keys/found-key.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../src/keys/own-keys.js';
@@ -87,6 +87,11 @@ describe('a server with the rights that the guide grants, and no others', () => 
           'registered by operator',
         ],
       );
+      // Old events, and no others.
+      await database.db.raw("update events set at = '2020-01-01Z' where developer_id <> ?", [id]);
+      const old = (await database.db('events').whereNot({ developer_id: id }).pluck('id')).length;
+      assert.ok(old > 0);
+      assert.equal(await removeOldEvents(db), old);
       for (const sql of [
         'update developers set suspended_at = now()',
         "update api_keys set plan_id = 'pro'",

@@ -14,15 +14,28 @@ const BATCHES_PER_RUN = 20;
  * @returns how many rows were removed; there may be more
  * @throws the database's error
  */
-export async function removeRows(db: Knex, table: string, condition: string): Promise<number> {
-  let removed = 0;
-  for (let batch = 0; batch < BATCHES_PER_RUN; batch += 1) {
+export function removeRows(db: Knex, table: string, condition: string): Promise<number> {
+  return removeInBatches(async () => {
     const { rowCount } = await db.raw<{ rowCount: number }>(
       `delete from ${table} where ctid = any(array(
          select ctid from ${table} where ${condition} limit ${BATCH} for update skip locked))`,
     );
-    removed += rowCount;
-    if (rowCount < BATCH) break;
+    return rowCount;
+  });
+}
+
+/**
+ * Removes rows until none is left, or until enough is done for one run.
+ *
+ * @param removeBatch - removes up to 1,000 rows, and returns how many
+ * @returns how many rows were removed; there may be more
+ */
+export async function removeInBatches(removeBatch: () => Promise<number>): Promise<number> {
+  let removed = 0;
+  for (let batch = 0; batch < BATCHES_PER_RUN; batch += 1) {
+    const rows = await removeBatch();
+    removed += rows;
+    if (rows < BATCH) break;
   }
   return removed;
 }

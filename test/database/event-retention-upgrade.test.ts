@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import { removeOldEvents } from '../../src/events/events.js';
+import { migrate } from '../../src/platform/database/migrations.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
+import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
+import type { TestDatabase } from '../support/postgres.js';
+
+const MIGRATION = '010_event_retention.sql';
+
+/** Names are common to all databases of the server. */
+const [SERVER, READER] = ['retention_server', 'retention_reader'];
+
+describe('the migration of events that are kept for a bounded time', () => {
+  let database: TestDatabase;
+  let db: Knex;
+
+  before(async () => {
+    database = await createDatabaseBefore(MIGRATION);
+    db = openDatabase({
+      address: database.url,
+      applicationName: 'test',
+      // Migrating takes one for its lock.
+      poolSize: 2,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+  });
+
+  after(async () => {
+    await db.raw(`drop owned by ${SERVER}, ${READER}; drop role ${SERVER}, ${READER}`);
+    await db.destroy();
+    await database.drop();
+  });
+
+  it('lets the role of a server that is there remove old events, and nobody else', async () => {
+    await db.raw(`create role ${SERVER}; grant select, insert on events to ${SERVER}`);
+    await db.raw(`create role ${READER}; grant select on events to ${READER}`);
+    await db('events').insert({ at: '2020-01-01Z', developer_id: 1, kind: 'registered', actor: 'operator' });
+    assert.deepEqual(await migrate(db), [MIGRATION]);
+    await db.transaction(async (transaction) => {
+      await transaction.raw(`set local role ${SERVER}`);
+      assert.equal(await removeOldEvents(transaction), 1);
+    });
+    await assert.rejects(
+      db.transaction(async (transaction) => {
+        await transaction.raw(`set local role ${READER}`);
+        await removeOldEvents(transaction);
+      }),
+      { code: '42501' },
+    );
+  });
+});
