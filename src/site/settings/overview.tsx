@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import type { Session } from '../../accounts/sessions.js';
 import type { Plan } from '../../limits/plans.js';
 import { Time } from '../layout/time.js';
+import { UserText } from '../layout/user-text.js';
 
 /** What the settings are for, each with the page that has it. */
 const PARTS = [
@@ -24,7 +25,9 @@ export function Overview({ session, plans }: OverviewProps): VNode {
       <dl class="facts">
         <div>
           <dt>Project</dt>
-          <dd>{session.projectName}</dd>
+          <dd>
+            <UserText text={session.projectName} />
+          </dd>
         </div>
         <div>
           <dt>{plans.length === 1 ? 'Plan' : 'Plans'}</dt>

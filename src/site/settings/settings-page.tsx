@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { Notice } from '../layout/components.js';
 import { page } from '../layout/page.js';
+import { UserText } from '../layout/user-text.js';
 import type { SettingsContext } from './context.js';
 
 /** The parts of the settings, as their navigation lists them, and what the guide tells of each. */
@@ -43,7 +44,9 @@ export function settingsPage(
     { title, section: 'settings', ...(status !== undefined && { status }) },
     <div class="container-wide settings">
       <header class="settings-header">
-        <p class="settings-project">{projectName}</p>
+        <p class="settings-project">
+          <UserText text={projectName} />
+        </p>
         <form method="post" action="/sign-out">
           <button class="button button-quiet" type="submit">
             Sign out

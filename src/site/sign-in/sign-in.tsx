@@ -3,6 +3,7 @@ import { findSession, type Session } from '../../accounts/sessions.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { CodeBlock, Notice } from '../layout/components.js';
 import { page } from '../layout/page.js';
+import { UserText } from '../layout/user-text.js';
 import { SETTINGS } from './come-back.js';
 import { readCookie } from './cookies.js';
 import { addSignInLink } from './sign-in-link.js';
@@ -66,16 +67,24 @@ function SignedInAlready({ session }: { readonly session: Session }): VNode {
   return session.isRecent ? (
     <Notice tone="ok">
       <p>
-        You are signed in for <strong>{session.projectName}</strong>. <a href={SETTINGS}>Go to the settings</a>
+        You are signed in for <ProjectName name={session.projectName} />. <a href={SETTINGS}>Go to the settings</a>
       </p>
     </Notice>
   ) : (
     <Notice tone="info">
       <p>
         Changes to keys need a sign-in of the last 15 minutes. You are signed in for{' '}
-        <strong>{session.projectName}</strong> since longer, so sign in again. Until then{' '}
+        <ProjectName name={session.projectName} /> since longer, so sign in again. Until then{' '}
         <a href={SETTINGS}>you can read the settings</a>.
       </p>
     </Notice>
+  );
+}
+
+function ProjectName({ name }: { readonly name: string }): VNode {
+  return (
+    <strong>
+      <UserText text={name} />
+    </strong>
   );
 }

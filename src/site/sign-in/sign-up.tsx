@@ -8,6 +8,7 @@ import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
 import { page } from '../layout/page.js';
+import { isPlainText, NOT_PLAIN } from '../layout/user-text.js';
 import { comeBack, seeOther } from './come-back.js';
 import { readCookie, setCookie } from './cookies.js';
 import { signIn } from './sign-in-link.js';
@@ -59,7 +60,7 @@ function errorIn(name: string): string | undefined {
   // Characters as PostgreSQL counts them.
   const { length } = Array.from(name);
   if (length < 1 || length > MAX_NAME) return `Give your project a name of 1 to ${MAX_NAME} characters.`;
-  return /\p{Cc}/u.test(name) ? 'Leave control characters out.' : undefined;
+  return isPlainText(name) ? undefined : NOT_PLAIN;
 }
 
 function show(ctx: PageContext, status: number, body: VNode): void {

@@ -130,7 +130,7 @@ describe('the keys page', () => {
   });
 
   it('refuses a label that is too long or holds a line end, and a form without its token', async () => {
-    for (const label of ['x'.repeat(201), 'a\nb', 'a\u0000b']) {
+    for (const label of ['x'.repeat(201), 'a\nb', 'a\u0000b', 'a\u202Eb', 'a\u2069b']) {
       const { status, text } = await create({ label });
       assert.equal(status, 422);
       assert.ok(text.includes('aria-invalid="true"'));
@@ -147,6 +147,15 @@ describe('the keys page', () => {
       const { text } = await visitor.get(path);
       assert.ok(text.includes('&lt;script>alert(1)') && !text.includes('<script>alert'), path);
     }
+  });
+
+  it('keeps the direction of a label to the label, also where the command line has let its controls in', async () => {
+    const { prefix } = await createKey(service.db, { developerId, planId: 'free', label: 'מפתח \u202Eno\u2069' });
+    for (const path of ['/settings/keys', `/settings/keys/${prefix}/roll`, `/settings/keys/${prefix}/revoke`]) {
+      assert.ok((await visitor.get(path)).text.includes('<bdi>מפתח \uFFFDno\uFFFD</bdi>'), path);
+    }
+    const { text } = await create({ label: 'מפתח' });
+    assert.ok(text.includes('Your key (\u2068מפתח\u2069)'));
   });
 
   it('holds a developer to 20 keys that work', async () => {

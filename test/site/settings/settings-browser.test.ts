@@ -92,9 +92,7 @@ describe('the settings in Chromium', () => {
         assert.ok(!(await page.title()).includes('attacked'), path);
       }
       await watched.open('/settings/usage');
-      await page
-        .getByLabel('Key', { exact: true })
-        .selectOption({ label: 'production (' + (await prefixOf(page)) + ')' });
+      await page.getByLabel('Key', { exact: true }).selectOption(await prefixOf(page));
       await page.getByRole('button', { name: 'Show' }).click();
       await page.waitForURL('**/settings/usage?key=*');
       assert.equal(await page.locator('table').first().locator('tbody tr').count(), 1);
@@ -108,6 +106,24 @@ describe('the settings in Chromium', () => {
     const text = await page.locator('option', { hasText: 'production' }).innerText();
     return /svc_\w{8}/.exec(text)?.[0] ?? assert.fail(text);
   }
+
+  it('read from left to right beside a name that turns the direction of text', async () => {
+    const { db } = service;
+    const page = await signIn();
+    await db('developers').where({ id: developerId }).update({ project_name: 'Film club \u202E' });
+    await watched.open('/sign-in');
+    // The link stands in one line with the name.
+    const [first, last] = await page.getByText('Go to the settings').evaluate((link) => {
+      const text = link.firstChild as Text;
+      return [0, text.length - 1].map((at) => {
+        const range = document.createRange();
+        range.setStart(text, at);
+        range.setEnd(text, at + 1);
+        return range.getBoundingClientRect().left;
+      });
+    });
+    assert.ok(first !== undefined && last !== undefined && first < last, `${String(first)}, ${String(last)}`);
+  });
 
   it('are reached by the keyboard alone: each link and button', async () => {
     const page = await signIn();

@@ -1,6 +1,7 @@
 import { hashToken } from '../../../accounts/tokens.js';
 import { parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
 import { PageError } from '../../layout/error-page.js';
+import { isPlainText, NOT_PLAIN } from '../../layout/user-text.js';
 
 /** How long a new key may live, by the value of its option: in days. */
 export const LIFETIMES = [
@@ -55,7 +56,7 @@ export function readNewKey({ label, lifetime, date }: NewKeyFields): NewKeyReque
   const name = label.trim();
   const errors: FieldErrors = {
     ...(Array.from(name).length > MAX_LABEL && { label: `Use at most ${MAX_LABEL} characters.` }),
-    ...(/\p{Cc}|\p{Cs}/u.test(name) && { label: 'Use letters, digits and signs, without line ends.' }),
+    ...(!isPlainText(name) && { label: NOT_PLAIN }),
   };
   const option = LIFETIMES.find(({ value }) => value === lifetime);
   if (option === undefined && lifetime !== ON_A_DATE) throw incomplete();

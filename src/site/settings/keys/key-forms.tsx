@@ -2,6 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { generateToken } from '../../../accounts/tokens.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { Time } from '../../layout/time.js';
+import { UserText } from '../../layout/user-text.js';
 import { LIFETIMES, MAX_LABEL, ON_A_DATE, OVERLAPS, type FieldErrors, type NewKeyFields } from './form-fields.js';
 
 const NO_FIELDS: NewKeyFields = { label: '', lifetime: 'none', date: '' };
@@ -158,7 +159,12 @@ function KeyName({ record: { prefix, label } }: { readonly record: KeyRecord }):
   return (
     <>
       <code>{prefix}</code>
-      {label !== null && <> ({label})</>}
+      {label !== null && (
+        <>
+          {' '}
+          (<UserText text={label} />)
+        </>
+      )}
     </>
   );
 }

@@ -3,6 +3,7 @@ import { hintsOf, stateOf, type KeyHint, type KeyRecord, type KeyState } from '.
 import { MOST_WORKING_KEYS } from '../../../keys/own-keys.js';
 import { Badge, Table } from '../../layout/components.js';
 import { Time } from '../../layout/time.js';
+import { UserText } from '../../layout/user-text.js';
 
 interface KeyListProps {
   readonly keys: readonly KeyRecord[];
@@ -69,7 +70,11 @@ function cells(record: KeyRecord, state: ComponentChildren): readonly ComponentC
   return [
     <>
       <code>{prefix}</code>
-      {label !== null && <span class="key-label">{label}</span>}
+      {label !== null && (
+        <span class="key-label">
+          <UserText text={label} />
+        </span>
+      )}
     </>,
     state,
     lastUsedAt === null ? 'Never' : <Time at={lastUsedAt} />,

@@ -3,6 +3,7 @@ import type { KeyRecord } from '../../../keys/key-record.js';
 import type { CreatedKey } from '../../../keys/new-key.js';
 import { CodeBlock, Notice } from '../../layout/components.js';
 import { Time } from '../../layout/time.js';
+import { isolated } from '../../layout/user-text.js';
 
 /** How far back the first call for changes reaches, in seconds. */
 const CHANGES_AGO = 3_600;
@@ -27,7 +28,7 @@ export function ShownKey({ created, predecessor, baseUrl }: ShownKeyProps): VNod
         </p>
       </Notice>
       <div data-secret>
-        <CodeBlock label={label === null ? 'Your key' : `Your key (${label})`} code={key} isSecret />
+        <CodeBlock label={label === null ? 'Your key' : `Your key (${isolated(label)})`} code={key} isSecret />
         <p>
           It is on plan <code>{planId}</code>
           {expiresAt === null ? (

@@ -4,6 +4,7 @@ import { listPlansOf, type Plan } from '../../../limits/plans.js';
 import { readDailyUsage, SHOWN_DAYS, type UsageReport } from '../../../usage/daily-usage.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Table } from '../../layout/components.js';
+import { isolated, UserText } from '../../layout/user-text.js';
 import type { SettingsContext } from '../context.js';
 import type { Guards } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
@@ -110,7 +111,7 @@ function KeyTable({ totals }: { readonly totals: readonly KeyTotal[] }): VNode {
         columns={['Key', 'Label', ...COUNT_COLUMNS]}
         rows={totals.map(({ keyPrefix, label, ...counts }) => [
           <code>{keyPrefix}</code>,
-          label ?? '',
+          label !== null && <UserText text={label} />,
           ...countCells(counts),
         ])}
       />
@@ -132,7 +133,7 @@ function KeyChoice({ keys, chosen }: KeyChoiceProps): VNode | null {
         <option value="">All keys</option>
         {keys.map(({ keyPrefix, label }) => (
           <option key={keyPrefix} value={keyPrefix} selected={keyPrefix === chosen}>
-            {label === null ? keyPrefix : `${label} (${keyPrefix})`}
+            {label === null ? keyPrefix : `${isolated(label)} (${keyPrefix})`}
           </option>
         ))}
       </select>
