@@ -1,5 +1,5 @@
 import type { Fault } from '../fault.js';
-import { ACCOUNTS_FAULTS } from './accounts.js';
+import { ACCOUNTS_FAULTS } from './site/accounts.js';
 import { COUNTS_FAULTS } from './catalog/counts.js';
 import { EMBEDDED_FAULTS } from './embedded.js';
 import { EXPORT_FAULTS } from './catalog/export.js';
@@ -14,6 +14,8 @@ import { LOG_FAULTS } from './log.js';
 import { POSTGRES_FAULTS } from './postgres.js';
 import { ROLES_FAULTS } from './roles.js';
 import { SERVICE_FAULTS } from './service.js';
+import { PAGES_FAULTS } from './site/pages.js';
+import { USAGE_FAULTS } from './usage.js';
 
 /** Every fault, by the part of the service that it is planted in. */
 export const FAULTS: readonly Fault[] = [
@@ -29,7 +31,9 @@ export const FAULTS: readonly Fault[] = [
   ...KEYS_FAULTS,
   ...LIMITS_FAULTS,
   ...LOG_FAULTS,
+  ...PAGES_FAULTS,
   ...POSTGRES_FAULTS,
   ...ROLES_FAULTS,
   ...SERVICE_FAULTS,
+  ...USAGE_FAULTS,
 ];
