@@ -29,7 +29,7 @@ export interface SharedAdmissionParts {
   /** Opens a connection to the database on which every query has a bound. */
   readonly connectAlone: () => Promise<Connection>;
   /** Called once for each change of state. */
-  readonly onChange: (dependency: OptionalDependency, state: 'lost' | 'back', error?: unknown) => void;
+  readonly onChange: (dependency: OptionalDependency, state: 'lost' | 'up', error?: unknown) => void;
 }
 
 /** Admission, and what a server measures of it. */
@@ -67,7 +67,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
   const redis = new RedisLink(parts.address, (state, error) => {
     // Another Redis may answer next, or this one with older data: an earlier epoch must not come back.
     cache.drop();
-    if (state === 'back') void beginEpoch();
+    if (state === 'up') void beginEpoch();
     parts.onChange('redis', state, error);
   });
   // A request does not trust an epoch that it had to begin. Without one, all requests would ask the database at once.
@@ -76,7 +76,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
   const announcements = new NotificationListener(parts.connectAlone, CHANNEL, CACHING_LOCK, {
     onListening: () => {
       cache.open();
-      if (wasLost) parts.onChange('announcements', 'back');
+      if (wasLost) parts.onChange('announcements', 'up');
       wasLost = false;
     },
     onNotification: () => cache.drop(),

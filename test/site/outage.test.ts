@@ -10,14 +10,14 @@ import { serveWithoutDatabase } from './site-alone.js';
 describe('the pages while something is away', () => {
   it('are there without the database: the numbers are missing, and the page says so', async () => {
     const { url, health, server } = await serveWithoutDatabase();
-    health.lost('database');
+    health.note('database', 'lost');
     const { status, text } = await send(url, '/');
     assert.equal(status, 200);
     assert.ok(text.includes('The database does not answer at the moment'));
     assert.ok(text.includes('Not ready') && text.includes('Requests that need it are answered with 503.'));
     assert.ok(text.includes('curl -H'));
-    health.back('database');
-    health.lost('redis');
+    health.note('database', 'up');
+    health.note('redis', 'lost');
     const degraded = await send(url, '/');
     assert.ok(degraded.text.includes('Degraded') && degraded.text.includes('Limits are counted in each process'));
     server.close();

@@ -37,17 +37,17 @@ export function probes(
 
   router.get('/readyz', async (ctx) => {
     await databaseCheck.run();
-    const readiness = { isStopping: isStopping(), states: health.states, warnings: warnings() };
-    const { isReady, reasons, checks, ...report } = reportReadiness(readiness);
+    const { isReady, reasons, checks } = reportReadiness({ isStopping: isStopping(), states: health.states });
     if (!isReady) {
       const detail = reasons.map((reason) => reason.detail).join(' ');
       throw serviceUnavailable({ detail, members: { reasons, checks } });
     }
+    const warned = warnings();
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
     ctx.body = JSON.stringify({
       status: reasons.length === 0 ? 'ready' : 'degraded',
       ...(reasons.length > 0 && { reasons }),
-      ...(report.warnings.length > 0 && { warnings: report.warnings }),
+      ...(warned.length > 0 && { warnings: warned }),
       checks,
     });
   });

@@ -1,4 +1,3 @@
-import type { Warning } from '../../platform/postgres/connections/connection-budget.js';
 import { CONSEQUENCES, type Dependency, type DependencyState } from '../../platform/telemetry/health.js';
 
 /** The state of the service that readiness follows from. */
@@ -6,8 +5,6 @@ export interface Readiness {
   readonly isStopping: boolean;
   /** The dependencies that are configured. */
   readonly states: ReadonlyMap<Dependency, DependencyState>;
-  /** Warnings, which do not change the readiness. */
-  readonly warnings: readonly Warning[];
 }
 
 /** A reason why the service is not fully available. */
@@ -21,7 +18,6 @@ export interface ReadinessReport {
   /** Whether requests should be sent here. */
   readonly isReady: boolean;
   readonly reasons: readonly Reason[];
-  readonly warnings: readonly Warning[];
   readonly checks: Readonly<Partial<Record<Dependency, DependencyState>>>;
 }
 
@@ -35,7 +31,7 @@ const SHUTTING_DOWN: Reason = {
  * requests. Without another dependency it answers everything, at a cost. A balancer that removes servers without Redis
  * would remove all of them.
  */
-export function reportReadiness({ isStopping, states, warnings }: Readiness): ReadinessReport {
+export function reportReadiness({ isStopping, states }: Readiness): ReadinessReport {
   const lost = [...states].filter(([, state]) => state === 'lost').map(([dependency]) => dependency);
   return {
     isReady: !isStopping && !lost.includes('database'),
@@ -43,7 +39,6 @@ export function reportReadiness({ isStopping, states, warnings }: Readiness): Re
       ...(isStopping ? [SHUTTING_DOWN] : []),
       ...lost.map((dependency): Reason => ({ code: `${dependency}_lost`, detail: CONSEQUENCES[dependency] })),
     ],
-    warnings,
     checks: Object.fromEntries(states),
   };
 }

@@ -28,11 +28,11 @@ export class DatabaseCheck {
       const asking: Promise<{ rows: Writability[] }> = this.db.raw(ASK_WRITABLE).options({ name: 'ready' });
       const { rows } = await inTime(asking, CHECK_TIMEOUT_MS);
       requireWritable(rows[0]);
-      this.health.back('database');
+      this.health.note('database', 'up');
     } catch (error) {
       // Older connections would go on answering, while the server refuses new ones.
       if (error instanceof DatabaseNotWritable) poolOf(this.db).renew();
-      this.health.lost('database', error);
+      this.health.note('database', 'lost', error);
     }
   }
 }

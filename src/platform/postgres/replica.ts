@@ -17,7 +17,7 @@ export function readFrom(primary: Knex): Read {
 const RETRY_AFTER_MS = 5_000;
 
 /** Called when the replica is lost, with the reason, and when it answers again. */
-export type ReplicaListener = (state: 'lost' | 'back', error?: unknown) => void;
+export type ReplicaListener = (state: 'lost' | 'up', error?: unknown) => void;
 
 /**
  * Reads from a replica of the database as long as it answers, and from the primary otherwise.
@@ -56,7 +56,7 @@ export class ReplicaReader {
     }
     if (lost) {
       this.#retryAt = 0;
-      this.onChange('back');
+      this.onChange('up');
     }
     return isEnough(result) ? result : query(this.primary);
   }

@@ -39,7 +39,7 @@ export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined>
 }
 
 /** Called when Redis is lost, with the reason, and when it answers again. */
-export type RedisListener = (state: 'lost' | 'back', error?: unknown) => void;
+export type RedisListener = (state: 'lost' | 'up', error?: unknown) => void;
 
 /** The default bound on one command, in milliseconds. After it, a request still has time to ask the database. */
 const COMMAND_TIMEOUT_MS = 250;
@@ -205,7 +205,7 @@ export class RedisLink {
     const isFirst = !this.#hasChanged;
     this.#isUp = true;
     this.#hasChanged = true;
-    if (!isFirst) this.#onChange('back');
+    if (!isFirst) this.#onChange('up');
   }
 
   /** Decides after a failed command. */

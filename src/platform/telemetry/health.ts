@@ -33,22 +33,12 @@ export class Health {
     return this.#states;
   }
 
-  /** Notes that a dependency cannot be used. @param error - why, only for the log */
-  lost(dependency: Dependency, error?: unknown): void {
-    if (this.#states.get(dependency) !== 'up') return;
-    this.#states.set(dependency, 'lost');
-    this.log.warn({ err: error }, `${dependency} lost. ${CONSEQUENCES[dependency]}`);
-  }
-
-  /** Notes that a dependency can be used again. */
-  back(dependency: Dependency): void {
-    if (this.#states.get(dependency) !== 'lost') return;
-    this.#states.set(dependency, 'up');
-    this.log.info(`${dependency} back`);
-  }
-
-  note(dependency: Dependency, state: 'lost' | 'back', error?: unknown): void {
-    if (state === 'lost') this.lost(dependency, error);
-    else this.back(dependency);
+  /** Notes whether a dependency can be used. @param error - why it cannot, only for the log */
+  note(dependency: Dependency, state: DependencyState, error?: unknown): void {
+    const before = this.#states.get(dependency);
+    if (before === undefined || before === state) return;
+    this.#states.set(dependency, state);
+    if (state === 'lost') this.log.warn({ err: error }, `${dependency} lost. ${CONSEQUENCES[dependency]}`);
+    else this.log.info(`${dependency} back`);
   }
 }

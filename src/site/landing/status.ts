@@ -11,8 +11,8 @@ export interface ServiceStatus {
 }
 
 /** Says in words what `/readyz` reports. */
-export function reportStatus(readiness: Omit<Readiness, 'warnings'>): ServiceStatus {
-  const { isReady, reasons } = reportReadiness({ ...readiness, warnings: [] });
+export function reportStatus(readiness: Readiness): ServiceStatus {
+  const { isReady, reasons } = reportReadiness(readiness);
   const details = reasons.map(({ detail }) => detail);
   if (!isReady) return { tone: 'danger', summary: 'Not ready', details };
   if (reasons.length > 0) return { tone: 'warning', summary: 'Degraded', details };

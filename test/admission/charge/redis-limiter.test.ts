@@ -244,7 +244,7 @@ describe('the limiter in Redis', () => {
         assert.deepEqual(events, ['lost']);
         await mend();
         await eventually('Redis is back', () => link.isUp);
-        assert.deepEqual(events, ['lost', 'back']);
+        assert.deepEqual(events, ['lost', 'up']);
         const decision = await chargeBy(limiter, { developerId: developer, plan: plan(10, 100) });
         // In Redis: the request before the failure, this one, and those that a frozen Redis carried out later.
         assert.ok(Number(decision.quotas[1]?.remaining) <= 98);

@@ -101,20 +101,22 @@ export const SERVICE_FAULTS: readonly Fault[] = [
   },
   {
     name: 'state-never-logged',
-    promise: 'The loss of a component is logged once.',
+    promise: 'The loss of a dependency is logged once.',
     edits: [
       {
         file: 'src/platform/telemetry/health.ts',
-        from: '    this.log.warn({ err: error }, `${dependency} lost. ${CONSEQUENCES[dependency]}`);',
-        to: '    void error;',
+        from: 'this.log.warn({ err: error }, `${dependency} lost. ${CONSEQUENCES[dependency]}`);',
+        to: 'void error;',
       },
     ],
     suites: ['test/api/outage.test.ts'],
   },
   {
     name: 'back-never-logged',
-    promise: 'The return of a component is logged once.',
-    edits: [{ file: 'src/platform/telemetry/health.ts', from: '    this.log.info(`${dependency} back`);', to: '' }],
+    promise: 'The return of a dependency is logged once.',
+    edits: [
+      { file: 'src/platform/telemetry/health.ts', from: '    else this.log.info(`${dependency} back`);', to: '' },
+    ],
     suites: ['test/api/outage.test.ts'],
   },
   {

@@ -87,7 +87,7 @@ describe('the link to Redis', () => {
       assert.equal(changes.length, 1);
       assert.match(String(changes[0]), /^lost: NOPERM/);
       await tell(server, 'ACL', 'SETUSER', 'limited', '+eval', '+evalsha');
-      await eventually('it is back', () => changes[1] === 'back');
+      await eventually('it is back', () => changes[1] === 'up');
     });
 
     it('uses no other database where that one does not exist', async () => {
@@ -149,7 +149,7 @@ describe('the link to Redis', () => {
       await redis.sentinel.restart();
       await eventually('it is back', () => link.isUp);
       await write(link, 'later');
-      assert.equal(changes[1], 'back');
+      assert.equal(changes[1], 'up');
     });
 
     it('leaves a master that was replaced although it still answers', async () => {
@@ -161,8 +161,8 @@ describe('the link to Redis', () => {
       );
       await redis.failOver();
       // The old one is told by the Sentinel some ten seconds later; until then it would take writes, and lose them.
-      await eventually('it is at the new master', () => changes.at(-1) === 'back', 6_000);
-      assert.deepEqual(changes, [`lost: 127.0.0.1:${redis.master.port} is not the master any more`, 'back']);
+      await eventually('it is at the new master', () => changes.at(-1) === 'up', 6_000);
+      assert.deepEqual(changes, [`lost: 127.0.0.1:${redis.master.port} is not the master any more`, 'up']);
       assert.match(String(await tell(redis.master, 'ROLE')), /^master,/);
       await write(link, 'after');
       assert.deepEqual([await has(redis.master, 'after'), await has(redis.replica, 'after')], [false, true]);
