@@ -75,8 +75,7 @@ export function combineWorkers(droppedLines: () => number): CombinedMetrics {
   own.readCounter({
     name: 'catalog_worker_ends_total',
     help: 'Worker processes that have ended, whatever the reason.',
-    labels: [],
-    read: () => [{ labels: {}, value: combined.state.gone }],
+    read: () => combined.state.gone,
   });
   return combined;
 }
@@ -104,8 +103,7 @@ function addLog(metrics: Metrics, droppedLines: () => number): void {
   metrics.readCounter({
     name: 'catalog_log_lines_dropped_total',
     help: 'Lines of the log that could not be written.',
-    labels: [],
-    read: () => [{ labels: {}, value: droppedLines() }],
+    read: () => droppedLines(),
   });
 }
 
@@ -123,14 +121,12 @@ function addLimits(metrics: Metrics, { decisions, failedAttempts: { counts } }: 
   metrics.readCounter({
     name: 'catalog_failed_keys_total',
     help: 'Keys that are unknown, revoked or expired, or whose developer is suspended.',
-    labels: [],
-    read: () => [{ labels: {}, value: counts.failed }],
+    read: () => counts.failed,
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_over_limit_total',
     help: 'The part of them that got 429, after too many failed keys from the same address.',
-    labels: [],
-    read: () => [{ labels: {}, value: counts.overLimit }],
+    read: () => counts.overLimit,
   });
 }
 
@@ -144,15 +140,13 @@ function addCache(metrics: Metrics, cache: CallerCache): void {
   metrics.readGauge({
     name: 'catalog_caller_cache_records',
     help: 'Keys that are remembered.',
-    labels: [],
-    read: () => [{ labels: {}, value: cache.size }],
+    read: () => cache.size,
   });
   metrics.readGauge({
     name: 'catalog_caller_cache_open',
     help: 'Whether keys are remembered at all: 1, or 0 while changes of the database cannot be heard.',
-    labels: [],
     aggregator: 'min',
-    read: () => [{ labels: {}, value: Number(cache.isOpen) }],
+    read: () => Number(cache.isOpen),
   });
 }
 
@@ -160,14 +154,12 @@ function addUsage(metrics: Metrics, usage: UsageCounter): void {
   metrics.readGauge({
     name: 'catalog_usage_rows_waiting',
     help: 'Keys and hours whose requests were counted and not saved yet.',
-    labels: [],
-    read: () => [{ labels: {}, value: usage.waiting }],
+    read: () => usage.waiting,
   });
   metrics.readCounter({
     name: 'catalog_usage_requests_lost_total',
     help: 'Requests missing from the usage, because too many keys waited for the database.',
-    labels: [],
-    read: () => [{ labels: {}, value: usage.lost }],
+    read: () => usage.lost,
   });
 }
 

@@ -21,12 +21,6 @@ const MAX_CONNECTIONS = 32;
 /** How long a scrape may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 500;
 
-export interface MetricsAddress {
-  readonly host: string;
-  /** 0 for any free one. */
-  readonly port: number;
-}
-
 export interface MetricsServer {
   /** The address to scrape. */
   readonly url: string;
@@ -35,12 +29,12 @@ export interface MetricsServer {
 }
 
 /**
- * Serves `/metrics` on an address of its own, which clients of the API cannot reach.
+ * Serves `/metrics` on an address of its own, which clients of the API cannot reach. Port 0 is any free one.
  *
  * @throws OperatorError when the address is not available
  */
 export async function serveMetrics(
-  { host, port }: MetricsAddress,
+  { host, port }: Readonly<{ host: string; port: number }>,
   source: MetricsSource,
   log: Logger,
 ): Promise<MetricsServer> {

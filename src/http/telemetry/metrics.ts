@@ -9,14 +9,6 @@ const DURATION_BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
 /** These series exist before the first such answer, so that its increase is visible. */
 const STATUSES_FROM_THE_START = [500, 503] as const;
 
-export interface FinishedRequest {
-  /** Undefined when the request was refused before routing, or is none of the contract's. */
-  readonly operationId: string | undefined;
-  /** Undefined when the client left before the answer. */
-  readonly status: number | undefined;
-  readonly seconds: number;
-}
-
 /**
  * Counts requests by operation and status. A client can choose neither: operations are the contract's, statuses ours.
  */
@@ -43,8 +35,7 @@ export class RequestMetrics {
     metrics.readGauge({
       name: 'catalog_http_requests_in_flight',
       help: 'Requests that are being answered.',
-      labels: [],
-      read: () => [{ labels: {}, value: this.#inFlight }],
+      read: () => this.#inFlight,
     });
     for (const operation of [...operationIds, NONE]) {
       this.#duration.zero({ operation });
@@ -56,10 +47,14 @@ export class RequestMetrics {
     this.#inFlight += 1;
   }
 
-  end({ operationId: operation = NONE, status, seconds }: FinishedRequest): void {
+  /**
+   * @param operation - its id; undefined when the request was refused before routing, or is none of the contract's
+   * @param status - undefined when the client left before the answer
+   */
+  end(operation: string | undefined, status: number | undefined, seconds: number): void {
     this.#inFlight -= 1;
-    this.#total.inc({ operation, status: status ?? NONE });
-    this.#duration.observe({ operation }, seconds);
+    this.#total.inc({ operation: operation ?? NONE, status: status ?? NONE });
+    this.#duration.observe({ operation: operation ?? NONE }, seconds);
   }
 
   /** Counts messages that are no valid requests. They have no duration. */

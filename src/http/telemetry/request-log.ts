@@ -21,7 +21,7 @@ export function recordRequests(log: Logger, metrics: RequestMetrics, usage: Usag
       const milliseconds = performance.now() - startedAt;
       // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
-      metrics.end({ operationId: operation?.id, status, seconds: milliseconds / 1000 });
+      metrics.end(operation?.id, status, milliseconds / 1000);
       if (caller !== undefined) usage.count(caller.keyId, status, Date.now());
       const isFound = operation !== undefined && (status === 200 || status === 304);
       const line = {

@@ -13,20 +13,15 @@ export interface MetricDefinition<Label extends string> {
   readonly name: string;
   readonly help: string;
   /** The names of its labels. Text from a client must never become a label's value: each value is a series for ever. */
-  readonly labels: readonly Label[];
+  readonly labels?: readonly Label[];
   /** How the values of several processes become one; by default their sum. */
   readonly aggregator?: Aggregator;
 }
 
 /** A metric that is counted elsewhere, and read at each scrape. */
 export interface ReadDefinition<Label extends string> extends MetricDefinition<Label> {
-  readonly read: () => readonly Reading<Label>[];
-}
-
-/** A value of a metric, with its labels. */
-export interface Reading<Label extends string> {
-  readonly labels: Readonly<Record<Label, string>>;
-  readonly value: number;
+  /** @returns its value, or a value for each set of labels */
+  readonly read: () => number | readonly { readonly labels: Readonly<Record<Label, string>>; readonly value: number }[];
 }
 
 /** A source of metrics. It answers in bounded time. */
@@ -75,7 +70,9 @@ export class Metrics implements MetricsSource {
       ...this.#configuration(definition),
       collect() {
         this.reset();
-        for (const { labels, value } of definition.read()) this.inc(labels, value);
+        const values = definition.read();
+        if (typeof values === 'number') this.inc(values);
+        else for (const { labels, value } of values) this.inc(labels, value);
       },
     });
   }
@@ -86,7 +83,9 @@ export class Metrics implements MetricsSource {
       ...this.#configuration(definition),
       collect() {
         this.reset();
-        for (const { labels, value } of definition.read()) this.set(labels, value);
+        const values = definition.read();
+        if (typeof values === 'number') this.set(values);
+        else for (const { labels, value } of values) this.set(labels, value);
       },
     });
   }
@@ -100,7 +99,7 @@ export class Metrics implements MetricsSource {
     }
   }
 
-  #configuration<Label extends string>({ name, help, labels, aggregator = 'sum' }: MetricDefinition<Label>) {
+  #configuration<Label extends string>({ name, help, labels = [], aggregator = 'sum' }: MetricDefinition<Label>) {
     return { name, help, labelNames: labels, aggregator, registers: [this.#registry] };
   }
 }
