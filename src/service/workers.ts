@@ -1,7 +1,8 @@
 import type { Worker } from 'node:cluster';
-import type { MetricsServer } from '../http/telemetry/metrics-server.js';
 import { combineWorkers, openMetrics } from './metrics.js';
+import { OpenParts } from '../platform/process/open-parts.js';
 import { Supervisor } from '../platform/process/workers/supervisor.js';
+import type { WatchedWorker } from '../platform/process/workers/watched-worker.js';
 import { connect, type RunningService, type ServiceOptions } from './create-service.js';
 
 /**
@@ -19,32 +20,29 @@ export async function serveWithWorkers(
   onUnread: () => void,
 ): Promise<RunningService> {
   const { config, log } = options;
-  const database = await connect(options);
-  const metrics = combineWorkers(options.droppedLines);
-  let metricsServer: MetricsServer | undefined;
-  const supervisor = new Supervisor({
-    count: config.workers,
-    fork,
-    onStarted: (worker) => {
-      metrics.add(worker);
-      void worker.unread.then(onUnread);
-    },
-    log,
-  });
+  const opened = new OpenParts((error) => log.warn({ err: error }, 'a part of the service could not be closed'));
+  let drainSeconds = 0;
   let stopping: Promise<void> | undefined;
 
   async function stop(drains: boolean): Promise<void> {
-    const drainSeconds = drains ? config.drainSeconds : 0;
+    if (drains) ({ drainSeconds } = config);
     log.info({ drain_seconds: drainSeconds }, 'stopping');
-    await supervisor.stop(drainSeconds);
-    await metricsServer?.close();
-    await database.close();
+    await opened.close();
     log.info('stopped');
   }
 
   try {
+    const database = opened.add(await connect(options), (it) => it.close());
     await options.prepare?.(database);
-    metricsServer = await openMetrics(config.metricsAddress, metrics, log);
+    const metrics = combineWorkers(options.droppedLines);
+    const metricsServer = await openMetrics(config.metricsAddress, metrics, log);
+    if (metricsServer) opened.add(metricsServer, (it) => it.close());
+    const onStarted = (worker: WatchedWorker): void => {
+      metrics.add(worker);
+      void worker.unread.then(onUnread);
+    };
+    const supervisor = new Supervisor({ count: config.workers, fork, onStarted, log });
+    opened.add(supervisor, (it) => it.stop(drainSeconds));
     const url = await supervisor.start();
     return {
       url,
@@ -53,9 +51,7 @@ export async function serveWithWorkers(
       stop: (drains = false) => (stopping ??= stop(drains)),
     };
   } catch (error) {
-    await supervisor.stop();
-    await metricsServer?.close();
-    await database.close();
+    await opened.close();
     throw error;
   }
 }

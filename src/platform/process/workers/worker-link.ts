@@ -1,6 +1,6 @@
 import type { Worker } from 'node:cluster';
 import type { MetricsSnapshot } from '../../telemetry/metrics.js';
-import { BEAT_INTERVAL_MS, seal, unseal, type Report } from './protocol.js';
+import { BEAT_INTERVAL_MS, seal, unseal, type Order, type Report } from './protocol.js';
 
 /** In a worker process: the connection to the primary, which started the worker and watches it. */
 export class WorkerLink {
@@ -19,7 +19,7 @@ export class WorkerLink {
     this.id = worker.id;
     this.#worker = worker;
     worker.on('message', (message: unknown) => {
-      const order = unseal(message);
+      const order = unseal(message) as Order | undefined;
       if (order?.kind === 'stop') onStop(order.drains);
       // Without an answer the primary uses the last one.
       if (order?.kind === 'measure') this.tellMetrics().catch(() => undefined);
