@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
+import { redisKey, type RedisLink } from '../platform/redis/link.js';
 
 /**
  * The epoch: a random token in Redis, replaced after each change of keys, developers or plans. A record that was read
@@ -11,19 +11,12 @@ export const EPOCH_KEY = redisKey('epoch');
  * Sets a new epoch, so that every server asks the database again. Call it after the change is committed, and before the
  * change is reported as done.
  *
- * @throws RedisUnavailable
+ * @returns true
+ * @throws RedisUnavailable; servers that still reach Redis hear of the change from the database
  */
-export async function renewEpoch(redis: RedisLink): Promise<void> {
+export async function renewEpoch(redis: RedisLink): Promise<true> {
   await redis.run((client) => client.set(EPOCH_KEY, randomUUID()));
-}
-
-/**
- * Sets a new epoch like {@link renewEpoch}.
- *
- * @returns false where Redis cannot be reached: servers that still reach it hear of the change from the database
- */
-export async function tryRenewEpoch(redis: RedisLink): Promise<boolean> {
-  return (await ifAvailable(renewEpoch(redis).then(() => true))) ?? false;
+  return true;
 }
 
 /**

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import type { Knex } from 'knex';
 import type { Worker } from 'node:cluster';
 import type { Readable, Writable } from 'node:stream';
-import type { RedisAddress } from '../config/redis-address.js';
 import type { Config } from '../config/settings.js';
 import { OperatorError } from '../errors.js';
 import { areCallersCached } from '../admission/caching-servers.js';
@@ -113,26 +112,22 @@ export function openDatabaseFor(base: CommandBase, exitOnSignal: () => void): Co
 /** @returns {@link CommandContext.withRedis} */
 export function openRedisFor({ config }: CommandBase): CommandContext['withRedis'] {
   return async (use) => {
-    const { redis } = config();
-    return redis === undefined ? undefined : useRedis(redis, use);
+    const { redis: address } = config();
+    if (address === undefined) return undefined;
+    const { RedisLink, RedisUnavailable } = await import('../platform/redis/link.js');
+    let reason: unknown;
+    const redis = new RedisLink(address, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
+    try {
+      await redis.settled();
+      return await use(redis);
+    } catch (error) {
+      if (!(error instanceof RedisUnavailable)) throw error;
+      const why = reason instanceof Error ? ` (${reason.message})` : '';
+      throw new OperatorError(`The Redis named by REDIS_URL cannot be reached${why}.`, { cause: error });
+    } finally {
+      redis.close();
+    }
   };
-}
-
-/** Runs work on a Redis. @throws OperatorError when it cannot be reached */
-async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Promise<T>): Promise<T> {
-  const { RedisLink, RedisUnavailable } = await import('../platform/redis/link.js');
-  let reason: unknown;
-  const redis = new RedisLink(address, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
-  try {
-    await redis.settled();
-    return await use(redis);
-  } catch (error) {
-    if (!(error instanceof RedisUnavailable)) throw error;
-    const why = reason instanceof Error ? ` (${reason.message})` : '';
-    throw new OperatorError(`The Redis named by REDIS_URL cannot be reached${why}.`, { cause: error });
-  } finally {
-    redis.close();
-  }
 }
 
 /**
@@ -146,12 +141,7 @@ async function useRedis<T>(address: RedisAddress, use: (redis: RedisLink) => Pro
  */
 export async function renewEpochOfServers({ withRedis, stderr }: CommandContext, db: Knex): Promise<boolean> {
   try {
-    const isDone = await withRedis(async (redis) => {
-      const { renewEpoch } = await import('../admission/epoch.js');
-      await renewEpoch(redis);
-      return true;
-    });
-    if (isDone) return true;
+    if (await withRedis(async (redis) => (await import('../admission/epoch.js')).renewEpoch(redis))) return true;
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     stderr.write(

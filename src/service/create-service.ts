@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { tryRenewEpoch } from '../admission/epoch.js';
+import { renewEpoch } from '../admission/epoch.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
@@ -35,6 +35,7 @@ import { readGuides } from '../site/guides/guide-files.js';
 import { OpenParts } from '../platform/process/open-parts.js';
 import { SteadyClock } from '../platform/process/steady-clock.js';
 import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
+import { ifAvailable } from '../platform/redis/link.js';
 import { UsageCounter } from '../usage/usage-counter.js';
 
 /**
@@ -196,7 +197,8 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           ...createSignIn(config, admission.redis),
           failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
           // Without Redis no server keeps records of keys.
-          renewEpoch: async () => admission.redis === undefined || (await tryRenewEpoch(admission.redis)),
+          renewEpoch: async () =>
+            admission.redis === undefined || (await ifAvailable(renewEpoch(admission.redis))) === true,
         }
       : undefined,
   });
