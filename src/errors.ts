@@ -1,11 +1,5 @@
-/** One row of the table of errors: the HTTP status that a code is sent with, and its fixed title. */
-interface ErrorDefinition {
-  readonly status: number;
-  readonly title: string;
-}
-
 /**
- * Every error that a client can see. Codes are part of the contract: they are never renamed and never reused. A retired
+ * Every error that a client can see: its HTTP status and its fixed title. Codes are part of the contract: they are never renamed and never reused. A retired
  * code stays listed here with a remark.
  */
 // prettier-ignore
@@ -26,7 +20,7 @@ export const ERROR_CODES = {
   header_fields_too_large: { status: 431, title: 'Header fields too large' },
   internal_error:          { status: 500, title: 'Internal error' },
   service_unavailable:     { status: 503, title: 'Service unavailable' },
-} as const satisfies Record<string, ErrorDefinition>;
+} as const satisfies Record<string, { readonly status: number; readonly title: string }>;
 
 /** A stable, documented error code. */
 export type ErrorCode = keyof typeof ERROR_CODES;

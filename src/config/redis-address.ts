@@ -15,7 +15,7 @@ export interface RedisCredentials {
 
 interface Deployment {
   /** The server, or the nodes that know where it is. At least one. */
-  readonly nodes: readonly [RedisNode, ...RedisNode[]];
+  readonly nodes: readonly RedisNode[];
   /** For the servers that hold the data. */
   readonly credentials: RedisCredentials;
   /** For all connections, with verified certificates. */
@@ -106,10 +106,8 @@ function readUserInfo(userInfo: string | undefined): RedisCredentials {
   return { username: username || undefined, password: colon < 0 ? '' : decode(userInfo.slice(colon + 1)) };
 }
 
-function readNodes(hosts: string, defaultPort: number): readonly [RedisNode, ...RedisNode[]] {
-  const [first, ...others] = hosts.split(',').map((text) => readNode(text, defaultPort));
-  if (first === undefined) throw new Error('unreachable: a text has at least one part');
-  return [first, ...others];
+function readNodes(hosts: string, defaultPort: number): readonly RedisNode[] {
+  return hosts.split(',').map((text) => readNode(text, defaultPort));
 }
 
 function readNode(text: string, defaultPort: number): RedisNode {

@@ -24,7 +24,7 @@ export interface Destination {
  * @param signal - when aborted, a write that waits for a reader fails at once
  */
 export function openDestination(file: string, stdout: Stdout, signal: AbortSignal): Promise<Destination> {
-  return file === '-' ? Promise.resolve(new StdoutDestination(stdout, signal)) : openFile(file);
+  return file === '-' ? Promise.resolve(openStdout(stdout, signal)) : openFile(file);
 }
 
 async function openFile(file: string): Promise<Destination> {
@@ -52,40 +52,24 @@ async function requireReplaceable(file: string): Promise<void> {
   }
 }
 
-class StdoutDestination implements Destination {
-  readonly #stdout: Stdout;
-  readonly #signal: AbortSignal;
-  failure: Error | undefined;
-
-  constructor(stdout: Stdout, signal: AbortSignal) {
-    this.#stdout = stdout;
-    this.#signal = signal;
-  }
-
-  async write(text: AsyncIterable<Buffer>): Promise<void> {
-    for await (const piece of text) {
-      await writeText(this.#stdout, piece, this.#signal).catch((error: unknown) => {
-        throw error === this.#signal.reason ? error : this.#fail(error as Error);
-      });
-    }
-  }
-
-  async commit(): Promise<void> {
-    const { fd } = this.#stdout;
-    try {
-      if (fd !== undefined) await syncFile(fd);
-    } catch (error) {
-      throw this.#fail(error as Error);
-    }
-  }
-
-  async discard(): Promise<void> {
+function openStdout(stdout: Stdout, signal: AbortSignal): Destination {
+  let failure: Error | undefined;
+  const fail = (error: unknown): never => {
+    if (error === signal.reason) throw error;
+    const message = `Standard output cannot be written: ${(error as Error).message}. The written part is not a complete copy.`;
+    throw (failure = new OperatorError(message, { cause: error }));
+  };
+  return {
+    get failure() {
+      return failure;
+    },
+    write: async (text) => {
+      for await (const piece of text) await writeText(stdout, piece, signal).catch(fail);
+    },
+    commit: async () => {
+      if (stdout.fd !== undefined) await syncFile(stdout.fd).catch(fail);
+    },
     // Text that was written cannot be taken back.
-  }
-
-  #fail(error: Error): Error {
-    const message = `Standard output cannot be written: ${error.message}. The written part is not a complete copy.`;
-    this.failure = new OperatorError(message, { cause: error });
-    return this.failure;
-  }
+    discard: () => Promise.resolve(),
+  };
 }

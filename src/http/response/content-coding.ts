@@ -49,24 +49,8 @@ const GZIP_OPTIONS: ZlibOptions = { level: GZIP_LEVEL };
 
 const BROTLI_OPTIONS: BrotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } };
 
-interface Encoder {
-  readonly atOnce: (content: Buffer) => Buffer;
-  readonly inThread: (content: Buffer) => Promise<Buffer>;
-}
-
 const gzipInThread = promisify<Buffer, ZlibOptions, Buffer>(gzip);
 const brotliInThread = promisify<Buffer, BrotliOptions, Buffer>(brotliCompress);
-
-const ENCODERS: Readonly<Record<ContentCoding, Encoder>> = {
-  gzip: {
-    atOnce: (content) => gzipSync(content, GZIP_OPTIONS),
-    inThread: (content) => gzipInThread(content, GZIP_OPTIONS),
-  },
-  br: {
-    atOnce: (content) => brotliCompressSync(content, BROTLI_OPTIONS),
-    inThread: (content) => brotliInThread(content, BROTLI_OPTIONS),
-  },
-};
 
 /**
  * Chooses the coding of an answer (RFC 9110, section 12.5.3). A client that asks for none gets none. A client that
@@ -88,8 +72,9 @@ export function chooseCoding(accepted: string | undefined, length: number): Cont
 
 /** Compresses content. @returns a promise for long content, which a thread compresses */
 export function encode(content: Buffer, coding: ContentCoding): Buffer | Promise<Buffer> {
-  const { atOnce, inThread } = ENCODERS[coding];
-  return content.length <= LONGEST_AT_ONCE_BYTES ? atOnce(content) : inThread(content);
+  const isShort = content.length <= LONGEST_AT_ONCE_BYTES;
+  if (coding === 'gzip') return isShort ? gzipSync(content, GZIP_OPTIONS) : gzipInThread(content, GZIP_OPTIONS);
+  return isShort ? brotliCompressSync(content, BROTLI_OPTIONS) : brotliInThread(content, BROTLI_OPTIONS);
 }
 
 /**

@@ -68,8 +68,8 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/platform/postgres/connections/connection.ts',
-        from: 'answerTimeoutMs > 0 ? inTime(',
-        to: 'answerTimeoutMs < 0 ? inTime(',
+        from: 'return await (answerTimeoutMs > 0',
+        to: 'return await (answerTimeoutMs < 0',
       },
     ],
     suites: ['test/platform/postgres/pool.test.ts'],

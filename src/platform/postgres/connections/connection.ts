@@ -142,7 +142,9 @@ export class Connection extends pg.Client {
   async #bounded<Answer>(reply: Promise<Answer>): Promise<Answer> {
     const { answerTimeoutMs } = this.#config;
     try {
-      return await (answerTimeoutMs > 0 ? inTime(reply, answerTimeoutMs, noAnswer) : reply);
+      return await (answerTimeoutMs > 0
+        ? inTime(reply, answerTimeoutMs, () => new DatabaseTimeout('PostgreSQL did not answer in time'))
+        : reply);
     } catch (error) {
       // Later queries would wait behind the missing answer. That takes up to 15 minutes when the network forgot the
       // connection.
@@ -150,8 +152,4 @@ export class Connection extends pg.Client {
       throw this.explain(error);
     }
   }
-}
-
-function noAnswer(): Error {
-  return new DatabaseTimeout('PostgreSQL did not answer in time');
 }

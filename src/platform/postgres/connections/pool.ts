@@ -47,7 +47,7 @@ export class Pool {
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
       Client: Connection as unknown as typeof pg.Client,
       // The pool awaits it, which the driver's types do not know.
-      onConnect: prepare,
+      onConnect: (connection: unknown) => (connection as Connection).prepare(),
     };
     this.#pool = new pg.Pool(config);
     this.#pool.on('connect', (connection) => this.#open.add(connection));
@@ -129,8 +129,4 @@ export class Pool {
   async #allClosed(): Promise<void> {
     while (this.#open.size > 0) await new Promise((resolve) => this.#pool.once('remove', resolve));
   }
-}
-
-async function prepare(connection: pg.ClientBase): Promise<void> {
-  if (connection instanceof Connection) await connection.prepare();
 }
