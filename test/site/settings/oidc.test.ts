@@ -289,7 +289,7 @@ describe('signing up by OpenID Connect', () => {
   it('takes names of 1 to 200 characters, and says so beside the field', async () => {
     const bob = new Person(service, provider, 'bob');
     await bob.signIn();
-    for (const name of ['', '   ', 'x'.repeat(201), 'a\u0000b', '"><script>alert(1)</script>'.repeat(20)]) {
+    for (const name of ['', '   ', 'x'.repeat(201), 'a\u0000b', 'a\u202Eb', '"><script>alert(1)</script>'.repeat(20)]) {
       const { status, text } = await bob.here.post('/sign-up', { project_name: name });
       assert.equal(status, 422, name);
       assert.match(text, /aria-invalid(?:="true")?[^>]* aria-describedby="project-name-error"/);
