@@ -38,8 +38,8 @@ export function printTable<Row>(stdout: Writable, rows: readonly Row[], columns:
 function cell(value: string | number | boolean | null): string {
   if (value === null) return '-';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  // Names come from outside, and must not control the terminal.
-  return String(value).replace(/\p{Cc}/gu, '\uFFFD');
+  // Names come from outside. They must not control the terminal, nor turn the direction of its text.
+  return String(value).replace(/[\p{Cc}\u202A-\u202E\u2066-\u2069]/gu, '\uFFFD');
 }
 
 /** Cuts a timestamp to the second, for people. */
