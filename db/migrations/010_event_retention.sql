@@ -1,5 +1,5 @@
--- Events are kept for a bounded time. The role of a server may not delete them, so that nobody who has got hold of a server
--- wipes out what happened there. It may call this function, which removes old events and no others, as its owner.
+-- Events are kept for a bounded time. The role of a server may not delete them. So nobody who has got hold of a server wipes
+-- out what happened there. The role may call this function, which removes old events and no others, as its owner.
 --
 -- The oldest events have the smallest ids, so no index on the time is needed. Several servers may call it at the same time.
 create function public.events_remove_old() returns integer language sql

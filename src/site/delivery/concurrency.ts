@@ -23,8 +23,8 @@ interface Share {
 }
 
 /**
- * Bounds how many pages are made at the same time. So requests for pages cannot take the database from the API, and those of
- * one address cannot take the pages from the others. It remembers only addresses with a request.
+ * Bounds how many pages are made at the same time. So requests for pages cannot take the database from the API. Those of one
+ * address cannot take the pages from the others. Only addresses with a request are remembered.
  *
  * @returns a function that makes a page in its turn. It throws Problem service_unavailable where too many requests wait, and
  *   PageError 429 where too many of the address do

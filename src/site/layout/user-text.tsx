@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
 
 /**
- * Characters that turn the direction of what follows, beyond the text that holds them: embeddings, overrides and isolates of
- * the Unicode bidirectional algorithm. A name with them can make a page read differently from what it says.
+ * The embeddings, overrides and isolates of the Unicode bidirectional algorithm. They turn the direction of what follows, also
+ * beyond the text that holds them. A name with them can make a page read differently from what it says.
  */
 const DIRECTION_CONTROLS = /[\u202A-\u202E\u2066-\u2069]/u;
 
@@ -19,8 +19,8 @@ export function isPlainText(text: string): boolean {
 }
 
 /**
- * Text that a user has chosen, such as a label. Its direction does not reach the text around it: a name in Hebrew or Arabic
- * reads from the right and leaves its neighbours where they are.
+ * Text that a user has chosen, such as a label. Its direction does not reach the text around it. So a name in Hebrew or
+ * Arabic reads from the right, and leaves its neighbours where they are.
  */
 export function UserText({ text }: { readonly text: string }): VNode {
   return <bdi>{harmless(text)}</bdi>;
