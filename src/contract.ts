@@ -14,10 +14,8 @@ export type Refusal<Id extends OperationId> = ProblemBody<
 
 type ProblemBody<Response> = Response extends { content: { 'application/problem+json': infer Body } } ? Body : never;
 
-/** The path parameters of an operation, validated. */
 export type PathParameters<Id extends OperationId> = Parameters<Id, 'path'>;
 
-/** The query parameters of an operation, validated. */
 export type QueryParameters<Id extends OperationId> = Parameters<Id, 'query'>;
 
 type Parameters<Id extends OperationId, In extends 'path' | 'query'> =

@@ -22,10 +22,8 @@ export const ERROR_CODES = {
   service_unavailable:     { status: 503, title: 'Service unavailable' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>;
 
-/** A stable, documented error code. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** The optional parts of a problem. */
 interface ProblemExtras {
   /** Extra members of the problem document (RFC 9457, section 3.2), such as `oldest_since`. */
   readonly members?: Readonly<Record<string, unknown>>;

@@ -24,7 +24,6 @@ export type Admission =
  */
 export type Admit = (hash: KeyHash) => Promise<Admission>;
 
-/** @returns the admission of a known caller */
 export function toAdmission(caller: Caller, { quotas, violated }: QuotaResult): Admission {
   return violated.length === 0
     ? { kind: 'admitted', caller, quotas }

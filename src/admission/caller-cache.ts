@@ -29,12 +29,10 @@ export class CallerCache {
   /** @param clock - the one by which the callers' times of expiry are noted */
   constructor(private readonly clock = STEADY_CLOCK) {}
 
-  /** How many records it holds. */
   get size(): number {
     return this.#records.size;
   }
 
-  /** Whether it keeps records at all. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -79,7 +77,6 @@ export class CallerCache {
     if (epoch === this.#epoch) this.drop();
   }
 
-  /** Drops all records. */
   drop(): void {
     this.#generation += 1;
     this.#epoch = undefined;

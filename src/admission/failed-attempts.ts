@@ -2,7 +2,6 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAb
 import type { Standing } from '../limits/quotas.js';
 import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
 
-/** How many attempts from one address may fail in a window. */
 export interface FailurePolicy {
   readonly limit: number;
   readonly windowSeconds: number;

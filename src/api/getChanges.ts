@@ -3,7 +3,6 @@ import { parseSince } from '../catalog/since.js';
 import { toSeconds } from '../platform/postgres/timestamps.js';
 import { operation } from './operation.js';
 
-/** A page of the feed of changes. */
 export const getChanges = operation(
   'getChanges',
   { cache: 'revalidate', compress: true, explains: { since: parseSince } },

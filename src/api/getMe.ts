@@ -1,6 +1,5 @@
 import { operation } from './operation.js';
 
-/** What the service knows about the calling key, except the key itself. */
 export const getMe = operation('getMe', { cache: 'never' }, (_dependencies, { caller }) =>
   Promise.resolve({
     data: {

@@ -1,7 +1,6 @@
 import { readCounts } from '../catalog/counts.js';
 import { operation } from './operation.js';
 
-/** The totals of the catalogue. */
 export const getStats = operation('getStats', { cache: 'revalidate' }, async ({ read }) => {
   const { titles, movies, series, available_in_library, people, collections } = await read(readCounts);
   return { data: { titles, movies, series, available_in_library, people, svc_collections: collections } };

@@ -4,7 +4,6 @@ import type { Answer, OperationId, PathParameters, QueryParameters } from '../co
 import type { Caller } from '../admission/callers.js';
 import type { Read } from '../platform/postgres/replica.js';
 
-/** What operations use. */
 export interface Dependencies {
   /** The primary. */
   readonly db: Knex;

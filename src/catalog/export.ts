@@ -17,7 +17,6 @@ export interface ExportOptions {
   readonly write: (text: AsyncIterable<Buffer>) => Promise<void>;
   /** Called with the rows so far and in all. The total is undefined when the role may not read the counts. */
   readonly onProgress?: (rows: number, total: number | undefined) => void;
-  /** Stops the export when aborted. */
   readonly signal?: AbortSignal;
 }
 

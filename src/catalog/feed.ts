@@ -14,7 +14,6 @@ export interface FeedEntry {
   readonly has_bundles: boolean;
 }
 
-/** The most entries in one page. */
 const PAGE_SIZE = 200;
 
 export interface FeedPage {

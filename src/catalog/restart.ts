@@ -17,7 +17,6 @@ const LOCK_NOT_AVAILABLE = '55P03';
 export interface RestartOptions {
   /** The latest position that a mirror is known to hold, when the clock of the lost database was ahead. */
   readonly after?: Micros | undefined;
-  /** Bound on the wait for active writers of the catalogue, in milliseconds. */
   readonly lockTimeoutMs?: number;
 }
 

@@ -9,13 +9,11 @@ import { withSession } from './session.js';
 
 /** What to generate. The same seed gives the same titles, and a larger number begins with the same ones. */
 export interface SyntheticOptions {
-  /** How many synthetic titles the catalogue has in the end. */
   readonly titles: number;
   /** A whole number from 0 to 2^31 - 1. */
   readonly seed: number;
   /** Called with the number of titles, at the beginning and after each batch. */
   readonly onProgress?: (titles: number) => void;
-  /** Stops the work when aborted. */
   readonly signal?: AbortSignal;
 }
 

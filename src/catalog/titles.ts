@@ -2,7 +2,6 @@ import { batched } from '../platform/postgres/batch.js';
 import { Statement } from '../platform/postgres/statement.js';
 import type { FeedEntry } from './feed.js';
 
-/** A title as the lookup returns it. */
 export interface Title extends FeedEntry {
   readonly available_in_library: boolean;
   /** RFC 3339, UTC, microseconds. */

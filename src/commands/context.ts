@@ -9,7 +9,6 @@ import type { ConnectedDatabase } from '../platform/database/connect.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { WorkerLink } from '../platform/process/workers/worker-link.js';
 
-/** The parts of the process that a command may use. */
 export interface CommandContext {
   readonly stdin: Readable;
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly fd?: number };
@@ -51,15 +50,12 @@ export type CommandBase = Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>
 
 export type RegisterCommand = (program: Command, context: CommandContext) => void;
 
-/** The most connections of one command. */
 const POOL_SIZE = 5;
 
 /** Bound on connecting to the database, in milliseconds. */
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
-/** How a command uses the database. */
 interface DatabaseUse {
-  /** Bulk work, which may take long. */
   readonly bulk: boolean;
   /** Whether a server that takes no writes is accepted, such as a standby. */
   readonly mayBeReadOnly: boolean;
@@ -109,7 +105,6 @@ export function openDatabaseFor(base: CommandBase, exitOnSignal: () => void): Co
   };
 }
 
-/** @returns {@link CommandContext.withRedis} */
 export function openRedisFor({ config }: CommandBase): CommandContext['withRedis'] {
   return async (use) => {
     const { redis: address } = config();

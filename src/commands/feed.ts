@@ -19,7 +19,6 @@ Examples:
   catalog feed restart
   catalog feed restart --after 1795218005.123456`;
 
-/** `catalog feed restart` */
 export const registerFeed: RegisterCommand = (program, { stdout, withDatabase }) => {
   program
     .command('feed')

@@ -3,7 +3,6 @@ import { OperatorError } from '../errors.js';
 import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
 
-/** `catalog stats verify` */
 export const registerStats: RegisterCommand = (program, { stdout, withDatabase }) => {
   program
     .command('stats')

@@ -1,7 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { InvalidSetting } from './invalid-setting.js';
 
-/** The address of one server. */
 export interface RedisNode {
   readonly host: string;
   readonly port: number;
@@ -40,7 +39,6 @@ export interface RedisClusterAddress extends Deployment {
   readonly kind: 'cluster';
 }
 
-/** The kinds of Redis that REDIS_URL can name. */
 export type RedisAddress = RedisServerAddress | RedisSentinelAddress | RedisClusterAddress;
 
 const REDIS_PORT = 6379;

@@ -15,7 +15,6 @@ import {
 
 /** A setting of the service: an environment variable and the parser of its text. */
 interface Setting<Value> {
-  /** Name of the environment variable. */
   readonly name: string;
   /** The value when the variable is not set. */
   readonly fallback: Value;
@@ -87,7 +86,6 @@ export const SETTINGS = {
 
 type Settings = typeof SETTINGS;
 
-/** The value of each setting. */
 export type Config = {
   readonly [Key in keyof Settings]: Settings[Key] extends Setting<infer Value> ? Value : never;
 };

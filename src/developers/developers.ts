@@ -22,7 +22,6 @@ const DEVELOPER_COLUMNS = {
   createdAt: 'created_at',
 } as const;
 
-/** Registers a developer. */
 export async function createDeveloper(
   db: Knex,
   details: Pick<Developer, 'projectName' | 'attributionRequired'>,

@@ -11,7 +11,6 @@ export type Reading =
   | { readonly page: ChangesPage }
   | { readonly failure: string; /** In milliseconds. */ readonly retryAfterMs: number | undefined };
 
-/** Where the feed is, and who asks. */
 export interface ClientOptions {
   /** As {@link parseBaseUrl} returns it. */
   readonly baseUrl: string;
@@ -102,7 +101,6 @@ function judge(response: Response, text: string, since: number): Reading {
   throw new OperatorError(refusal(problem, said, response, since));
 }
 
-/** What the operator of the follower has to do. */
 function refusal(problem: Refusal<'getChanges'> | undefined, said: string, response: Response, since: number): string {
   switch (problem?.code) {
     case 'since_out_of_window':

@@ -27,7 +27,6 @@ const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
 /** What {@link redactApiKeys} would cut. */
 const POSSIBLE_SECRET = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH}}|svc_[0-9a-z]{8}_`, 'i');
 
-/** Replaces what was cut. */
 const REDACTED = '[redacted]';
 
 declare const keyHash: unique symbol;

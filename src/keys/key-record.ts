@@ -55,7 +55,6 @@ export function stateOf({ revokedAt, expiresAt, isExpired, successor }: KeyRecor
   return successor === null ? { kind: 'working' } : { kind: 'rolled', until: expiresAt, successor };
 }
 
-/** What a developer should know about a key that works. */
 export type KeyHint =
   | { readonly kind: 'unused'; readonly days: number }
   /** In whole days, rounded down: 0 for less than one. */

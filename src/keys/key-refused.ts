@@ -7,7 +7,6 @@ export type RefusalReason =
   | 'expired'
   /** It has a successor already. */
   | 'rolled'
-  /** The developer is suspended. */
   | 'suspended'
   /** The developer has as many keys as may work at the same time. */
   | 'too_many'

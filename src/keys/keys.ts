@@ -6,7 +6,6 @@ import { KeyRefused, unknownPrefix } from './key-refused.js';
 import type { Expiry } from './expiry.js';
 import { expiresAtOf, insertKey, type CreatedKey } from './new-key.js';
 
-/** What a key is made from. */
 export interface KeyDetails {
   readonly developerId: number;
   readonly planId: string;

@@ -23,7 +23,6 @@ export async function insertKey(db: Knex, columns: Readonly<Record<string, unkno
   throw new Error('no free key prefix was found');
 }
 
-/** @returns the value of the column `expires_at` */
 export function expiresAtOf(db: Knex, expires: Expiry | undefined): Knex.Raw | null {
   if (expires === undefined) return null;
   return expires.kind === 'at'

@@ -3,7 +3,6 @@ import { keyFields, stateOf, type KeyRecord } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
 import { insertKey, type CreatedKey } from './new-key.js';
 
-/** A key that was rolled. */
 export interface RolledKey {
   readonly successor: CreatedKey;
   /** The old key, with the time at which it expires. */

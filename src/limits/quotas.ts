@@ -7,11 +7,9 @@ export type QuotaName = 'minute' | 'day';
 export interface Standing {
   /** As clients see it. */
   readonly name: string;
-  /** Requests allowed in a window. */
   readonly limit: number;
   /** The window, in seconds. It begins with the first request after the last one ended. */
   readonly windowSeconds: number;
-  /** Requests left in this window. */
   readonly remaining: number;
   /** Whole seconds until the window ends, rounded up. */
   readonly resetSeconds: number;

@@ -58,7 +58,6 @@ const SHUTDOWN_GRACE_MS = 5_000;
 export interface ServiceOptions {
   readonly config: Config;
   readonly log: Logger;
-  /** How many lines of the log were dropped. */
   readonly droppedLines: () => number;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;

@@ -25,9 +25,7 @@ export interface ServiceState {
   /** Decisions about requests, by the place that counted them. */
   readonly decisions: Readonly<Record<string, DecisionCounts>>;
   readonly failedAttempts: FailedAttempts;
-  /** Undefined without a cache. */
   readonly cache: CallerCache | undefined;
-  /** How many lines of the log were dropped. */
   readonly droppedLines: () => number;
   readonly usage: UsageCounter;
 }

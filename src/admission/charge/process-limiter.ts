@@ -34,7 +34,6 @@ export class ProcessLimiter implements QuotaReader {
       duration: WINDOW_SECONDS[name],
     }),
   }));
-  /** What was decided here. */
   readonly decisions = new DecisionCounts();
   #previous: Promise<unknown> = Promise.resolve();
 

@@ -10,7 +10,6 @@ import type { CreatedKey } from '../../keys/new-key.js';
 const DEMO_PROJECT = 'Demo project';
 const DEMO_PLAN = 'free';
 
-/** What a person needs to use the demo. */
 export interface Demo {
   /** The key of the demo developer if this call created it. */
   readonly key: string | undefined;

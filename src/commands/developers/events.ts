@@ -6,7 +6,6 @@ import { printJson, printTable, shortTime, toSnakeCase } from '../output.js';
 /** How many events are listed where the command line does not say. */
 const DEFAULT_LIMIT = 50;
 
-/** `catalog events` */
 export const registerEvents: RegisterCommand = (program, { stdout, withDatabase }) => {
   program
     .command('events')

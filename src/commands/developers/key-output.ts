@@ -1,7 +1,6 @@
 import { stateOf, type KeyRecord } from '../../keys/key-record.js';
 import { shortTime } from '../output.js';
 
-/** Describes the state of a key in a few words. */
 export function describeState(record: KeyRecord): string {
   const state = stateOf(record);
   switch (state.kind) {
@@ -15,7 +14,6 @@ export function describeState(record: KeyRecord): string {
   }
 }
 
-/** @returns a key as JSON documents have it */
 export function keyToJson(record: KeyRecord): Record<string, unknown> {
   return {
     key_prefix: record.prefix,

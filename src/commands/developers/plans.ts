@@ -19,7 +19,6 @@ const COLUMNS: Columns<Plan> = {
   'commercial use': (plan) => plan.commercialUse,
 };
 
-/** `catalog plans list|set` */
 export const registerPlans: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const plans = program.command('plans').description('the plans that keys are tied to');

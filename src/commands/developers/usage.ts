@@ -12,13 +12,11 @@ interface UsedQuota extends Quota {
   readonly used: number;
 }
 
-/** Where a developer stands on one plan. */
 interface Usage {
   readonly plan: Plan;
   readonly quotas: readonly UsedQuota[];
 }
 
-/** `catalog usage` */
 export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, withRedis }) => {
   program
     .command('usage')

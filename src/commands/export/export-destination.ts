@@ -14,7 +14,6 @@ export interface Destination {
   write(text: AsyncIterable<Buffer>): Promise<void>;
   /** Writes the text to the disk, and gives the file its name. @throws OperatorError */
   commit(): Promise<void>;
-  /** Removes what was not committed. */
   discard(): Promise<void>;
 }
 

@@ -10,7 +10,6 @@ const LAST_LINES_MS = 1_000;
 const STDOUT = 1;
 const STDERR = 2;
 
-/** The log of a server process, on standard output. */
 export interface ServerLog {
   readonly logs: Logs;
   /** Writes a text for people among the lines. */

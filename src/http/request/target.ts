@@ -47,7 +47,6 @@ const API_ROOT = /^\/api\/v1(?:\/|$)/;
 export interface Target {
   /** Percent-encoded and normalised, without the query. */
   readonly path: string;
-  /** Whether the path belongs to the API. */
   readonly isApi: boolean;
   /** Unchanged, without its question mark; empty when there is none. */
   readonly querystring: string;

@@ -22,7 +22,6 @@ const MAX_CONNECTIONS = 32;
 const SHUTDOWN_GRACE_MS = 500;
 
 export interface MetricsServer {
-  /** The address to scrape. */
   readonly url: string;
   /** Takes a bounded time. */
   close(): Promise<void>;

@@ -14,11 +14,9 @@ export interface MetricsMember {
   readonly ended: Promise<unknown>;
 }
 
-/** The number of processes in each state. */
 export interface MembersState {
-  /** Alive, and answered the last question. */
   readonly answering: number;
-  /** Alive, and did not answer. */
+  /** Alive, and did not answer the last question. */
   readonly silent: number;
   readonly gone: number;
 }

@@ -30,7 +30,6 @@ const OBSTACLES: Readonly<Record<string, Obstacle>> = {
 };
 
 export interface LogOutputOptions {
-  /** Makes the log line with the number of dropped lines. */
   readonly lossLine: (lines: number) => string;
   /** Tells the operator, by another way than the log, that lines are lost, and why. Must neither wait nor throw. */
   readonly tell: (message: string) => void;
@@ -67,7 +66,6 @@ export class LogOutput implements DestinationStream {
     this.#options = options;
   }
 
-  /** How many lines were dropped so far. */
   get dropped(): number {
     return this.#dropped;
   }

@@ -4,7 +4,6 @@ export interface Logs {
   readonly log: Logger;
   /** Writes the lines that still wait: for the end of the process, which may come at any moment. */
   readonly flush: () => void;
-  /** How many lines were dropped so far. */
   readonly droppedLines: () => number;
 }
 

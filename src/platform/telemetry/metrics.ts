@@ -26,11 +26,9 @@ export interface ReadDefinition<Label extends string> extends MetricDefinition<L
 
 /** A source of metrics. It answers in bounded time. */
 export interface MetricsSource {
-  /** The metrics in the text format of Prometheus. */
   text(): Promise<string>;
 }
 
-/** The media type of the text format. */
 export const METRICS_MEDIA_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /** The metrics of one process as data that can be sent to another process. */

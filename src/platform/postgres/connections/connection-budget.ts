@@ -45,13 +45,12 @@ const CONNECTIONS_LEFT = `
     from used, pg_roles, pg_database
    where rolname = current_user and datname = current_database()`;
 
-/** How many connections a server may use. */
 export interface ConnectionDemand {
   /** The most connections of one server process. */
   readonly ofProcess: number;
   /** How many server processes there are. */
   readonly processes: number;
-  /** How many this process has now. */
+  /** How many connections this process has now. */
   readonly held: () => number;
 }
 
@@ -68,7 +67,6 @@ export class ConnectionBudget {
     this.#log = log;
   }
 
-  /** The last result. */
   get warnings(): readonly Warning[] {
     return this.#isShort ? [FEW_CONNECTIONS] : [];
   }

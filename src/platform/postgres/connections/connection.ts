@@ -23,7 +23,6 @@ export type DatabaseAddress = string | pg.ClientConfig;
 /** How to connect. Every wait has a bound. */
 export interface ConnectionOptions {
   readonly address: DatabaseAddress;
-  /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
   /** Bound on getting a connection that is ready for use, in milliseconds. */
   readonly acquireTimeoutMs: number;

@@ -17,7 +17,6 @@ export interface PoolOptions extends ConnectionOptions {
   readonly poolSize: number;
 }
 
-/** The connections of a pool, and the callers that wait for one. */
 export interface PoolState {
   readonly used: number;
   readonly idle: number;

@@ -15,9 +15,7 @@ const STOP_TIMEOUT_MS = 8_000;
 
 export interface SupervisorOptions {
   readonly count: number;
-  /** Starts a worker process. */
   readonly fork: () => Worker;
-  /** Called for each worker that was started. */
   readonly onStarted: (worker: WatchedWorker) => void;
   readonly log: Logger;
 }

@@ -11,7 +11,6 @@ import { BEAT_INTERVAL_MS, seal, unseal, type Order, type Report } from './proto
  */
 const MISSING_BEATS = { starting: 30, started: 10 } as const;
 
-/** How a worker ended. */
 export interface Ending {
   /** Exit code; null when a signal ended it. */
   readonly code: number | null;

@@ -38,7 +38,6 @@ export class WorkerLink {
     this.#measure = measure;
   }
 
-  /** Sends the current metrics. */
   async tellMetrics(): Promise<void> {
     this.#report({ kind: 'metrics', snapshot: await this.#measure() });
   }
@@ -53,7 +52,6 @@ export class WorkerLink {
     this.#report({ kind: 'unread' });
   }
 
-  /** Reports why this process ends. */
   failed(reason: string): void {
     this.#report({ kind: 'failed', reason });
   }
