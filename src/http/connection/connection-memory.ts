@@ -14,8 +14,6 @@ export type MemoryState =
  */
 export class ConnectionMemory {
   readonly #held = new Map<Socket, number>();
-  readonly #mostBytes: number;
-  readonly #onChange: (state: MemoryState) => void;
   #bytes = 0;
   #cut = 0;
 
@@ -23,17 +21,17 @@ export class ConnectionMemory {
    * @param mostBytes - of all connections together
    * @param onChange - called when the first connection is cut, and once there is room again
    */
-  constructor(mostBytes: number, onChange: (state: MemoryState) => void) {
-    this.#mostBytes = mostBytes;
-    this.#onChange = onChange;
-  }
+  constructor(
+    private readonly mostBytes: number,
+    private readonly onChange: (state: MemoryState) => void,
+  ) {}
 
   /** Adds the memory of a connection, in bytes. This may cut the connection. */
   add(socket: Socket, bytes: number): void {
     if (socket.destroyed) return;
     this.#held.set(socket, (this.#held.get(socket) ?? 0) + bytes);
     this.#bytes += bytes;
-    while (this.#bytes > this.#mostBytes) this.#cutLargest();
+    while (this.#bytes > this.mostBytes) this.#cutLargest();
   }
 
   /** Subtracts the memory that a connection no longer holds, in bytes. */
@@ -44,8 +42,8 @@ export class ConnectionMemory {
     if (held > bytes) this.#held.set(socket, held - bytes);
     else this.#held.delete(socket);
     this.#bytes -= bytes;
-    if (this.#cut === 0 || this.#bytes > this.#mostBytes * FREE_AGAIN) return;
-    this.#onChange({ is: 'free', cut: this.#cut });
+    if (this.#cut === 0 || this.#bytes > this.mostBytes * FREE_AGAIN) return;
+    this.onChange({ is: 'free', cut: this.#cut });
     this.#cut = 0;
   }
 
@@ -56,7 +54,7 @@ export class ConnectionMemory {
       if (bytes > most) [largest, most] = [socket, bytes];
     }
     if (largest === undefined) return;
-    if (++this.#cut === 1) this.#onChange({ is: 'full', bytes: this.#bytes });
+    if (++this.#cut === 1) this.onChange({ is: 'full', bytes: this.#bytes });
     this.#held.delete(largest);
     this.#bytes -= most;
     // Not closed in order: the system would go on offering the client what it does not read.

@@ -35,11 +35,9 @@ export function isWaitedFor({ socket }: IncomingMessage): boolean {
  */
 export class RequestQueues {
   readonly #closing = new WeakSet<Duplex>();
-  readonly #memory: ConnectionMemory;
   readonly #onClose: (this: ServerResponse) => void;
 
-  constructor(memory: ConnectionMemory) {
-    this.#memory = memory;
+  constructor(private readonly memory: ConnectionMemory) {
     const beginNext = (socket: Duplex): void => this.#beginNext(socket);
     this.#onClose = function () {
       beginNext(this.req.socket);
@@ -58,8 +56,8 @@ export class RequestQueues {
       begin();
       return;
     }
-    const free = (): void => this.#memory.remove(socket, QUEUED_REQUEST_BYTES);
-    this.#memory.add(socket, QUEUED_REQUEST_BYTES);
+    const free = (): void => this.memory.remove(socket, QUEUED_REQUEST_BYTES);
+    this.memory.add(socket, QUEUED_REQUEST_BYTES);
     this.#push(socket, {
       begin: () => {
         free();

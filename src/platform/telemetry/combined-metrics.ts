@@ -31,14 +31,11 @@ export interface MembersState {
 export class CombinedMetrics implements MetricsSource {
   readonly #members = new Set<MetricsMember>();
   readonly #silent = new Set<MetricsMember>();
-  readonly #own: () => Promise<MetricsSnapshot>;
   #ofGone: MetricsSnapshot = [];
   #gone = 0;
 
   /** @param own - metrics of this process that belong to the whole */
-  constructor(own: () => Promise<MetricsSnapshot>) {
-    this.#own = own;
-  }
+  constructor(private readonly own: () => Promise<MetricsSnapshot>) {}
 
   get state(): MembersState {
     return { answering: this.#members.size - this.#silent.size, silent: this.#silent.size, gone: this.#gone };
@@ -56,7 +53,7 @@ export class CombinedMetrics implements MetricsSource {
 
   async text(): Promise<string> {
     await Promise.all([...this.#members].map((member) => this.#ask(member)));
-    const own = await this.#own();
+    const own = await this.own();
     const ofMembers = [...this.#members].map(({ lastMetrics }) => lastMetrics);
     return toText(combine([own, ...ofMembers, this.#ofGone]));
   }

@@ -45,8 +45,6 @@ export interface LogOutputOptions {
  * Not sonic-boom, pino's own destination: that keeps lines which a full disk refuses, and does not count lost lines.
  */
 export class LogOutput implements DestinationStream {
-  readonly #fd: number;
-  readonly #options: LogOutputOptions;
   /** Lines that the pipe could not take; it may have taken a part of the first. */
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
@@ -61,10 +59,10 @@ export class LogOutput implements DestinationStream {
   #retry: NodeJS.Timeout | undefined;
 
   /** @param fd - non-blocking if it is a pipe or a socket: Node.js makes that of `process.stdout` */
-  constructor(fd: number, options: LogOutputOptions) {
-    this.#fd = fd;
-    this.#options = options;
-  }
+  constructor(
+    private readonly fd: number,
+    private readonly options: LogOutputOptions,
+  ) {}
 
   get dropped(): number {
     return this.#dropped;
@@ -118,7 +116,7 @@ export class LogOutput implements DestinationStream {
   #catchUp(): void {
     this.#writeWaiting();
     if (this.#unreported === 0 || this.#waiting.length > 0) return;
-    const line = Buffer.from((this.#endsMidLine ? '\n' : '') + this.#options.lossLine(this.#unreported));
+    const line = Buffer.from((this.#endsMidLine ? '\n' : '') + this.options.lossLine(this.#unreported));
     const written = this.#put(line);
     if (written < line.length && this.#obstacle !== 'full') return;
     this.#unreported = 0;
@@ -148,7 +146,7 @@ export class LogOutput implements DestinationStream {
     let written = 0;
     try {
       while (written < bytes.length) {
-        written += writeSync(this.#fd, bytes, written, endOfPiece(bytes, written) - written);
+        written += writeSync(this.fd, bytes, written, endOfPiece(bytes, written) - written);
       }
       this.#obstacle = undefined;
     } catch (error) {
@@ -163,7 +161,7 @@ export class LogOutput implements DestinationStream {
     this.#fullUntil = performance.now() + FULL_MS;
     this.#obstacle = OBSTACLES[code] ?? 'broken';
     this.#reason = message;
-    if (this.#obstacle === 'unread' && before !== 'unread') this.#options.onUnread();
+    if (this.#obstacle === 'unread' && before !== 'unread') this.options.onUnread();
   }
 
   #drop(...dropped: readonly Buffer[]): void {
@@ -173,7 +171,7 @@ export class LogOutput implements DestinationStream {
     const now = performance.now();
     if (now < this.#nextTellAt || this.#obstacle === 'unread') return;
     this.#nextTellAt = now + TELL_INTERVAL_MS;
-    this.#options.tell(`Lines of the log are dropped, and counted: ${this.#reason}.`);
+    this.options.tell(`Lines of the log are dropped, and counted: ${this.#reason}.`);
   }
 }
 

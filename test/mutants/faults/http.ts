@@ -315,7 +315,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/connection/connection-memory.ts',
-        from: 'while (this.#bytes > this.#mostBytes) this.#cutLargest();',
+        from: 'while (this.#bytes > this.mostBytes) this.#cutLargest();',
         to: '',
       },
     ],

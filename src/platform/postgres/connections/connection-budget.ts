@@ -56,16 +56,13 @@ export interface ConnectionDemand {
 
 /** Compares the connections that a server may still ask for with those that its database has left. */
 export class ConnectionBudget {
-  readonly #db: Knex;
-  readonly #demand: ConnectionDemand;
-  readonly #log: Logger;
   #isShort = false;
 
-  constructor(db: Knex, demand: ConnectionDemand, log: Logger) {
-    this.#db = db;
-    this.#demand = demand;
-    this.#log = log;
-  }
+  constructor(
+    private readonly db: Knex,
+    private readonly demand: ConnectionDemand,
+    private readonly log: Logger,
+  ) {}
 
   get warnings(): readonly Warning[] {
     return this.#isShort ? [FEW_CONNECTIONS] : [];
@@ -75,18 +72,18 @@ export class ConnectionBudget {
   async check(): Promise<void> {
     let left: number;
     try {
-      left = (await this.#db.raw<{ rows: { left: number }[] }>(CONNECTIONS_LEFT)).rows[0]?.left ?? Infinity;
+      left = (await this.db.raw<{ rows: { left: number }[] }>(CONNECTIONS_LEFT)).rows[0]?.left ?? Infinity;
     } catch {
       return;
     }
-    const { ofProcess, processes, held } = this.#demand;
+    const { ofProcess, processes, held } = this.demand;
     // Assumes that the other processes have as many as this one.
     const wanted = (ofProcess - held()) * processes;
     const isShort = left < wanted + SPARE_CONNECTIONS;
     if (isShort === this.#isShort) return;
     this.#isShort = isShort;
     const numbers = { left, may_still_open: wanted };
-    if (isShort) this.#log.warn(numbers, `few database connections. ${FEW_CONNECTIONS.detail}`);
-    else this.#log.info(numbers, 'enough database connections');
+    if (isShort) this.log.warn(numbers, `few database connections. ${FEW_CONNECTIONS.detail}`);
+    else this.log.info(numbers, 'enough database connections');
   }
 }

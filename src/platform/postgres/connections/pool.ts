@@ -30,7 +30,6 @@ export type PooledConnection = Connection & pg.PoolClient;
 /** Connections to one database: the driver's pool, shared by Knex and by statements. */
 export class Pool {
   readonly #pool: pg.Pool;
-  readonly #options: PoolOptions;
   readonly #shortage: ConnectionShortage;
   readonly #open = new Set<pg.PoolClient>();
   /** Connections that were opened before this are not used again. On the clock of `performance.now()`. */
@@ -38,8 +37,7 @@ export class Pool {
   #ending: Promise<void> | undefined;
 
   /** The first query opens the first connection. */
-  constructor(options: PoolOptions) {
-    this.#options = options;
+  constructor(private readonly options: PoolOptions) {
     const config = {
       ...connectionConfig(options),
       max: options.poolSize,
@@ -58,7 +56,7 @@ export class Pool {
 
   get state(): PoolState {
     const { totalCount, idleCount, waitingCount } = this.#pool;
-    return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount, max: this.#options.poolSize };
+    return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount, max: this.options.poolSize };
   }
 
   /**
@@ -115,7 +113,7 @@ export class Pool {
   }
 
   async #end(): Promise<void> {
-    const { statementTimeoutMs } = this.#options;
+    const { statementTimeoutMs } = this.options;
     const released = this.#pool.end();
     try {
       await (statementTimeoutMs > 0 ? inTime(released, statementTimeoutMs + CLOSE_TIMEOUT_MS) : released);

@@ -27,13 +27,10 @@ export interface SupervisorOptions {
  * and again are replaced after growing pauses. So a lasting fault does not use up the processor.
  */
 export class Supervisor {
-  readonly #options: SupervisorOptions;
   readonly #workers = new Set<WatchedWorker>();
   readonly #stopping = new AbortController();
 
-  constructor(options: SupervisorOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: SupervisorOptions) {}
 
   /**
    * Starts the first worker alone, which shows whether a start succeeds, and then the others.
@@ -44,7 +41,7 @@ export class Supervisor {
    */
   async start(): Promise<string> {
     const url = await this.#startOne();
-    await Promise.all(Array.from({ length: this.#options.count - 1 }, () => this.#startOne()));
+    await Promise.all(Array.from({ length: this.options.count - 1 }, () => this.#startOne()));
     return url;
   }
 
@@ -59,7 +56,7 @@ export class Supervisor {
     const timer = setTimeout(
       () => {
         for (const worker of this.#workers) {
-          this.#options.log.error({ worker: worker.id, pid: worker.pid }, 'worker did not stop in time: killed');
+          this.options.log.error({ worker: worker.id, pid: worker.pid }, 'worker did not stop in time: killed');
           worker.kill();
         }
       },
@@ -91,7 +88,7 @@ export class Supervisor {
       if (signal.aborted) return;
       youngDeaths = performance.now() - startedAt < SOUND_LIFE_MS ? youngDeaths + 1 : 0;
       const pauseMs = pauseAfter(youngDeaths);
-      this.#options.log.warn({ ...ending, restart_in_ms: pauseMs }, 'worker ended');
+      this.options.log.warn({ ...ending, restart_in_ms: pauseMs }, 'worker ended');
       try {
         await delay(pauseMs, undefined, { signal });
       } catch {
@@ -102,7 +99,7 @@ export class Supervisor {
 
   /** Runs one worker to its end. */
   async #run(onListening: (url: string) => void): Promise<{ ending: Ending; hasListened: boolean }> {
-    const { fork, log } = this.#options;
+    const { fork, log } = this.options;
     let worker: WatchedWorker;
     try {
       worker = new WatchedWorker(fork(), () => log.error(name, 'worker hangs: killed'));
@@ -112,7 +109,7 @@ export class Supervisor {
     }
     const name = { worker: worker.id, pid: worker.pid };
     this.#workers.add(worker);
-    this.#options.onStarted(worker);
+    this.options.onStarted(worker);
     let hasListened = false;
     void worker.listening.then((url) => {
       hasListened = true;
