@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
+import { reinstateDeveloper, suspendDeveloper } from '../../../src/developers/developers.js';
 import { listKeys } from '../../../src/keys/keys.js';
 import { newDeveloper } from '../../support/http/visitor.js';
 import {
@@ -170,6 +171,32 @@ describe('the keys page in Chromium', () => {
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.waitForURL('**/sign-in');
     assert.deepEqual(await listKeys(service.db, developerId), []);
+  });
+
+  it('shows a suspended developer that the keys are refused, and nothing that changes them', async () => {
+    const page = await signIn({}, '/settings/keys');
+    const key = await create(page, 'production');
+    await page.goto(`/settings/keys/${key.slice(0, 12)}/revoke`);
+    await suspendDeveloper(service.db, developerId);
+    assert.equal(await statusOf(key), 401);
+    // The page was open before.
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('You can read the settings, and change nothing.').waitFor();
+    await page.goto('/settings/keys');
+    await page.getByText('Your account is suspended.').waitFor();
+    assert.equal(
+      await page
+        .locator('main')
+        .getByRole('link', { name: /Roll|Revoke|Create/ })
+        .count(),
+      0,
+    );
+    await assertAccessible(page);
+    await reinstateDeveloper(service.db, developerId);
+    assert.equal(await statusOf(key), 200);
+    await page.reload();
+    assert.equal(await page.getByText('Your account is suspended.').count(), 0);
+    await page.getByRole('link', { name: `Roll ${key.slice(0, 12)}` }).waitFor();
   });
 
   it('is accessible, and does not scroll sideways at 320 pixels, light and dark', async () => {
