@@ -65,10 +65,7 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
     if (signal.aborted) return;
     throw error;
   }
-  const ending = new AbortController();
-  const end = (): void => ending.abort();
-  for (const cause of [signal, state.lost]) cause.addEventListener('abort', end, { once: true });
-  if (signal.aborted) end();
+  const ending = AbortSignal.any([signal, state.lost]);
   try {
     const since = state.since ?? flags.since ?? demandSince(flags.state);
     printLine(stderr, `Following ${baseUrl} from ${showPosition(since)}.`);
@@ -78,9 +75,9 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
       since,
       once: flags.once ?? false,
       intervalMs: flags.interval * 1000,
-      deliver: ({ data }) => writeLines(stdout, data, ending.signal),
+      deliver: ({ data }) => writeLines(stdout, data, ending),
       save: (next) => state.save(next),
-      signal: ending.signal,
+      signal: ending,
       onFailure: (failure, waitMs) => printLine(stderr, `${failure}. Trying again in ${Math.ceil(waitMs / 1000)} s.`),
     });
     state.lost.throwIfAborted();

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { SETTINGS } from '../../config/settings.js';
 import type { RunningService, ServiceOptions } from '../../service/create-service.js';
 import type { RegisterCommand } from '../context.js';
@@ -84,20 +85,11 @@ export const registerServe: RegisterCommand = (program, context) => {
       async function stopWhenAsked(running: RunningService): Promise<void> {
         // The signal came before the server served anybody, so nobody has to wait.
         const isTooSoon = signal.aborted;
-        await aborted(signal);
+        if (!isTooSoon) await once(signal, 'abort');
         await running.stop(!isTooSoon && drains());
       }
     });
 };
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else {
-      signal.addEventListener('abort', () => resolve());
-    }
-  });
-}
 
 function settingsHelp(): string {
   return Object.values(SETTINGS)

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { inTime } from '../process/in-time.js';
 import { combine, toText, type MetricsSnapshot, type MetricsSource } from './metrics.js';
 
 /** Bound on the answer of one process, in milliseconds: a scraper commonly waits ten seconds. */
@@ -59,13 +59,11 @@ export class CombinedMetrics implements MetricsSource {
   }
 
   async #ask(member: MetricsMember): Promise<void> {
-    const settled = new AbortController();
-    const hasAnswered = await Promise.race([
-      member.askForMetrics().then(() => true),
-      member.ended.then(() => true),
-      delay(ANSWER_TIMEOUT_MS, false, { signal: settled.signal }).catch(() => false),
-    ]);
-    settled.abort();
+    const answered = Promise.race([member.askForMetrics(), member.ended]);
+    const hasAnswered = await inTime(answered, ANSWER_TIMEOUT_MS).then(
+      () => true,
+      () => false,
+    );
     if (hasAnswered) this.#silent.delete(member);
     else if (this.#members.has(member)) this.#silent.add(member);
   }
