@@ -68,7 +68,7 @@ export const SETTINGS = {
   /** Never printed. */
   oidcClientSecret: optional('OIDC_CLIENT_SECRET', String, 'its secret there'),
   oidcSignUp: setting('OIDC_SIGN_UP', false, parseSwitch,
-    'on: whoever signs in there becomes a developer; off: only those whom you link', 'off'),
+    'on: everybody who signs in there becomes a developer; off: only those whom you link', 'off'),
   /** How many proxies stand in front of the service; 0 for none. */
   trustedProxies: setting('TRUST_PROXY', 0, parseProxies,
     'number of your own proxies in front, whose X-Forwarded-For tells the address of a client', 'off'),

@@ -32,16 +32,16 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
   addSettings(router, parts);
   addRevokeLeakedKey(router, parts);
 
-  // These wait for somebody else, who has bounds of their own, and must not keep the other pages waiting.
-  const waiting = new Router<PageState>({ strict: true, sensitive: true });
-  addOidc(waiting, parts);
+  // These pages wait for the provider of identities, within bounds of their own. Other pages must not wait for them.
+  const providerRouter = new Router<PageState>({ strict: true, sensitive: true });
+  addOidc(providerRouter, parts);
 
-  const inTime = deadline();
+  const withDeadline = deadline();
   const bounded = boundConcurrency(limits);
   const addressOf = ({ req }: PageContext): string => clientAddress(req, parts.trustedProxies);
   const stages = [
-    { router, make: stageOf(router, (ctx, make) => inTime(ctx, () => bounded(ctx.state, addressOf(ctx), make))) },
-    { router: waiting, make: stageOf(waiting, (_ctx, make) => make()) },
+    { router, make: stageOf(router, (ctx, make) => withDeadline(ctx, () => bounded(ctx.state, addressOf(ctx), make))) },
+    { router: providerRouter, make: stageOf(providerRouter, (_ctx, make) => make()) },
   ];
 
   /** Answers each error as a page, since a person asked, and as a document where a program did. */

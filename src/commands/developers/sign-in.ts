@@ -35,7 +35,11 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
     .description('let an identity of your OpenID Connect provider sign in as a developer')
     .argument('<id>', 'id of the developer', positiveInteger)
     .requiredOption('--issuer <url>', 'the provider, as OIDC_ISSUER names it', text(500))
-    .requiredOption('--subject <subject>', 'who it is there; the page shows it to whoever tries to sign in', text(255))
+    .requiredOption(
+      '--subject <subject>',
+      'who it is there; the page shows it when somebody tries to sign in',
+      text(255),
+    )
     .option('--json', 'print one JSON document')
     .addHelpText(
       'after',

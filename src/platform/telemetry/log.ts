@@ -18,10 +18,10 @@ export type Destination = DestinationStream & { readonly dropped?: number };
  * @param members - what every line carries
  */
 export function createLog(level: string, destination: Destination, members: object = {}): Logs {
-  const gathered = new GatheredLines(destination);
+  const buffer = new LineBuffer(destination);
   return {
-    log: pino(optionsOf(level, members), gathered),
-    flush: () => gathered.flush(),
+    log: pino(optionsOf(level, members), buffer),
+    flush: () => buffer.flush(),
     droppedLines: () => destination.dropped ?? 0,
   };
 }
@@ -47,13 +47,13 @@ function optionsOf(level: string, members: object): LoggerOptions {
 }
 
 /** The longest text that waits for more lines, in characters. */
-const MAX_GATHERED = 65_536;
+const MAX_BUFFERED = 65_536;
 
 /**
- * Gathers lines until all that has arrived is handled, and writes them together. Each write is a system call, a tenth
+ * Buffers lines until all that has arrived is handled, and writes them together. Each write is a system call, a tenth
  * of the time of a short request.
  */
-class GatheredLines {
+class LineBuffer {
   #lines = '';
 
   constructor(private readonly destination: DestinationStream) {}
@@ -61,7 +61,7 @@ class GatheredLines {
   write(line: string): void {
     if (this.#lines === '') setImmediate(() => this.flush());
     this.#lines += line;
-    if (this.#lines.length > MAX_GATHERED) this.flush();
+    if (this.#lines.length > MAX_BUFFERED) this.flush();
   }
 
   flush(): void {
