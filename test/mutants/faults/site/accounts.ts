@@ -260,7 +260,7 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
   {
     name: 'accounts-oidc-in-turn-with-pages',
     promise: 'Pages do not wait for sign-ins that wait for the provider.',
-    edits: [{ file: 'src/site/site.ts', from: 'addOidc(waiting, parts);', to: 'addOidc(router, parts);' }],
+    edits: [{ file: 'src/site/site.ts', from: 'addOidc(providerRouter, parts);', to: 'addOidc(router, parts);' }],
     suites: [OIDC],
   },
 ];
