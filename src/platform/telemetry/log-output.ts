@@ -20,9 +20,9 @@ const TELL_INTERVAL_MS = 60_000;
 const NEWLINE = 0x0a;
 
 /** Why a write failed: the pipe is full, nobody reads it, or something else, such as a full disk. */
-type Obstacle = 'full' | 'unread' | 'broken';
+type WriteFailure = 'full' | 'unread' | 'broken';
 
-const OBSTACLES: Readonly<Record<string, Obstacle>> = {
+const WRITE_FAILURES: Readonly<Record<string, WriteFailure>> = {
   EAGAIN: 'full',
   EBUSY: 'full',
   EPIPE: 'unread',
@@ -52,7 +52,7 @@ export class LogOutput implements DestinationStream {
   /** Dropped lines that no line of the log has counted yet. */
   #unreported = 0;
   #nextTellAt = -Infinity;
-  #obstacle: Obstacle | undefined;
+  #failure: WriteFailure | undefined;
   #reason = '';
   #endsMidLine = false;
   #fullUntil = -Infinity;
@@ -118,7 +118,7 @@ export class LogOutput implements DestinationStream {
     if (this.#unreported === 0 || this.#waiting.length > 0) return;
     const line = Buffer.from((this.#endsMidLine ? '\n' : '') + this.options.lossLine(this.#unreported));
     const written = this.#put(line);
-    if (written < line.length && this.#obstacle !== 'full') return;
+    if (written < line.length && this.#failure !== 'full') return;
     this.#unreported = 0;
     if (written < line.length) this.#keep(line.subarray(written));
   }
@@ -133,7 +133,7 @@ export class LogOutput implements DestinationStream {
         continue;
       }
       this.#waiting[0] = first.subarray(written);
-      if (this.#obstacle !== 'full') {
+      if (this.#failure !== 'full') {
         this.#waitingBytes = 0;
         this.#drop(...this.#waiting.splice(0));
       }
@@ -141,27 +141,27 @@ export class LogOutput implements DestinationStream {
     }
   }
 
-  /** @returns how many bytes were written; if not all, the obstacle is set */
+  /** @returns how many bytes were written; if not all, the failure is set */
   #put(bytes: Buffer): number {
     let written = 0;
     try {
       while (written < bytes.length) {
         written += writeSync(this.fd, bytes, written, endOfPiece(bytes, written) - written);
       }
-      this.#obstacle = undefined;
+      this.#failure = undefined;
     } catch (error) {
-      this.#meet(error as NodeJS.ErrnoException);
+      this.#noteFailure(error as NodeJS.ErrnoException);
     }
     if (written > 0) this.#endsMidLine = bytes[written - 1] !== NEWLINE;
     return written;
   }
 
-  #meet({ code = '', message }: NodeJS.ErrnoException): void {
-    const before = this.#obstacle;
+  #noteFailure({ code = '', message }: NodeJS.ErrnoException): void {
+    const before = this.#failure;
     this.#fullUntil = performance.now() + FULL_MS;
-    this.#obstacle = OBSTACLES[code] ?? 'broken';
+    this.#failure = WRITE_FAILURES[code] ?? 'broken';
     this.#reason = message;
-    if (this.#obstacle === 'unread' && before !== 'unread') this.options.onUnread();
+    if (this.#failure === 'unread' && before !== 'unread') this.options.onUnread();
   }
 
   #drop(...dropped: readonly Buffer[]): void {
@@ -169,7 +169,7 @@ export class LogOutput implements DestinationStream {
     this.#dropped += lines;
     this.#unreported += lines;
     const now = performance.now();
-    if (now < this.#nextTellAt || this.#obstacle === 'unread') return;
+    if (now < this.#nextTellAt || this.#failure === 'unread') return;
     this.#nextTellAt = now + TELL_INTERVAL_MS;
     this.options.tell(`Lines of the log are dropped, and counted: ${this.#reason}.`);
   }

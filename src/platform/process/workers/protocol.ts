@@ -1,11 +1,11 @@
 import type { MetricsSnapshot } from '../../telemetry/metrics.js';
 
 /** How often a worker says that it is alive, in milliseconds. */
-export const BEAT_INTERVAL_MS = 1_000;
+export const HEARTBEAT_INTERVAL_MS = 1_000;
 
 /** A message from a worker to the primary. */
 export type Report =
-  | { readonly kind: 'beat' }
+  | { readonly kind: 'heartbeat' }
   | { readonly kind: 'listening'; readonly url: string }
   /** Nobody reads the log of all processes any more. */
   | { readonly kind: 'unread' }
@@ -24,11 +24,11 @@ export type Order =
 const MARK = 'catalogWorker';
 
 /** Makes a message of a report or an order. */
-export function seal(content: Report | Order): object {
+export function wrap(content: Report | Order): object {
   return { [MARK]: content };
 }
 
 /** @returns a Report in the primary, an Order in a worker; undefined when the message is not ours */
-export function unseal(message: unknown): unknown {
+export function unwrap(message: unknown): unknown {
   return typeof message === 'object' && message !== null && MARK in message ? message[MARK] : undefined;
 }

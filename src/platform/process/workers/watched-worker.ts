@@ -2,14 +2,14 @@ import type { Worker } from 'node:cluster';
 import { closeConnectionInTransit } from './connection-in-transit.js';
 import type { MetricsMember } from '../../telemetry/combined-metrics.js';
 import type { MetricsSnapshot } from '../../telemetry/metrics.js';
-import { BEAT_INTERVAL_MS, seal, unseal, type Order, type Report } from './protocol.js';
+import { HEARTBEAT_INTERVAL_MS, wrap, unwrap, type Order, type Report } from './protocol.js';
 
 /**
- * How many beats in a row may be missing, before the first message of the worker and after it. A process that starts on
- * a busy machine needs more time. A worker that serves answers every request within a second, and so turns its event
- * loop.
+ * How many heartbeats in a row may be missing, before the first message of the worker and after it. A process that
+ * starts on a busy machine needs more time. A worker that serves answers every request within a second, and so turns
+ * its event loop.
  */
-const MISSING_BEATS = { starting: 30, started: 10 } as const;
+const MISSING_HEARTBEATS = { starting: 30, started: 10 } as const;
 
 export interface Ending {
   /** Exit code; null when a signal ended it. */
@@ -35,7 +35,7 @@ export class WatchedWorker implements MetricsMember {
   #reason: string | undefined;
   #noteUnread: () => void = () => undefined;
   #missing = 0;
-  #patience: number = MISSING_BEATS.starting;
+  #mostMissing: number = MISSING_HEARTBEATS.starting;
   #lastMetrics: MetricsSnapshot = [];
   /** The calls that wait for its metrics. */
   #onMetrics: (() => void)[] = [];
@@ -47,9 +47,9 @@ export class WatchedWorker implements MetricsMember {
     this.pid = worker.process.pid;
     this.listening = new Promise((resolve) => {
       worker.on('message', (message: unknown) => {
-        const report = unseal(message) as Report | undefined;
+        const report = unwrap(message) as Report | undefined;
         if (report === undefined) return;
-        this.#hear(report);
+        this.#handle(report);
         if (report.kind === 'listening') resolve(report.url);
       });
     });
@@ -67,12 +67,12 @@ export class WatchedWorker implements MetricsMember {
     });
     closeConnectionInTransit(worker);
     const watching = setInterval(() => {
-      // Counts beats, not time: a primary that was stopped itself must not blame its workers.
-      if (++this.#missing <= this.#patience) return;
+      // Counts heartbeats, not time: a primary that was stopped itself must not blame its workers.
+      if (++this.#missing <= this.#mostMissing) return;
       this.#missing = 0;
       onHang();
       this.kill();
-    }, BEAT_INTERVAL_MS);
+    }, HEARTBEAT_INTERVAL_MS);
     void this.ended.then(() => clearInterval(watching));
   }
 
@@ -98,9 +98,9 @@ export class WatchedWorker implements MetricsMember {
     this.#worker.process.kill('SIGKILL');
   }
 
-  #hear(report: Report): void {
+  #handle(report: Report): void {
     this.#missing = 0;
-    this.#patience = MISSING_BEATS.started;
+    this.#mostMissing = MISSING_HEARTBEATS.started;
     if (report.kind === 'metrics') {
       this.#lastMetrics = report.snapshot;
       for (const resolve of this.#onMetrics.splice(0)) resolve();
@@ -113,6 +113,6 @@ export class WatchedWorker implements MetricsMember {
 
   #order(order: Order): void {
     // When an order does not arrive, the worker is dying, and 'exit' reports that.
-    if (this.#worker.isConnected()) this.#worker.process.send(seal(order), undefined, undefined, () => undefined);
+    if (this.#worker.isConnected()) this.#worker.process.send(wrap(order), undefined, undefined, () => undefined);
   }
 }

@@ -1,13 +1,13 @@
 import type { Worker } from 'node:cluster';
 import type { MetricsSnapshot } from '../../telemetry/metrics.js';
-import { BEAT_INTERVAL_MS, seal, unseal, type Order, type Report } from './protocol.js';
+import { HEARTBEAT_INTERVAL_MS, wrap, unwrap, type Order, type Report } from './protocol.js';
 
 /** In a worker process: the connection to the primary, which started the worker and watches it. */
 export class WorkerLink {
   /** The number of this worker. A worker that replaces another one gets a new number. */
   readonly id: number;
   readonly #worker: Worker;
-  readonly #beating: NodeJS.Timeout;
+  readonly #heartbeat: NodeJS.Timeout;
   #measure = (): Promise<MetricsSnapshot> => Promise.resolve([]);
 
   /**
@@ -19,7 +19,7 @@ export class WorkerLink {
     this.id = worker.id;
     this.#worker = worker;
     worker.on('message', (message: unknown) => {
-      const order = unseal(message) as Order | undefined;
+      const order = unwrap(message) as Order | undefined;
       if (order?.kind === 'stop') onStop(order.drains);
       // Without an answer the primary uses the last one.
       if (order?.kind === 'measure') this.tellMetrics().catch(() => undefined);
@@ -29,8 +29,8 @@ export class WorkerLink {
       worker.exitedAfterDisconnect = true;
       onStop(false);
     });
-    this.#beating = setInterval(() => this.#report({ kind: 'beat' }), BEAT_INTERVAL_MS).unref();
-    this.#report({ kind: 'beat' });
+    this.#heartbeat = setInterval(() => this.#report({ kind: 'heartbeat' }), HEARTBEAT_INTERVAL_MS).unref();
+    this.#report({ kind: 'heartbeat' });
   }
 
   /** From now on answers the primary's questions for metrics. */
@@ -58,13 +58,13 @@ export class WorkerLink {
 
   /** Ends the connection, which would keep the process alive. Earlier messages still arrive. */
   leave(): void {
-    clearInterval(this.#beating);
+    clearInterval(this.#heartbeat);
     if (this.#worker.isConnected()) this.#worker.process.disconnect();
   }
 
   #report(report: Report): void {
     // Without a callback, Node.js would throw an error that nobody can catch. The event 'disconnect' reports a lost
     // primary.
-    if (this.#worker.isConnected()) this.#worker.process.send(seal(report), undefined, undefined, () => undefined);
+    if (this.#worker.isConnected()) this.#worker.process.send(wrap(report), undefined, undefined, () => undefined);
   }
 }
