@@ -43,7 +43,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         link.listening(service.url);
         await stopWhenAsked(service);
         // Sends the counts since the last question.
-        await link.tellMetrics();
+        await link.sendMetrics();
         await serverLog.close();
         return;
       }

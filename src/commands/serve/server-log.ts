@@ -29,7 +29,7 @@ export function openServerLog(context: CommandContext): ServerLog {
   const unread = new AbortController();
   const output = new LogOutput(stdout.fd ?? STDOUT, {
     lossLine: lossLine(members),
-    tell: (message) => tell(stderr.fd ?? STDERR, message),
+    warn: (message) => warn(stderr.fd ?? STDERR, message),
     onUnread: () => {
       // All processes have the same reader, and the primary ends them in order.
       if (link) link.unread();
@@ -57,7 +57,7 @@ export function openServerLog(context: CommandContext): ServerLog {
 }
 
 /** Writes a message to the operator, if that is possible without waiting. */
-function tell(fd: number, message: string): void {
+function warn(fd: number, message: string): void {
   try {
     writeSync(fd, `catalog: ${message}\n`);
   } catch {

@@ -15,7 +15,7 @@ const RETRY_MS = 100;
 const FULL_MS = 1;
 
 /** The least time between two messages to the operator, in milliseconds. */
-const TELL_INTERVAL_MS = 60_000;
+const WARNING_INTERVAL_MS = 60_000;
 
 const NEWLINE = 0x0a;
 
@@ -31,8 +31,8 @@ const WRITE_FAILURES: Readonly<Record<string, WriteFailure>> = {
 
 export interface LogOutputOptions {
   readonly lossLine: (lines: number) => string;
-  /** Tells the operator, by another way than the log, that lines are lost, and why. Must neither wait nor throw. */
-  readonly tell: (message: string) => void;
+  /** Warns the operator, by another way than the log, that lines are lost, and why. Must neither wait nor throw. */
+  readonly warn: (message: string) => void;
   /** Called once, when nobody reads the log any more. */
   readonly onUnread: () => void;
 }
@@ -51,7 +51,7 @@ export class LogOutput implements DestinationStream {
   #dropped = 0;
   /** Dropped lines that no line of the log has counted yet. */
   #unreported = 0;
-  #nextTellAt = -Infinity;
+  #nextWarningAt = -Infinity;
   #failure: WriteFailure | undefined;
   #reason = '';
   #endsMidLine = false;
@@ -169,9 +169,9 @@ export class LogOutput implements DestinationStream {
     this.#dropped += lines;
     this.#unreported += lines;
     const now = performance.now();
-    if (now < this.#nextTellAt || this.#failure === 'unread') return;
-    this.#nextTellAt = now + TELL_INTERVAL_MS;
-    this.options.tell(`Lines of the log are dropped, and counted: ${this.#reason}.`);
+    if (now < this.#nextWarningAt || this.#failure === 'unread') return;
+    this.#nextWarningAt = now + WARNING_INTERVAL_MS;
+    this.options.warn(`Lines of the log are dropped, and counted: ${this.#reason}.`);
   }
 }
 

@@ -22,7 +22,7 @@ export class WorkerLink {
       const order = unwrap(message) as Order | undefined;
       if (order?.kind === 'stop') onStop(order.drains);
       // Without an answer the primary uses the last one.
-      if (order?.kind === 'measure') this.tellMetrics().catch(() => undefined);
+      if (order?.kind === 'measure') this.sendMetrics().catch(() => undefined);
     });
     worker.once('disconnect', () => {
       // Otherwise Node.js would end the process here, in the middle of requests.
@@ -38,7 +38,7 @@ export class WorkerLink {
     this.#measure = measure;
   }
 
-  async tellMetrics(): Promise<void> {
+  async sendMetrics(): Promise<void> {
     this.#report({ kind: 'metrics', snapshot: await this.#measure() });
   }
 
