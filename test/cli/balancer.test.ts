@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
 import { newKey, newPlan } from '../support/deployments/deployment.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { skipWithout } from '../support/programs/skip.js';
@@ -16,6 +17,9 @@ const CONNECTIONS = 500;
 
 /** Of them that wait for an answer at a time. */
 const AT_A_TIME = 50;
+
+/** Between two rounds of requests, in milliseconds: clients that are busy, on servers that are not full. */
+const PAUSE_MS = 200;
 
 /** More requests than the test sends. */
 const MANY = 2_000_000_000;
@@ -97,6 +101,7 @@ describe('two servers behind the balancer of the guide', function () {
       while (!over.signal.aborted) {
         assert.deepEqual(await clients.ask(AT_A_TIME), { 200: CONNECTIONS });
         rounds += 1;
+        await delay(PAUSE_MS);
       }
     })();
     // A failure ends the test at once: nothing else waits for the load meanwhile.

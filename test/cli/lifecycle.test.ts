@@ -33,11 +33,11 @@ function bearer(key: string): { headers: { authorization: string } } {
 }
 
 describe('the program on its embedded PostgreSQL', () => {
-  let environment: { DATA_DIR: string };
+  let environment: { DATA_DIR: string; SITE: string };
   let key: string;
 
   before(async () => {
-    environment = { DATA_DIR: await temporaryFolder() };
+    environment = { DATA_DIR: await temporaryFolder(), SITE: 'on' };
   });
 
   function catalog(...args: string[]): Promise<Outcome> {

@@ -22,6 +22,8 @@ describe('metrics of requests', () => {
   let postgres: TestPostgres;
   let db: Knex;
   let server: MeasuredServer;
+  /** What a test begins with. */
+  let beginning: Scrape;
   let key: string;
   let developerId: number;
   /** Lets go of what a test holds up. */
@@ -45,18 +47,20 @@ describe('metrics of requests', () => {
     });
     ({ id: developerId } = await createDeveloper(db, { projectName: PROJECT, attributionRequired: false }));
     ({ key } = await createKey(db, { developerId, planId: PLAN }));
-  });
-
-  beforeEach(async () => {
     server = await startMeasuredServer({ DATABASE_URL: postgres.url, TRUST_PROXY: '1' });
   });
 
-  afterEach(async () => {
-    await release();
-    await server.stop();
+  beforeEach(async () => {
+    beginning = await eventually('all requests before are counted', async () => {
+      const scrape = await server.scrape();
+      return scrape.series.get('catalog_http_requests_in_flight') === 0 && scrape;
+    });
   });
 
+  afterEach(() => release());
+
   after(async () => {
+    await server.stop();
     await db.destroy();
     await postgres.stop('immediate');
   });
@@ -71,10 +75,19 @@ describe('metrics of requests', () => {
     return statuses;
   }
 
+  /** What a test itself has made the server count. */
+  function sinceBeginning({ text, series }: Scrape): Scrape {
+    const counted = [...series].map(([name, value]): [string, number] => [
+      name,
+      /_(?:total|count|sum|bucket)(?:\{|$)/.test(name) ? value - (beginning.series.get(name) ?? 0) : value,
+    ]);
+    return { text, series: new Map(counted) };
+  }
+
   /** Scrapes once so many requests have been counted: their connections close after their answers have come. */
   function scrapeAfter(count: number): Promise<Scrape> {
     return eventually(`${count} requests are counted`, async () => {
-      const scrape = await server.scrape();
+      const scrape = sinceBeginning(await server.scrape());
       const total = Object.values(nonZero(scrape, 'catalog_http_requests_total')).reduce((sum, n) => sum + n, 0);
       assert.equal(total, count);
       return scrape;
@@ -180,58 +193,6 @@ describe('metrics of requests', () => {
     );
   });
 
-  it('show what is in flight, what waits for a connection, and who went away', async () => {
-    await server.stop();
-    server = await startMeasuredServer({ DATABASE_URL: postgres.url, DATABASE_POOL_SIZE: '2' });
-    const pendingIn = ({ series }: Scrape): number =>
-      series.get('catalog_database_connections_pending_requests{pool="primary"}') ?? NaN;
-    await holdCounts();
-    const patient = ask('/api/v1/stats');
-    // Requests that arrive together share a query.
-    await eventually('it waits in the database', async () => (await waiting()) === 1);
-    const headers = { 'x-api-key': key, 'x-request-id': 'leaving' };
-    const leaving = get(`${server.url}/api/v1/stats`, { headers }).on('error', () => undefined);
-    await eventually('both wait in the database', async () => (await waiting()) === 2);
-    const queued = ask('/api/v1/me');
-    const during = await eventually('the third waits for a connection', async () => {
-      const scrape = await server.scrape();
-      return scrape.series.get('catalog_http_requests_in_flight') === 3 && pendingIn(scrape) > 0 ? scrape : undefined;
-    });
-    assert.deepEqual(
-      [...during.series].filter(([series]) => /^catalog_database_connections(?:_max)?\{/.test(series)),
-      [
-        ['catalog_database_connections{pool="primary",state="used"}', 2],
-        ['catalog_database_connections{pool="primary",state="idle"}', 0],
-        ['catalog_database_connections_max{pool="primary"}', 2],
-      ],
-    );
-    // The service's own check of the database may wait as well.
-    assert.ok(pendingIn(during) <= 2);
-    // A connection that is only ended may still be read from.
-    leaving.socket?.resetAndDestroy();
-    await eventually('its end is seen', async () => (await server.scrape()).text.includes('status="none"} 1'));
-    const line = await eventually('its line is written', () =>
-      server.output.stdout.split('\n').find((text) => text.includes('"request_id":"leaving"')),
-    );
-    const { operation, status, aborted } = JSON.parse(line) as Record<string, unknown>;
-    assert.deepEqual({ operation, status, aborted }, { operation: 'getStats', status: undefined, aborted: true });
-    // It is let go when its own bound has passed, and leaves its connection to the one that waits for it.
-    assert.deepEqual(await Promise.all([patient, queued]), [[503], [200]]);
-    await release();
-    const scrape = await scrapeAfter(3);
-    assert.deepEqual(nonZero(scrape, 'catalog_http_requests_total'), {
-      'catalog_http_requests_total{operation="getStats",status="none"}': 1,
-      'catalog_http_requests_total{operation="getStats",status="503"}': 1,
-      'catalog_http_requests_total{operation="getMe",status="200"}': 1,
-    });
-    const idle = await eventually('all connections are idle', async () => {
-      const later = await server.scrape();
-      return later.series.get('catalog_database_connections{pool="primary",state="used"}') === 0 ? later : undefined;
-    });
-    assert.equal(idle.series.get('catalog_http_requests_in_flight'), 0);
-    assert.equal(idle.series.get('catalog_database_connections_pending_requests{pool="primary"}'), 0);
-  });
-
   for (const [what, field, answered] of [
     ['requests', '', 1_000],
     // The first answer is the last: the content that it does not ask for might come all the same.
@@ -258,25 +219,6 @@ describe('metrics of requests', () => {
       assert.equal(Math.max(...inFlight), 1, inFlight.join());
     });
   }
-
-  it('count what fails: 503 by a held table, 500 by a missing one, 503 without a database', async () => {
-    await holdCounts();
-    assert.deepEqual(await ask('/api/v1/stats'), [503]);
-    await release();
-    await db.raw('alter table catalog_counts rename to elsewhere');
-    assert.deepEqual(await ask('/api/v1/stats', {}, 2), [500, 500]);
-    await db.raw('alter table elsewhere rename to catalog_counts');
-    await postgres.stop('fast');
-    assert.deepEqual(await ask('/api/v1/stats', {}, 2), [503, 503]);
-    await eventually('the loss is seen', async () => (await server.scrape()).text.includes('{component="database"} 0'));
-    const scrape = await scrapeAfter(5);
-    assert.deepEqual(nonZero(scrape, 'catalog_http_requests_total'), {
-      'catalog_http_requests_total{operation="getStats",status="500"}': 2,
-      'catalog_http_requests_total{operation="getStats",status="503"}': 1,
-      'catalog_http_requests_total{operation="none",status="503"}': 2,
-    });
-    await postgres.restart();
-  });
 
   it('hold nothing that a client sent or a developer chose', async () => {
     const secret = key.split('_')[2] ?? assert.fail();
@@ -342,5 +284,77 @@ describe('metrics of requests', () => {
     for (const series of after.filter((name) => name.startsWith('catalog_http_requests_total'))) {
       assert.match(series, /\{operation="(?:get(?:Me|Stats|Changes|Title)|none)",status="(?:\d{3}|none)"\}$/);
     }
+  });
+
+  it('count what fails: 503 by a held table, 500 by a missing one, 503 without a database', async () => {
+    await holdCounts();
+    assert.deepEqual(await ask('/api/v1/stats'), [503]);
+    await release();
+    await db.raw('alter table catalog_counts rename to elsewhere');
+    assert.deepEqual(await ask('/api/v1/stats', {}, 2), [500, 500]);
+    await db.raw('alter table elsewhere rename to catalog_counts');
+    await postgres.stop('fast');
+    assert.deepEqual(await ask('/api/v1/stats', {}, 2), [503, 503]);
+    await eventually('the loss is seen', async () => (await server.scrape()).text.includes('{component="database"} 0'));
+    const scrape = await scrapeAfter(5);
+    assert.deepEqual(nonZero(scrape, 'catalog_http_requests_total'), {
+      'catalog_http_requests_total{operation="getStats",status="500"}': 2,
+      'catalog_http_requests_total{operation="getStats",status="503"}': 1,
+      'catalog_http_requests_total{operation="none",status="503"}': 2,
+    });
+    await postgres.restart();
+  });
+
+  it('show what is in flight, what waits for a connection, and who went away', async () => {
+    await server.stop();
+    server = await startMeasuredServer({ DATABASE_URL: postgres.url, DATABASE_POOL_SIZE: '2' });
+    beginning = await server.scrape();
+    const pendingIn = ({ series }: Scrape): number =>
+      series.get('catalog_database_connections_pending_requests{pool="primary"}') ?? NaN;
+    await holdCounts();
+    const patient = ask('/api/v1/stats');
+    // Requests that arrive together share a query.
+    await eventually('it waits in the database', async () => (await waiting()) === 1);
+    const headers = { 'x-api-key': key, 'x-request-id': 'leaving' };
+    const leaving = get(`${server.url}/api/v1/stats`, { headers }).on('error', () => undefined);
+    await eventually('both wait in the database', async () => (await waiting()) === 2);
+    const queued = ask('/api/v1/me');
+    const during = await eventually('the third waits for a connection', async () => {
+      const scrape = await server.scrape();
+      return scrape.series.get('catalog_http_requests_in_flight') === 3 && pendingIn(scrape) > 0 ? scrape : undefined;
+    });
+    assert.deepEqual(
+      [...during.series].filter(([series]) => /^catalog_database_connections(?:_max)?\{/.test(series)),
+      [
+        ['catalog_database_connections{pool="primary",state="used"}', 2],
+        ['catalog_database_connections{pool="primary",state="idle"}', 0],
+        ['catalog_database_connections_max{pool="primary"}', 2],
+      ],
+    );
+    // The service's own check of the database may wait as well.
+    assert.ok(pendingIn(during) <= 2);
+    // A connection that is only ended may still be read from.
+    leaving.socket?.resetAndDestroy();
+    await eventually('its end is seen', async () => (await server.scrape()).text.includes('status="none"} 1'));
+    const line = await eventually('its line is written', () =>
+      server.output.stdout.split('\n').find((text) => text.includes('"request_id":"leaving"')),
+    );
+    const { operation, status, aborted } = JSON.parse(line) as Record<string, unknown>;
+    assert.deepEqual({ operation, status, aborted }, { operation: 'getStats', status: undefined, aborted: true });
+    // It is let go when its own bound has passed, and leaves its connection to the one that waits for it.
+    assert.deepEqual(await Promise.all([patient, queued]), [[503], [200]]);
+    await release();
+    const scrape = await scrapeAfter(3);
+    assert.deepEqual(nonZero(scrape, 'catalog_http_requests_total'), {
+      'catalog_http_requests_total{operation="getStats",status="none"}': 1,
+      'catalog_http_requests_total{operation="getStats",status="503"}': 1,
+      'catalog_http_requests_total{operation="getMe",status="200"}': 1,
+    });
+    const idle = await eventually('all connections are idle', async () => {
+      const later = await server.scrape();
+      return later.series.get('catalog_database_connections{pool="primary",state="used"}') === 0 ? later : undefined;
+    });
+    assert.equal(idle.series.get('catalog_http_requests_in_flight'), 0);
+    assert.equal(idle.series.get('catalog_database_connections_pending_requests{pool="primary"}'), 0);
   });
 });

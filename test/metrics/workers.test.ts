@@ -15,23 +15,34 @@ const SERVED = 'catalog_http_requests_total{operation="getMe",status="200"}';
 describe('metrics of a server with workers', () => {
   let surroundings: Surroundings;
   let server: MeasuredServer;
+  /** The requests and the ended workers that a test begins with. */
+  let servedBefore = 0;
+  let endsBefore = 0;
 
   before(async () => {
     surroundings = await startSurroundings();
-  });
-
-  beforeEach(async () => {
     server = await startMeasuredServer({ ...surroundings.environment, WORKERS: '2' });
   });
 
-  afterEach(async () => {
+  beforeEach(async () => {
+    const { series } = await eventually('both workers answer', async () => {
+      const scrape = await server.scrape();
+      return scrape.series.get('catalog_workers{state="answering"}') === 2 && scrape;
+    });
+    servedBefore = series.get(SERVED) ?? 0;
+    endsBefore = series.get('catalog_worker_ends_total') ?? 0;
+  });
+
+  afterEach(() => {
     for (const pid of workersOf(server)) process.kill(pid, 'SIGCONT');
+  });
+
+  after(async () => {
     const pids = workersOf(server);
     await server.stop();
     await areGone(pids);
+    await surroundings.stop();
   });
-
-  after(() => surroundings.stop());
 
   /** Sends requests, which go to the workers in turn, each on a connection of its own. */
   async function ask(count: number): Promise<void> {
@@ -43,7 +54,7 @@ describe('metrics of a server with workers', () => {
   function scrapeAfter(count: number): Promise<Scrape> {
     return eventually(`${count} requests are counted`, async () => {
       const scrape = await server.scrape();
-      assert.equal(scrape.series.get(SERVED) ?? 0, count);
+      assert.equal((scrape.series.get(SERVED) ?? 0) - servedBefore, count);
       return scrape;
     });
   }
@@ -52,12 +63,12 @@ describe('metrics of a server with workers', () => {
     return [
       series.get('catalog_workers{state="answering"}'),
       series.get('catalog_workers{state="silent"}'),
-      series.get('catalog_worker_ends_total'),
+      (series.get('catalog_worker_ends_total') ?? NaN) - endsBefore,
     ];
   }
 
   async function replaced(): Promise<void> {
-    await eventually('there are two workers again', () => workersOf(server).length === 2 && endsOf() > 0);
+    await eventually('there are two workers again', () => workersOf(server).length === 2 && endsOf() > endsBefore);
   }
 
   const endsOf = (): number => linesOf(server, 'worker ended').length;
@@ -104,7 +115,7 @@ describe('metrics of a server with workers', () => {
     const startedAt = performance.now();
     const during = await server.scrape();
     assert.ok(performance.now() - startedAt < SCRAPE_BOUND_MS);
-    assert.equal(during.series.get(SERVED), 10);
+    assert.equal(during.series.get(SERVED), servedBefore + 10);
     assert.deepEqual(workersIn(during), [1, 1, 0]);
     process.kill(workersOf(server)[0] ?? assert.fail(), 'SIGCONT');
     await eventually('both answer', async () => workersIn(await server.scrape())[0] === 2);
