@@ -181,7 +181,7 @@ describe('the log of a server', () => {
       const server = await start(workers, { stdout: pipe.writer });
       pipe.handOver();
       // With the request that found it serving, and one to come.
-      const asked = 8_000;
+      const asked = workers * 3_600;
       await server.ask(asked, LONG_PATH);
       const droppedLines = await eventually('lines are dropped', server.droppedLines);
       assert.equal((await send(server.url, '/livez')).status, 200);

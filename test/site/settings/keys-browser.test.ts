@@ -6,6 +6,8 @@ import { listKeys } from '../../../src/keys/keys.js';
 import { newDeveloper } from '../../support/http/visitor.js';
 import {
   assertAccessible,
+  DARK_RULES,
+  NARROW_RULES,
   startBrowser,
   type TestBrowser,
   type View,
@@ -226,8 +228,9 @@ describe('the keys page in Chromium', () => {
     }
   });
 
-  async function check(page: Page, { width }: View): Promise<void> {
-    await assertAccessible(page);
+  /** Checks all on a light screen, and on a dark and narrow one what may differ there. */
+  async function check(page: Page, { width, colorScheme }: View): Promise<void> {
+    await assertAccessible(page, colorScheme === 'dark' ? [...DARK_RULES, ...NARROW_RULES] : undefined);
     const scrolled = await page.evaluate(() => document.documentElement.scrollWidth);
     if (width !== undefined) assert.equal(scrolled, width, page.url());
   }

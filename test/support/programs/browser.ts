@@ -111,6 +111,12 @@ const ALL_RULES: RunOnly = {
   values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
 };
 
+/** The rules that a dark screen may break where a light one does not. */
+export const DARK_RULES = ['color-contrast'];
+
+/** The rules that a narrow screen may break where a wide one does not. */
+export const NARROW_RULES = ['target-size', 'scrollable-region-focusable'];
+
 /**
  * Holds the page that is shown against WCAG 2.2 AA, as far as axe-core can.
  *
