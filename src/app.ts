@@ -20,6 +20,7 @@ import { recordRequests } from './http/telemetry/request-log.js';
 import type { UsageCounter } from './usage/usage-counter.js';
 import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
+import { createSite } from './site/site.js';
 
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
   /** The text of `openapi.yaml`. */
@@ -47,11 +48,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(drainConnections(parts.isStopping));
   app.use(problems);
   app.use(requireHost);
-  if (parts.site) {
-    // A server of the API alone loads nothing of the pages.
-    const { createSite } = await import('./site/site.js');
-    app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
-  }
+  if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(ignoreContent);
   app.use(probes({ yaml: parts.contractText, json: JSON.stringify(document) }, parts));
   app.use(deadline());

@@ -45,7 +45,7 @@ interface StartOptions {
 
 /**
  * Starts the built program with these settings and no others. A server ends without delay, and has no pages for people,
- * unless they say otherwise: the pages take a quarter of its start.
+ * unless they say otherwise: making the pages takes a tenth of its start.
  */
 export function startProgram(
   args: readonly string[],

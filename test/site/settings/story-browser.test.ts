@@ -20,7 +20,7 @@ describe('a developer in Chromium, with two server processes and Redis', () => {
 
   before(async function () {
     const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
-    deployment = await startDeployment(2);
+    deployment = await startDeployment({ SITE: 'on' }, 2);
     urls = deployment.servers.map(({ url }) => url);
     browser = await startBrowser(program, urls[0] ?? '');
   });

@@ -33,12 +33,12 @@ const UNLIMITED = { name: 'Unlimited', requestsPerMinute: 2_000_000_000, request
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1_000, maxFreeSockets: 1_000 });
 
-/** Starts three server processes with a Redis and a database of their own. */
-export async function startDeployment(settings: Readonly<Record<string, string>> = {}): Promise<Deployment> {
+/** Starts server processes, with these settings, on a Redis and a database of their own. */
+export async function startDeployment(settings: Readonly<Record<string, string>> = {}, count = 3): Promise<Deployment> {
   const database = await openTestDatabase();
   const redis = await startRedis();
   const environment = { DATABASE_URL: database.url, REDIS_URL: redis.url, TRUST_PROXY: '1', ...settings };
-  const servers = await Promise.all([1, 2, 3].map(() => startServer(environment)));
+  const servers = await Promise.all(Array.from({ length: count }, () => startServer(environment)));
   await setPlan(database.db, 'unlimited', { ...UNLIMITED, commercialUse: false });
   return {
     servers,
