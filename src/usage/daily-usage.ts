@@ -1,17 +1,8 @@
 import type { Knex } from 'knex';
+import type { UsageCounts } from './usage-counts.js';
 
 /** How many days are shown, today included. */
 export const SHOWN_DAYS = 30;
-
-/** Requests, by how they ended. */
-export interface UsageCounts {
-  /** Answered. */
-  readonly served: number;
-  /** Refused by a limit of the plan. */
-  readonly refused: number;
-  /** Failed by a fault of the service. */
-  readonly failed: number;
-}
 
 /** What a key was used for on a day. */
 export interface DailyUsage extends UsageCounts {
@@ -29,14 +20,11 @@ export interface UsageReport {
   readonly rows: readonly DailyUsage[];
 }
 
-interface Row {
+interface Row extends UsageCounts {
   readonly days: readonly string[];
   readonly day: string | null;
   readonly prefix: string;
   readonly label: string | null;
-  readonly served: number;
-  readonly refused: number;
-  readonly failed: number;
 }
 
 /** Reads what a developer's keys were used for, all servers together, as of the last batches that they have written. */

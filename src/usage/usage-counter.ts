@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
+import type { UsageCounts } from './usage-counts.js';
 import { writeUsage, type UsageRow } from './write-usage.js';
 
 const HOUR_MS = 3_600_000;
@@ -10,12 +11,8 @@ const MAX_WAITING = 200_000;
 /** Rows of one statement at most, so that it stays within the bound on statements. */
 const ROWS_PER_BATCH = 5_000;
 
-/** What a key was used for within an hour. */
-interface Counts {
-  served: number;
-  refused: number;
-  failed: number;
-}
+/** What a key was used for within an hour, so far. */
+type Counts = { -readonly [End in keyof UsageCounts]: UsageCounts[End] };
 
 interface Batch {
   readonly number: number;

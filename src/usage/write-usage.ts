@@ -1,17 +1,15 @@
 import type { Knex } from 'knex';
 import { removeRows } from '../platform/postgres/remove-rows.js';
+import type { UsageCounts } from './usage-counts.js';
 
 /** How long usage is kept, in days: the 30 that are shown, and some to look into. */
 const KEPT_DAYS = 35;
 
 /** What a key was used for within an hour, as one process has counted it. */
-export interface UsageRow {
+export interface UsageRow extends UsageCounts {
   readonly keyId: number;
   /** Hours since 1970. */
   readonly hour: number;
-  readonly served: number;
-  readonly refused: number;
-  readonly failed: number;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import type { Counts } from '../../catalog/counts.js';
 import type { Plan } from '../../limits/plans.js';
 import { Badge, CodeBlock, Notice, Table } from '../layout/components.js';
+import { formatNumber } from '../layout/numbers.js';
 import { SampleTabs } from '../layout/sample-tabs.js';
 import type { Reading } from '../delivery/cached-value.js';
 import type { ServiceStatus } from './status.js';
@@ -103,7 +104,7 @@ function Numbers({ counts }: { readonly counts: Counts }): VNode {
       {COUNTS.map(([name, label]) => (
         <div key={name} class="stat">
           <dt>{label}</dt>
-          <dd>{count(counts[name])}</dd>
+          <dd>{formatNumber(counts[name])}</dd>
         </div>
       ))}
     </dl>
@@ -124,8 +125,8 @@ function Plans({ plans }: { readonly plans: readonly Plan[] }): VNode {
         <>
           {name} <code>{id}</code>
         </>,
-        count(requestsPerMinute),
-        count(requestsPerDay),
+        formatNumber(requestsPerMinute),
+        formatNumber(requestsPerDay),
         commercialUse ? 'Allowed' : 'Not allowed',
       ])}
     />
@@ -135,8 +136,4 @@ function Plans({ plans }: { readonly plans: readonly Plan[] }): VNode {
 /** The answer of the first call, as the API gives it. */
 function statsAnswer({ collections, ...counts }: Counts): string {
   return JSON.stringify({ data: { ...counts, svc_collections: collections } }, undefined, 2);
-}
-
-function count(value: number): string {
-  return value.toLocaleString('en');
 }

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { Session } from '../../accounts/sessions.js';
 import type { Plan } from '../../limits/plans.js';
+import { formatNumber } from '../layout/numbers.js';
 import { Time } from '../layout/time.js';
 import { UserText } from '../layout/user-text.js';
 
@@ -34,8 +35,7 @@ export function Overview({ session, plans }: OverviewProps): VNode {
           <dd>
             {plans.map(({ id, name, requestsPerMinute, requestsPerDay }) => (
               <div key={id}>
-                {name}: {requestsPerMinute.toLocaleString('en-US')} requests a minute,{' '}
-                {requestsPerDay.toLocaleString('en-US')} a day
+                {name}: {formatNumber(requestsPerMinute)} requests a minute, {formatNumber(requestsPerDay)} a day
               </div>
             ))}
           </dd>

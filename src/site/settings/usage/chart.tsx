@@ -1,5 +1,7 @@
 import type { VNode } from 'preact';
-import { total, type DayTotal } from './totals.js';
+import type { UsageCounts } from '../../../usage/usage-counts.js';
+import { formatNumber } from '../../layout/numbers.js';
+import { sum, total, type DayTotal } from './totals.js';
 
 /** In units of the drawing. */
 const WIDTH = 960;
@@ -107,17 +109,11 @@ function niceCeiling(count: number): number {
 }
 
 function summary(days: readonly DayTotal[]): string {
-  const sum = { served: 0, refused: 0, failed: 0 };
-  for (const { name } of PARTS) for (const day of days) sum[name] += day[name];
-  return `Requests from ${days[0]?.day ?? ''} to ${days.at(-1)?.day ?? ''}: ${describe(sum)}. The table below has each day.`;
+  return `Requests from ${days[0]?.day ?? ''} to ${days.at(-1)?.day ?? ''}: ${describe(sum(days))}. The table below has each day.`;
 }
 
-function describe(counts: { served: number; refused: number; failed: number }): string {
-  return `${format(counts.served)} served, ${format(counts.refused)} refused, ${format(counts.failed)} failed`;
-}
-
-function format(count: number): string {
-  return count.toLocaleString('en-US');
+function describe({ served, refused, failed }: UsageCounts): string {
+  return `${formatNumber(served)} served, ${formatNumber(refused)} refused, ${formatNumber(failed)} failed`;
 }
 
 function compact(count: number): string {

@@ -3,6 +3,7 @@ import type { QuotaStanding } from '../../../admission/charge/limiter.js';
 import type { Plan } from '../../../limits/plans.js';
 import type { Quota } from '../../../limits/quotas.js';
 import { Notice } from '../../layout/components.js';
+import { formatNumber } from '../../layout/numbers.js';
 
 interface QuotasProps {
   readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaStanding }[];
@@ -56,18 +57,14 @@ function QuotaMeter({
         optimum={0}
         value={used}
       >
-        {format(used)} used
+        {formatNumber(used)} used
       </meter>
       <span class="meter-text">
-        {format(remaining)} of {format(limit)} left
+        {formatNumber(remaining)} of {formatNumber(limit)} left
         {used > 0 && `, resets in ${duration(resetSeconds)}`}
       </span>
     </div>
   );
-}
-
-function format(count: number): string {
-  return count.toLocaleString('en-US');
 }
 
 /** @returns a time in its two largest units, rounded up: `34 s`, `5 h 12 min` */

@@ -1,4 +1,5 @@
-import type { DailyUsage, UsageCounts } from '../../../usage/daily-usage.js';
+import type { DailyUsage } from '../../../usage/daily-usage.js';
+import type { UsageCounts } from '../../../usage/usage-counts.js';
 
 /** What all chosen keys were used for on a day. */
 export interface DayTotal extends UsageCounts {
@@ -42,7 +43,8 @@ export function total({ served, refused, failed }: UsageCounts): number {
   return served + refused + failed;
 }
 
-function sum(rows: readonly UsageCounts[]): UsageCounts {
+/** @returns the counts of several rows together */
+export function sum(rows: readonly UsageCounts[]): UsageCounts {
   const sumOf = (name: keyof UsageCounts): number => rows.reduce((added, row) => added + row[name], 0);
   return { served: sumOf('served'), refused: sumOf('refused'), failed: sumOf('failed') };
 }

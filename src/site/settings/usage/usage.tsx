@@ -2,8 +2,10 @@ import type { VNode } from 'preact';
 import type { QuotaStanding } from '../../../admission/charge/limiter.js';
 import { listPlansOf, type Plan } from '../../../limits/plans.js';
 import { readDailyUsage, SHOWN_DAYS, type UsageReport } from '../../../usage/daily-usage.js';
+import type { UsageCounts } from '../../../usage/usage-counts.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Table } from '../../layout/components.js';
+import { formatNumber } from '../../layout/numbers.js';
 import { isolated, UserText } from '../../layout/user-text.js';
 import type { SettingsContext } from '../context.js';
 import type { Guards } from '../guards.js';
@@ -95,8 +97,8 @@ const COUNT_COLUMNS = ['Served', 'Refused', 'Failed', 'All'].map((label) => ({
   numeric: true as const,
 }));
 
-function countCells(counts: { served: number; refused: number; failed: number }): string[] {
-  return [counts.served, counts.refused, counts.failed, total(counts)].map((count) => count.toLocaleString('en-US'));
+function countCells(counts: UsageCounts): string[] {
+  return [counts.served, counts.refused, counts.failed, total(counts)].map(formatNumber);
 }
 
 function KeyTable({ totals }: { readonly totals: readonly KeyTotal[] }): VNode {
