@@ -41,7 +41,7 @@ export async function createConsumerProject(compilerOptions: Record<string, unkn
     folder,
     write,
     async compile(...files) {
-      const config = `tsconfig.${files.join('+')}.json`;
+      const config = 'tsconfig.files.json';
       await write(config, JSON.stringify({ extends: './tsconfig.json', files }));
       return execute(join(ROOT, 'node_modules/typescript/bin/tsc'), ['-p', config, '--pretty', 'false'], folder);
     },

@@ -34,7 +34,7 @@ const LANES = 10;
 const AT_ONCE = 2;
 
 /** Between two of the requests that keep a server busy meanwhile, in milliseconds. */
-const BUSY_PAUSE_MS = 20;
+const BUSY_PAUSE_MS = 50;
 
 /** Answers that should have been refused, and answers that should not. */
 interface Score {
