@@ -4,14 +4,15 @@ import type { Plan } from '../../limits/plans.js';
 import { formatNumber } from '../layout/numbers.js';
 import { Time } from '../layout/time.js';
 import { UserText } from '../layout/user-text.js';
+import { TABS, type Tab } from './settings-page.js';
 
-/** What the settings are for, each with the page that has it. */
-const PARTS = [
-  { path: '/settings/keys', label: 'Keys', text: 'Create, roll and revoke the keys of your back ends.' },
-  { path: '/settings/usage', label: 'Usage', text: 'See what your plans have left, and the requests of 30 days.' },
-  { path: '/settings/events', label: 'Events', text: 'See what happened to your keys and your account, and by whom.' },
-  { path: '/settings/sessions', label: 'Sessions', text: 'See which browsers are signed in, and end sessions.' },
-] as const;
+/** What each other page of the settings is for. */
+const PURPOSES: Readonly<Record<Exclude<Tab, 'overview'>, string>> = {
+  keys: 'Create, roll and revoke the keys of your back ends.',
+  usage: 'See what your plans have left, and the requests of 30 days.',
+  events: 'See what happened to your keys and your account, and by whom.',
+  sessions: 'See which browsers are signed in, and end sessions.',
+};
 
 interface OverviewProps {
   readonly session: Session;
@@ -52,12 +53,12 @@ export function Overview({ session, plans }: OverviewProps): VNode {
         </div>
       </dl>
       <ul class="card-grid settings-parts">
-        {PARTS.map(({ path, label, text }) => (
+        {TABS.filter((tab) => tab.id !== 'overview').map(({ id, path, label }) => (
           <li key={path} class="card">
             <h2>
               <a href={path}>{label}</a>
             </h2>
-            <p>{text}</p>
+            <p>{PURPOSES[id]}</p>
           </li>
         ))}
       </ul>

@@ -5,7 +5,7 @@ import { UserText } from '../layout/user-text.js';
 import type { SettingsContext } from './context.js';
 
 /** The parts of the settings, as their navigation lists them, and what the guide tells of each. */
-const TABS = [
+export const TABS = [
   { id: 'overview', path: '/settings', label: 'Overview', help: 'How the settings work' },
   { id: 'keys', path: '/settings/keys', label: 'Keys', help: 'How keys work' },
   { id: 'usage', path: '/settings/usage', label: 'Usage', help: 'What the numbers mean' },
