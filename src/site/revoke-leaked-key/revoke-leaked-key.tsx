@@ -8,6 +8,7 @@ import { revokeFoundKey } from '../../keys/found-key.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { CodeBlock, Notice } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
+import { described, Field } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
 
 /** Where people and programs revoke a key that was found. */
@@ -97,6 +98,7 @@ interface LeakedKeyFormProps {
 }
 
 function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
+  const error = outcome === 'not_a_key' ? 'This is not a whole key: it is mistyped or cut off.' : undefined;
   return (
     <div class="container">
       <h1>Revoke a leaked key</h1>
@@ -115,11 +117,7 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
         the next request on, for good. You need no account.
       </p>
       <form class="form" method="post">
-        <div class="field">
-          <label for="key">The whole key</label>
-          <p class="hint" id="key-hint">
-            It begins with svc_ and has 51 characters.
-          </p>
+        <Field id="key" label="The whole key" hint="It begins with svc_ and has 51 characters." error={error}>
           <input
             class="input"
             id="key"
@@ -129,15 +127,9 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
             autocomplete="off"
             autocapitalize="off"
             spellcheck={false}
-            aria-describedby={outcome === 'not_a_key' ? 'key-error key-hint' : 'key-hint'}
-            aria-invalid={outcome === 'not_a_key' ? true : undefined}
+            {...described('key', { hint: true, error })}
           />
-          {outcome === 'not_a_key' && (
-            <p class="field-error" id="key-error">
-              This is not a whole key: it is mistyped or cut off.
-            </p>
-          )}
-        </div>
+        </Field>
         <div class="form-actions">
           <button class="button button-danger" type="submit">
             Revoke this key

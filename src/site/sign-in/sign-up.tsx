@@ -7,6 +7,7 @@ import { OperatorError } from '../../errors.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
+import { described, Field } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
 import { isPlainText, NOT_PLAIN } from '../layout/user-text.js';
 import { comeBack, seeOther } from './come-back.js';
@@ -76,8 +77,7 @@ function SignUpBody({ name, error }: { readonly name: string; readonly error: st
         <code>/api/v1/me</code>.
       </p>
       <form class="form" method="post" action="/sign-up">
-        <div class="field">
-          <label for="project-name">Project name</label>
+        <Field id="project-name" label="Project name" error={error}>
           <input
             class="input"
             id="project-name"
@@ -86,15 +86,9 @@ function SignUpBody({ name, error }: { readonly name: string; readonly error: st
             maxLength={MAX_NAME}
             autocomplete="organization"
             value={name}
-            aria-invalid={error !== undefined}
-            aria-describedby={error === undefined ? undefined : 'project-name-error'}
+            {...described('project-name', { hint: false, error })}
           />
-          {error !== undefined && (
-            <p class="field-error" id="project-name-error">
-              {error}
-            </p>
-          )}
-        </div>
+        </Field>
         <div class="form-actions">
           <button class="button button-primary" type="submit">
             Create the project

@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { generateToken } from '../../../accounts/tokens.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
+import { described, Field } from '../../layout/form-field.js';
 import { Time } from '../../layout/time.js';
 import { UserText } from '../../layout/user-text.js';
 import { LIFETIMES, MAX_LABEL, ON_A_DATE, OVERLAPS, type FieldErrors, type NewKeyFields } from './form-fields.js';
@@ -18,7 +19,7 @@ export function NewKeyForm({ fields = NO_FIELDS, errors = {} }: NewKeyFormProps)
   return (
     <FormOnce>
       <Field
-        name="label"
+        id="label"
         label="Label"
         hint="To tell your keys apart, such as production or staging."
         error={errors.label}
@@ -30,10 +31,10 @@ export function NewKeyForm({ fields = NO_FIELDS, errors = {} }: NewKeyFormProps)
           value={fields.label}
           maxLength={MAX_LABEL}
           autocomplete="off"
-          {...described('label', errors.label)}
+          {...described('label', { hint: true, error: errors.label })}
         />
       </Field>
-      <Field name="lifetime" label="Expires" hint="A key that ends by itself limits what a leak can cost.">
+      <Field id="lifetime" label="Expires" hint="A key that ends by itself limits what a leak can cost.">
         <select class="input" id="lifetime" name="lifetime" aria-describedby="lifetime-hint">
           {[...LIFETIMES, { value: ON_A_DATE, label: 'On a date' }].map(({ value, label }) => (
             <option key={value} value={value} selected={value === fields.lifetime}>
@@ -42,14 +43,14 @@ export function NewKeyForm({ fields = NO_FIELDS, errors = {} }: NewKeyFormProps)
           ))}
         </select>
       </Field>
-      <Field name="date" label="Date" hint="Only for a key that expires on a date, at 00:00 UTC." error={errors.date}>
+      <Field id="date" label="Date" hint="Only for a key that expires on a date, at 00:00 UTC." error={errors.date}>
         <input
           class="input"
           id="date"
           name="date"
           type="date"
           value={fields.date}
-          {...described('date', errors.date)}
+          {...described('date', { hint: true, error: errors.date })}
         />
       </Field>
       <Actions label="Create key" tone="button-primary" />
@@ -107,38 +108,6 @@ function FormOnce({ children }: { readonly children: ComponentChildren }): VNode
       {children}
     </form>
   );
-}
-
-interface FieldProps {
-  readonly name: keyof NewKeyFields;
-  readonly label: string;
-  readonly hint: string;
-  readonly error?: string | undefined;
-  readonly children: ComponentChildren;
-}
-
-function Field({ name, label, hint, error, children }: FieldProps): VNode {
-  return (
-    <div class="field">
-      <label for={name}>{label}</label>
-      <p class="hint" id={`${name}-hint`}>
-        {hint}
-      </p>
-      {children}
-      {error !== undefined && (
-        <p class="field-error" id={`${name}-error`}>
-          {error}
-        </p>
-      )}
-    </div>
-  );
-}
-
-/** Ties an input to its hint and to what is wrong with it, for screen readers. */
-function described(name: keyof NewKeyFields, error: string | undefined) {
-  return error === undefined
-    ? { 'aria-describedby': `${name}-hint` }
-    : { 'aria-describedby': `${name}-error ${name}-hint`, 'aria-invalid': true };
 }
 
 function Actions({ label, tone }: { readonly label: string; readonly tone: string }): VNode {
