@@ -20,6 +20,9 @@ interface Load {
   readonly since: number;
 }
 
+/** The most loads that share a query. Few queries run at a time, so a flood of unknown keys needs large ones. */
+const MAX_BATCH_SIZE = 64;
+
 /** The request has given up a load that has waited this long, in milliseconds. */
 const MAX_WAIT_MS = 1_000;
 
@@ -47,6 +50,6 @@ export function callerLoader(db: Knex, queriesAtOnce: number, clock = STEADY_CLO
     }
   }
 
-  const load = batchLoader(loadAll, { waitForTurn: () => queries.acquire() });
+  const load = batchLoader(loadAll, { maxBatchSize: MAX_BATCH_SIZE, waitForTurn: () => queries.acquire() });
   return (hash) => load({ hash, since: performance.now() });
 }

