@@ -53,10 +53,9 @@ check-format: $(INSTALLED) ## Prettier
 	@echo '== format'
 	@$(BIN)/prettier --check --log-level warn --cache --cache-location .cache/prettier .
 
-# Without ESLint's cache: it keeps a file's result although a type in another file has changed.
-check-lint: $(INSTALLED) ## ESLint, with type information
+check-lint: $(INSTALLED) ## Oxlint, with type information
 	@echo '== lint'
-	@$(BIN)/eslint --config .config/eslint.config.js --max-warnings 0 .
+	@$(BIN)/oxlint --tsconfig test/tsconfig.json --deny-warnings .
 
 check-types: $(INSTALLED) ## TypeScript, over the service, its tests and its scripts
 	@echo '== types'

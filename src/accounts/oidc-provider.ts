@@ -158,7 +158,7 @@ export class OidcProvider {
       {
         timeout: TIMEOUT_SECONDS,
         // The settings allow http for a provider on this machine alone. The package marks this only to make it stand out.
-        // eslint-disable-next-line @typescript-eslint/no-deprecated
+        // oxlint-disable-next-line typescript/no-deprecated
         ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
       },
     );

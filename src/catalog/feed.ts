@@ -91,7 +91,8 @@ export function readFeed(db: Knex, since: Micros, beginning?: Micros): Promise<F
 const readPage = shared<FeedPage>(async (db, key) => {
   const [position = '', beginning = ''] = key.split(' ');
   const row = await READ_PAGE.first(db, position, beginning === '' ? null : beginning);
-  const rows = row === undefined || row.ids === null ? [] : toEntries(row as PageRow);
+  // Every list is null where the page has no entries.
+  const rows = typeof row?.ids === 'string' ? toEntries(row as PageRow) : [];
   let first = 0;
   while (rows[first]?.updated_at === position) first += 1;
   const end = first + PAGE_SIZE;

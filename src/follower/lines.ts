@@ -73,8 +73,12 @@ async function endsWithNewline(fd: number, size: number): Promise<boolean> {
   try {
     // The stream's own descriptor is write-only.
     const handle = await open(`/dev/fd/${fd}`, 'r');
-    const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: size - 1 }).finally(() => handle.close());
-    return buffer.toString() === '\n';
+    try {
+      const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: size - 1 });
+      return buffer.toString() === '\n';
+    } finally {
+      await handle.close();
+    }
   } catch {
     return false;
   }

@@ -45,7 +45,11 @@ export async function createWholeFile(file: string, temporary: string): Promise<
 async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
-    await handle.sync().finally(() => handle.close());
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
   } catch {
     // The file has its name already.
   }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
 import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { hintsOf, stateOf, type KeyRecord } from '../../src/keys/key-record.js';
@@ -83,6 +84,18 @@ describe('a rolled key', () => {
     assert.deepEqual([await works(old), await works(successor)], [false, true]);
   });
 
+  /** Commits a transaction as soon as another one waits for it. */
+  async function commitWhenAwaited(transaction: Knex.Transaction, db: Knex): Promise<void> {
+    try {
+      await eventually('another transaction waits', async () => {
+        const waiting = await db('pg_locks').where({ locktype: 'transactionid', granted: false });
+        return waiting.length > 0;
+      });
+    } finally {
+      await transaction.commit();
+    }
+  }
+
   it('is not rolled twice, also by two who do it at the same time', async () => {
     const { db } = database;
     const old = await newKey();
@@ -94,10 +107,7 @@ describe('a rolled key', () => {
         reason: 'rolled',
         message: `Key ${old.prefix} is rolled already: ${successor.prefix} replaces it. Roll that key instead.`,
       }),
-      eventually('the second waits for the first', async () => {
-        const waiting = await db('pg_locks').where({ locktype: 'transactionid', granted: false });
-        return waiting.length > 0;
-      }).finally(() => first.commit()),
+      commitWhenAwaited(first, db),
     ]);
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { startService, type TestService } from '../support/service.js';
 import { CLIENTS } from './clients.js';
 import { consumer, createConsumerProject, type ConsumerProject, type Ended } from './project.js';
-import { startRecordingProxy } from '../support/proxies/recording-proxy.js';
+import { startRecordingProxy, type RecordingProxy } from '../support/proxies/recording-proxy.js';
 
 /** Two full pages, and a third. */
 const TITLES = 460;
@@ -98,8 +98,10 @@ describe('a client made from the contract', () => {
     describe(`by ${client.generator}`, () => {
       let project: ConsumerProject;
       let compiled: Ended;
+      let proxy: RecordingProxy;
 
       before(async () => {
+        proxy = await startRecordingProxy(service.url);
         project = await createConsumerProject(client.compilerOptions);
         await client.generate(project);
         const program = await consumer(client.consumer);
@@ -117,6 +119,7 @@ describe('a client made from the contract', () => {
       });
 
       after(async () => {
+        await proxy.stop();
         await project.remove();
       });
 
@@ -141,11 +144,9 @@ describe('a client made from the contract', () => {
       });
 
       it('reads the running service', async () => {
-        const proxy = await startRecordingProxy(service.url);
         const start = Math.floor(Date.now() / 1000) - HOUR_S;
-        const { code, stdout, stderr } = await project
-          .run('program.js', { BASE_URL: proxy.url, API_KEY: service.key, SINCE: String(start) })
-          .finally(() => proxy.stop());
+        const settings = { BASE_URL: proxy.url, API_KEY: service.key, SINCE: String(start) };
+        const { code, stdout, stderr } = await project.run('program.js', settings);
         assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
 
         assert.deepEqual(JSON.parse(stdout), await expectedReport(service));

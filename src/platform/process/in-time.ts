@@ -25,7 +25,7 @@ export function inTime<T>(
       (error: unknown) => {
         clearTimeout(timer);
         // The error is passed on unchanged, also when it is no Error.
-        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors
+        // oxlint-disable-next-line typescript/prefer-promise-reject-errors
         reject(error);
       },
     );

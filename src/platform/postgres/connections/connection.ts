@@ -103,7 +103,7 @@ export class Connection extends pg.Client {
     values?: unknown[],
   ): Promise<pg.QueryResult<Row>>;
   // The driver's other forms. Knex uses the one with a callback.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  // oxlint-disable-next-line typescript/no-explicit-any
   override query(query: any, values?: any, callback?: any): any;
   override query(query: string | pg.QueryConfig | pg.Submittable, values?: unknown, callback?: unknown): unknown {
     if (typeof query === 'object' && 'submit' in query) return super.query(query);
