@@ -94,6 +94,7 @@ contract: $(INSTALLED) ## Hold any deployment, BASE_URL, against the contract, w
 
 generate: $(INSTALLED) ## Write generated/ from openapi.yaml and db/schema.sql from the migrations
 	@$(BIN)/openapi-typescript openapi.yaml -o generated/openapi.d.ts
+	@$(BIN)/js-yaml openapi.yaml > generated/openapi.json
 	@node --import tsx db/dump-schema.ts
 
 format: $(INSTALLED) ## Write every file the way Prettier wants it

@@ -1,4 +1,3 @@
-import { load } from 'js-yaml';
 import Koa from 'koa';
 import type { Document } from 'openapi-backend';
 import type { Logger } from 'pino';
@@ -6,7 +5,7 @@ import type { QuotaReader } from './admission/charge/limiter.js';
 import type { Dependencies } from './api/operation.js';
 import { drainConnections } from './http/connection/draining.js';
 import { dispatch } from './http/openapi/dispatch.js';
-import { probes, type ReadinessParts } from './http/probes/operational.js';
+import { probes, type ContractTexts, type ReadinessParts } from './http/probes/operational.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
 import { ignoreContent } from './http/request/content.js';
 import { identifyRequest, type RequestState } from './http/request/context.js';
@@ -23,8 +22,7 @@ import type { Contract } from './site/reference/contract.js';
 import { createSite } from './site/site.js';
 
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
-  /** The text of `openapi.yaml`. */
-  readonly contractText: string;
+  readonly contract: ContractTexts;
   readonly log: Logger;
   readonly requestMetrics: RequestMetrics;
   readonly usage: UsageCounter;
@@ -40,7 +38,7 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
  * @throws Error when the contract and the operations in `src/api` do not fit each other
  */
 export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
-  const document = load(parts.contractText) as Document;
+  const document = JSON.parse(parts.contract.json) as Document;
   const app = new Koa<RequestState>();
   app.on('error', logFailedAnswers(parts.log));
   app.use(identifyRequest);
@@ -50,7 +48,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(requireHost);
   if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(ignoreContent);
-  app.use(probes({ yaml: parts.contractText, json: JSON.stringify(document) }, parts));
+  app.use(probes(parts.contract, parts));
   app.use(deadline());
   app.use(authenticate(parts));
   app.use(sendAnswers);

@@ -173,7 +173,10 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   let stopping: Promise<void> | undefined;
   let url = '';
   const app = await createApp({
-    contractText: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
+    contract: {
+      yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
+      json: await readFile(`${packageRoot}/generated/openapi.json`, 'utf8'),
+    },
     db,
     read: replica?.reader.read ?? readFrom(db),
     admit: admission.admit,

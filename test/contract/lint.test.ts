@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
@@ -66,6 +67,11 @@ describe('openapi.yaml', () => {
     const args = ['openapi.yaml', '-o', 'generated/openapi.d.ts', '--check'];
     const { code, stderr } = await run('openapi-typescript', ...args);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, 'run make generate');
+  });
+
+  it('is what the JSON was made from that servers read and serve', async () => {
+    const text = await readFile(new URL('../../generated/openapi.json', import.meta.url), 'utf8');
+    assert.deepEqual(JSON.parse(text), document, 'run make generate');
   });
 
   it('gives an example of every parameter, header and body, each valid against its schema', () => {

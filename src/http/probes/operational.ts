@@ -17,15 +17,20 @@ export interface ReadinessParts {
   readonly isStopping: () => boolean;
 }
 
+/** The contract in both notations: `openapi.yaml`, and the JSON that was generated from it. */
+export interface ContractTexts {
+  readonly yaml: string;
+  readonly json: string;
+}
+
 /**
  * Answers every request outside the API, so that the later stages get only requests of the API. The paths of probes and
  * tools need no key: `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`. There are no other paths.
  *
- * @param contract - in both notations
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
 export function probes(
-  contract: { readonly yaml: string; readonly json: string },
+  contract: ContractTexts,
   { databaseCheck, health, warnings, isStopping }: ReadinessParts,
 ): Middleware {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
