@@ -142,9 +142,10 @@ describe('revocation over three server processes', () => {
     const { db } = deployment;
     const score = newScore();
     await inLanes(async () => {
+      const { developerId } = await newKey(db);
       for (let trial = 0; trial < TRIALS / LANES; trial += 1) {
         score.trials += 1;
-        const { key, prefix } = await newKey(db);
+        const { key, prefix } = await createKey(db, { developerId, planId: 'unlimited' });
         await warm(key);
         if (trial % 5 > 0) await revokeKey(db, prefix);
         else await unannounced(db, 'api_keys', (transaction) => revokeKey(transaction, prefix));
