@@ -99,8 +99,8 @@ describe('the loader of callers', () => {
       const queries = await queriesOf(async () => {
         const first = load(unknownHash());
         await eventually('it waits', async () => (await waitingForLock()) === 1);
-        const startedAt = performance.now();
         const late = Array.from({ length: 2 * BATCH }, () => load(unknownHash()));
+        const startedAt = performance.now();
         const outcomes = Promise.allSettled(late);
         await eventually('the others have waited too long', () => performance.now() - startedAt > MAX_WAIT_MS);
         await lock.commit();

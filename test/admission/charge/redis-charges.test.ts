@@ -7,7 +7,7 @@ import { RedisLink } from '../../../src/platform/redis/link.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 
 /** The most requests that one command charges. */
-const BATCH = 64;
+const BATCH = 16;
 
 function requestOf(developerId: number, requestsPerMinute: number, requestsPerDay: number, id = 'test'): QuotaRequest {
   return { developerId, plan: { id, name: 'Test', requestsPerMinute, requestsPerDay, commercialUse: false } };
