@@ -16,8 +16,8 @@ const BOUND_MS = 5;
 /** How many requests of a kind are sent at the same time, each on a connection of its own. */
 const AT_ONCE = 4;
 
-/** How many times a kind is sent before it may fail: a busy machine makes some of them slow. */
-const ROUNDS = 30;
+/** How many times a kind is sent before it may fail: a busy machine makes most of them slow. */
+const ROUNDS = 200;
 
 /** Bound on one answer, in milliseconds. */
 const TIMEOUT_MS = 20_000;
@@ -132,5 +132,5 @@ describe('a request as large as the limits allow', () => {
       [],
       `a harmless one: ${control.alone.toFixed(1)} ms, beside it ${control.beside.toFixed(1)} ms`,
     );
-  });
+  }).timeout(300_000);
 });
