@@ -55,7 +55,7 @@ check-format: $(INSTALLED) ## Prettier
 
 check-lint: $(INSTALLED) ## Oxlint, with type information
 	@echo '== lint'
-	@$(BIN)/oxlint --tsconfig test/tsconfig.json --deny-warnings .
+	@$(BIN)/oxlint --deny-warnings .
 
 check-types: $(INSTALLED) ## TypeScript, over the service, its tests and its scripts
 	@echo '== types'
@@ -94,7 +94,7 @@ contract: $(INSTALLED) ## Hold any deployment, BASE_URL, against the contract, w
 
 generate: $(INSTALLED) ## Write generated/ from openapi.yaml and db/schema.sql from the migrations
 	@$(BIN)/openapi-typescript openapi.yaml -o generated/openapi.d.ts
-	@$(BIN)/js-yaml openapi.yaml > generated/openapi.json
+	@mkdir -p .cache && $(BIN)/js-yaml openapi.yaml > .cache/openapi.json && mv .cache/openapi.json generated/openapi.json
 	@node --import tsx db/dump-schema.ts
 
 format: $(INSTALLED) ## Write every file the way Prettier wants it

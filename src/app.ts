@@ -48,7 +48,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(requireHost);
   if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(ignoreContent);
-  app.use(probes(parts.contract, parts));
+  app.use(probes({ yaml: parts.contract.yaml, json: JSON.stringify(document) }, parts));
   app.use(deadline());
   app.use(authenticate(parts));
   app.use(sendAnswers);

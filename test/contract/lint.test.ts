@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
@@ -71,7 +71,8 @@ describe('openapi.yaml', () => {
 
   it('is what the JSON was made from that servers read and serve', async () => {
     const text = await readFile(new URL('../../generated/openapi.json', import.meta.url), 'utf8');
-    assert.deepEqual(JSON.parse(text), document, 'run make generate');
+    // As texts, since the order counts too.
+    assert.equal(JSON.stringify(JSON.parse(text)), JSON.stringify(document), 'run make generate');
   });
 
   it('gives an example of every parameter, header and body, each valid against its schema', () => {

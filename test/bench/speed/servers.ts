@@ -23,8 +23,8 @@ export interface Stores {
 }
 
 /**
- * The service; the floor, which does by hand what the requests need and nothing else; the same on Koa, with a log and metrics;
- * and the obvious code on Fastify, which a user would write otherwise.
+ * The service and its peers. The floor does by hand what the requests need and nothing else. Koa does the same on Koa, with a
+ * log and metrics. Fastify is the obvious code on that framework, which a user would write otherwise.
  */
 export const SERVERS = ['service', 'floor', 'koa', 'fastify'] as const;
 /** Those whose latency, start and memory are measured too. */

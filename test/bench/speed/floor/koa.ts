@@ -6,8 +6,8 @@ import { answer } from './answer.js';
 import type { Response } from './answers.js';
 import { listen, LIMITS } from './listen.js';
 
-// The work of the floor on Koa, with a line of the log and two metrics for each request, as the libraries' documentation
-// shows them. So its distance to the floor is what these libraries cost, and the service's distance to it is our own code.
+// The work of the floor on Koa. Each request has a line of the log and two metrics, as the libraries' documentation shows
+// them. So its distance to the floor is what these libraries cost. The service's distance to it is our own code.
 
 const log = pino(
   { timestamp: pino.stdTimeFunctions.isoTime },
