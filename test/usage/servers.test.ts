@@ -3,6 +3,8 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { readDailyUsage, type DailyUsage } from '../../src/usage/daily-usage.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { newKey } from '../support/deployments/deployment.js';
+import { eventually } from '../support/eventually.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -18,6 +20,13 @@ describe('the usage that several servers count', () => {
     [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
     const options = { databaseUrl: database.url, redisUrl: redis.url };
     services = await Promise.all([startService(options), startService(options), startService(options)]);
+    // A first request opens connections. On a busy machine that may take longer than a request may.
+    const { key } = await newKey(database.db, 'free');
+    for (const { url } of services) {
+      await eventually('the server answers in time', async () => {
+        return (await send(url, '/api/v1/stats', { headers: { 'x-api-key': key } })).status === 200;
+      });
+    }
   });
 
   after(() => Promise.all([database.close(), redis.stop()]));
