@@ -48,6 +48,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(requireHost);
   if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(ignoreContent);
+  // Without the indentation of the file.
   app.use(probes({ yaml: parts.contract.yaml, json: JSON.stringify(document) }, parts));
   app.use(deadline());
   app.use(authenticate(parts));

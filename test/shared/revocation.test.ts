@@ -107,7 +107,7 @@ describe('revocation over three server processes', () => {
     return Promise.all(servers.flatMap((url) => Array.from({ length: AT_ONCE }, () => ask(url, key, address))));
   }
 
-  /** Runs trials beside one another: they share connections, epochs and the servers' queries, as real changes do. */
+  /** Runs trials at the same time. They share connections, epochs and the servers' queries, as real changes do. */
   async function inLanes(lane: () => Promise<void>): Promise<void> {
     await Promise.all(Array.from({ length: LANES }, lane));
   }

@@ -26,11 +26,20 @@ export interface Stores {
  * The service and its peers. The floor does by hand what the requests need and nothing else. Koa does the same on Koa, with a
  * log and metrics. Fastify is the obvious code on that framework, which a user would write otherwise.
  */
-export const SERVERS = ['service', 'floor', 'koa', 'fastify'] as const;
+export const PEERS = ['floor', 'koa', 'fastify'] as const;
+export const SERVERS = ['service', ...PEERS] as const;
 /** Those whose latency, start and memory are measured too. */
 export const TIMED = ['service', 'floor'] as const;
 export type TimedName = (typeof TIMED)[number];
+export type Peer = (typeof PEERS)[number];
 export type ServerName = (typeof SERVERS)[number];
+
+/** The program of each peer: the folder that it is compiled from, and its file there. */
+const PROGRAMS: Readonly<Record<Peer, readonly [folder: string, file: string]>> = {
+  floor: ['floor', 'main.js'],
+  koa: ['floor', 'koa.js'],
+  fastify: ['fastify', 'main.js'],
+};
 
 /** A server under measurement. */
 export interface Subject {
@@ -58,36 +67,38 @@ export async function startSubject(
   stores: Stores,
   { core = ANY_CORE, isProfiled = false, workers = 1 }: StartOptions = {},
 ): Promise<Subject> {
-  const { databaseUrl, redisUrl, folder } = stores;
-  const programs: Record<ServerName, () => Promise<readonly string[]>> = {
-    service: () => Promise.resolve([CLI, 'serve']),
-    floor: async () => [join(await compile('floor'), 'main.js')],
-    koa: async () => [join(await compile('floor'), 'koa.js')],
-    fastify: async () => [join(await compile('fastify'), 'main.js')],
+  const preloaded = isProfiled ? ['--import', join(await compile('programs'), 'profiler.js')] : [];
+  const command = core.run([process.execPath, ...preloaded, ...(await programOf(name))]);
+  const environment = name === 'service' ? serviceEnvironment(stores, workers) : peerEnvironment(stores);
+  return launch(name, command, environment, stores.folder, isProfiled);
+}
+
+async function programOf(name: ServerName): Promise<readonly string[]> {
+  if (name === 'service') return [CLI, 'serve'];
+  const [folder, file] = PROGRAMS[name];
+  return [join(await compile(folder), file)];
+}
+
+function serviceEnvironment({ databaseUrl, redisUrl }: Stores, workers: number): Record<string, string> {
+  return {
+    PORT: '0',
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_SIZE: String(DATABASE_POOL_SIZE),
+    REDIS_URL: redisUrl,
+    WORKERS: String(workers),
+    TRUST_PROXY: '1',
+    LOG_LEVEL: 'info',
   };
+}
+
+function peerEnvironment({ databaseUrl, redisUrl }: Stores): Record<string, string> {
   const settings: PeerSettings = {
     databaseUrl,
     databasePoolSize: DATABASE_POOL_SIZE,
     redisUrl,
     epochKey: EPOCH_KEY,
   };
-  const environments: Record<ServerName, Record<string, string>> = {
-    service: {
-      PORT: '0',
-      DATABASE_URL: databaseUrl,
-      DATABASE_POOL_SIZE: String(DATABASE_POOL_SIZE),
-      REDIS_URL: redisUrl,
-      WORKERS: String(workers),
-      TRUST_PROXY: '1',
-      LOG_LEVEL: 'info',
-    },
-    floor: { PEER: JSON.stringify(settings) },
-    koa: { PEER: JSON.stringify(settings) },
-    fastify: { PEER: JSON.stringify(settings) },
-  };
-  const preloaded = isProfiled ? ['--import', join(await compile('programs'), 'profiler.js')] : [];
-  const command = core.run([process.execPath, ...preloaded, ...(await programs[name]())]);
-  return launch(name, command, environments[name], folder, isProfiled);
+  return { PEER: JSON.stringify(settings) };
 }
 
 let launched = 0;

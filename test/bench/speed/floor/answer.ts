@@ -6,13 +6,13 @@ import { Database } from './database.js';
 import type { PeerSettings } from './settings.js';
 
 // The floor: what a server written by hand for the measured requests alone has to do, and nothing else. It checks and hashes
-// the key, makes one round trip to Redis and sends one named statement, and its answers are those of the service byte for
-// byte. What it leaves out: logs, metrics, outages, bounds on waits, validation, the other two places for a key, every
-// request that is not measured.
+// the key, makes one round trip to Redis, and sends one named statement. Its answers are those of the service byte for byte.
+// It has no logs, metrics, bounds on waits or validation. It takes the key in one place, and knows no outage and no other
+// request.
 //
-// Tried and left, since they gained nothing or cost more than they gained: ioredis's automatic pipelining; JSON made by
-// PostgreSQL (a full page took less time here, and so much more there that fewer were served). Pipelined statements on
-// few connections save up to a fifth of a short query, but one slow query then holds up all that come behind it.
+// Three things were tried and left. The automatic pipelining of ioredis gained nothing. JSON made by PostgreSQL took less
+// time here for a full page, and so much more there that fewer were served. Pipelined statements on few connections save up
+// to a fifth of a short query, but one slow query then holds up all others.
 
 const settings = JSON.parse(process.env.PEER ?? '') as PeerSettings;
 const database = new Database(settings.databaseUrl, settings.databasePoolSize);

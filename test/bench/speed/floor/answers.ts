@@ -70,7 +70,7 @@ export function answerPrivate(response: Response, requestId: string, limits: Fie
   response.end(body);
 }
 
-/** A problem: the fields and members beside those that every problem has. */
+/** A problem, with the fields and members that not every problem has. */
 interface Problem {
   readonly status: number;
   readonly title: string;
