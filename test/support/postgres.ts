@@ -41,6 +41,13 @@ const TEMPLATE = 'template_catalog';
 /** Servers of tests are reached by TCP, since tests put proxies between and give out URLs. */
 const USER = 'catalog';
 const MAX_PORT_ATTEMPTS = 5;
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  // Shared memory in files goes with the folder, also when the server was killed.
+  dynamic_shared_memory_type: 'mmap',
+  // The folder may lie in memory.
+  max_wal_size: '128MB',
+};
 const PASSWORD = randomBytes(24).toString('base64url');
 const RULES = [
   'local all all trust',
@@ -154,7 +161,7 @@ async function clusterIn(folder: string): Promise<TcpCluster> {
   });
   const port = await freePort();
   const access: ServerAccess = {
-    settings: { listen_addresses: '127.0.0.1', port: String(port) },
+    settings: { ...SETTINGS, port: String(port) },
     rules: `${RULES.join('\n')}\n`,
   };
   const prepare = async () =>

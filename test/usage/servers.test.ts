@@ -44,9 +44,9 @@ describe('the usage that several servers count', () => {
     // Each server has one request at a time, so that none waits longer than a request may.
     const askAll = async (n: number, key: string, path: string): Promise<number[]> => {
       const statuses: number[] = [];
-      const requests = Array.from({ length: n }).values();
+      const paths = Array.from({ length: n }, () => path).values();
       const askInTurn = async (service: TestService): Promise<void> => {
-        for (const _ of requests) statuses.push(await ask(service, key, path));
+        for (const each of paths) statuses.push(await ask(service, key, each));
       };
       await Promise.all(services.map(askInTurn));
       return statuses;
