@@ -9,7 +9,7 @@ BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
 BUILT := .build/.built
 # Test files that run at the same time: most of them wait for servers to start, stop and come back.
-JOBS := 3
+JOBS := 4
 # Not among the packages, of which it would be a quarter: only this target needs it.
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 CHECKS := check-format check-lint check-types check-layers check-dead-code
@@ -36,7 +36,8 @@ run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue 
 key: $(BUILT) ## Make one more demo key
 	@exec node .build/cli.js keys create --demo
 
-test: $(BUILT) check programs ## Every check, then every test
+test: $(INSTALLED) ## Every check, then every test
+	@$(MAKE) --keep-going --jobs=2 programs $(BUILT) $(CHECKS)
 	@echo '== tests'
 	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) 'test/shared/*.test.ts' 'test/!(shared)/**/*.test.ts'
 
