@@ -50,9 +50,9 @@ programs: $(INSTALLED) ## The same for every program that the tests start: Redis
 check: $(INSTALLED) ## All checks of the sources, two at a time, also those after a failed one
 	@$(MAKE) --keep-going --jobs=2 $(CHECKS)
 
-check-format: $(INSTALLED) ## Prettier
+check-format: $(INSTALLED) ## Oxfmt
 	@echo '== format'
-	@$(BIN)/prettier --check --log-level warn --cache --cache-location .cache/prettier .
+	@$(BIN)/oxfmt --check .
 
 check-lint: $(INSTALLED) ## Oxlint, with type information
 	@echo '== lint'
@@ -98,8 +98,8 @@ generate: $(INSTALLED) ## Write generated/ from openapi.yaml and db/schema.sql f
 	@mkdir -p .cache && $(BIN)/js-yaml openapi.yaml > .cache/openapi.json && mv .cache/openapi.json generated/openapi.json
 	@node --import tsx db/dump-schema.ts
 
-format: $(INSTALLED) ## Write every file the way Prettier wants it
-	@$(BIN)/prettier --write --log-level warn .
+format: $(INSTALLED) ## Write every file the way Oxfmt wants it
+	@$(BIN)/oxfmt .
 
 install: $(INSTALLED) ## Install the packages of the lock file, if they are not there yet
 

@@ -2,7 +2,7 @@
  * Every error that a client can see: its HTTP status and its fixed title. Codes are part of the contract: they are never renamed and never reused. A retired
  * code stays listed here with a remark.
  */
-// prettier-ignore
+// oxfmt-ignore
 export const ERROR_CODES = {
   malformed_request:       { status: 400, title: 'Request malformed' },
   invalid_parameter:       { status: 400, title: 'Parameter invalid' },

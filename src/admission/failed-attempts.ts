@@ -14,7 +14,8 @@ const FAILURE_POLICY: FailurePolicy = { limit: 30, windowSeconds: 60 };
 
 /** Whether an address may go on with attempts that fail. */
 export type AttemptResult =
-  { readonly kind: 'within_limit' } | { readonly kind: 'over_limit'; readonly standing: Standing };
+  | { readonly kind: 'within_limit' }
+  | { readonly kind: 'over_limit'; readonly standing: Standing };
 
 /** Counts attempts that failed, by the address that made them: in Redis, or in this process without one. */
 export class FailedAttempts {

@@ -43,7 +43,7 @@ function optional<Value>(name: string, parse: (text: string) => Value, descripti
 const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
 
 /** Every setting, by its name in {@link Config}. The operating guide documents each. */
-// prettier-ignore
+// oxfmt-ignore
 export const SETTINGS = {
   host: setting('HOST', '127.0.0.1', parseHost, 'address to listen on; 0.0.0.0 for every IPv4 interface'),
   port: setting('PORT', 8080, parseWholeNumber(0, 65_535), 'port to listen on; 0 for any free one'),

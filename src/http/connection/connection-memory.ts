@@ -6,7 +6,8 @@ const FREE_AGAIN = 0.5;
 
 /** What a server reports: it cuts connections because their memory is full, or there is room again. */
 export type MemoryState =
-  { readonly is: 'full'; readonly bytes: number } | { readonly is: 'free'; readonly cut: number };
+  | { readonly is: 'full'; readonly bytes: number }
+  | { readonly is: 'free'; readonly cut: number };
 
 /**
  * The memory that connections hold: answers that their clients do not read, and queued requests. Above the bound, the

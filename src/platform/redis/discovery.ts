@@ -62,7 +62,8 @@ export async function findPrimary(
 function askSentinel(address: RedisSentinelAddress, node: RedisNode): Promise<RedisNode> {
   return ask(node, access(address.sentinelCredentials, address.tls), async (sentinel) => {
     const reply = (await sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', address.masterName)) as
-      [host: string, port: string] | null;
+      | [host: string, port: string]
+      | null;
     if (reply === null) throw new Error('it knows no master of that name');
     return { host: reply[0], port: Number(reply[1]) };
   });
