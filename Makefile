@@ -9,7 +9,7 @@ BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
 BUILT := .build/.built
 # Test files that run at the same time: most of them wait for servers to start, stop and come back.
-JOBS := 4
+JOBS := 3
 # Not among the packages, of which it would be a quarter: only this target needs it.
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 CHECKS := check-format check-lint check-types check-layers check-dead-code
