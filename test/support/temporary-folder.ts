@@ -48,7 +48,9 @@ async function prepare(): Promise<string> {
 /** Whether a folder is kept in memory, programs may run from it, and the run fits into the memory that is free. */
 async function hasRoom(folder: string): Promise<boolean> {
   const mounts = (await readFile('/proc/mounts', 'utf8').catch(() => '')).split('\n');
-  const [, , type, options = ''] = mounts.map((line) => line.split(' ')).find(([, place]) => place === folder) ?? [];
+  // The last of several mounts hides the others.
+  const [, , type, options = ''] =
+    mounts.map((line) => line.split(' ')).findLast(([, place]) => place === folder) ?? [];
   if (type !== 'tmpfs' || /\b(ro|noexec)\b/.test(options)) return false;
   const { bavail, bsize } = await statfs(folder);
   return Math.min(bavail * bsize, freemem()) > ENOUGH_MEMORY;
