@@ -25,8 +25,8 @@ export async function temporaryFolder(): Promise<string> {
 }
 
 /**
- * Cleans up when the process ends, rather than in a hook of mocha: that holds for a single file, for failures in other
- * hooks, and for scripts without mocha.
+ * Cleans up when the process ends, rather than in a hook of mocha. So it also cleans up after a single file, after
+ * failures in other hooks, and after scripts without mocha.
  *
  * @returns the folder for all temporary folders
  */
@@ -40,9 +40,10 @@ async function prepare(): Promise<string> {
   ] as const) {
     process.once(signal, () => process.exit(exitCode));
   }
-  const parent = (await hasRoom(MEMORY_FOLDER)) ? MEMORY_FOLDER : await realpath(tmpdir());
-  await removeRemains(parent);
-  return parent;
+  const onDisk = await realpath(tmpdir());
+  // Both, and first: remains in memory would keep every later run out of it.
+  for (const parent of [MEMORY_FOLDER, onDisk]) await removeRemains(parent);
+  return (await hasRoom(MEMORY_FOLDER)) ? MEMORY_FOLDER : onDisk;
 }
 
 /** Whether a folder is kept in memory, programs may run from it, and the run fits into the memory that is free. */
@@ -58,7 +59,7 @@ async function hasRoom(folder: string): Promise<boolean> {
 
 /** Removes what runs that were killed have left behind. */
 async function removeRemains(parent: string): Promise<void> {
-  for (const name of await readdir(parent)) {
+  for (const name of await readdir(parent).catch(() => [])) {
     const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
     if (pid !== undefined && !isAlive(Number(pid))) removeFolder(join(parent, name));
   }
