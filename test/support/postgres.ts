@@ -1,8 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { findNativePackage, prepareBinaries, type Binaries } from '../../src/embedded-postgres/binaries.js';
+import {
+  findNativePackage,
+  prepareBinaries,
+  rememberBinaries,
+  type Binaries,
+} from '../../src/embedded-postgres/binaries.js';
 import { Cluster, type ServerAccess, type StopMode } from '../../src/embedded-postgres/cluster/cluster.js';
-import { runningAsRoot, type Account } from '../../src/embedded-postgres/command.js';
+import { runningAsRoot } from '../../src/embedded-postgres/command.js';
 import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/cluster/data-directory.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/database/migrations.js';
@@ -55,7 +60,7 @@ const RULES = [
 ];
 
 let shared: Promise<SharedServer> | undefined;
-let binaries: Promise<Binaries> | undefined;
+let findBinaries: (() => Promise<Binaries>) | undefined;
 let databases = 0;
 
 interface SharedServer {
@@ -165,16 +170,14 @@ async function clusterIn(folder: string): Promise<TcpCluster> {
     settings: { ...SETTINGS, port: String(port) },
     rules: `${RULES.join('\n')}\n`,
   };
-  const prepare = () => (binaries ??= findBinaries(directory.account));
+  // Once a process: each search starts all the programs.
+  findBinaries ??= rememberBinaries(async () =>
+    prepareBinaries(await findNativePackage(), directory.account, isRoot ? SYSTEM_DIRECTORY : await temporaryFolder()),
+  );
   return {
-    cluster: new Cluster(directory, prepare, access),
+    cluster: new Cluster(directory, findBinaries, access),
     urlOf: (database) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
   };
-}
-
-/** Once a process: each search starts all the programs. */
-async function findBinaries(account: Account | undefined): Promise<Binaries> {
-  return prepareBinaries(await findNativePackage(), account, account ? SYSTEM_DIRECTORY : await temporaryFolder());
 }
 
 async function runSql(url: string, sql: string): Promise<void> {
