@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Files in one folder. A reader still sees them all at once. */
+const MOST_FILES = 12;
+
+const PLACES = ['src', 'test', 'db', '.config'];
+
+interface Folder {
+  readonly path: string;
+  readonly files: readonly string[];
+}
+
+function foldersIn(path: string): Folder[] {
+  const entries = readdirSync(join(root, path), { withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map(({ name }) => `${path}/${name}`);
+  const inner = entries.filter((entry) => entry.isDirectory());
+  return [{ path, files }, ...inner.flatMap(({ name }) => foldersIn(`${path}/${name}`))];
+}
+
+describe('the folders of the sources and the tests', () => {
+  const folders = PLACES.flatMap(foldersIn);
+
+  it(`have at most ${MOST_FILES} files each`, () => {
+    const crowded = folders.filter(({ files }) => files.length > MOST_FILES).map(({ path }) => path);
+    assert.ok(folders.length > 50);
+    assert.deepEqual(crowded, []);
+  });
+
+  it('have no file that imports from a suite', () => {
+    const sources = folders.flatMap(({ files }) => files).filter((file) => /\.(ts|tsx|cjs|js)$/.test(file));
+    const importing = sources.filter((file) =>
+      /\bfrom ['"][^'"]+\.test\.js['"]|\bimport\(['"][^'"]+\.test\.js/.test(readFileSync(join(root, file), 'utf8')),
+    );
+    assert.ok(sources.length > 500);
+    assert.deepEqual(importing, []);
+  });
+});
