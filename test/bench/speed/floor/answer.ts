@@ -12,7 +12,7 @@ import type { PeerSettings } from './settings.js';
 //
 // Three things were tried and left. The automatic pipelining of ioredis gained nothing. JSON made by PostgreSQL took less
 // time here for a full page, and so much more there that fewer were served. Pipelined statements on few connections save up
-// to a fifth of a short query, but one slow query then holds up all others.
+// to a fifth of a short query. One slow query then holds up all others.
 
 const settings = JSON.parse(process.env.PEER ?? '') as PeerSettings;
 const database = new Database(settings.databaseUrl, settings.databasePoolSize);
