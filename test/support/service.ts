@@ -32,6 +32,7 @@ export interface TestService {
   readonly statements: readonly Statement[];
   /** GET with the key, unless told otherwise. */
   get(path: string, options?: RequestOptions): Promise<Reply>;
+  /** Further calls wait for the first one. */
   stop(): Promise<void>;
 }
 
@@ -104,6 +105,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     statementTimeoutMs: 0,
   });
   const { key } = await createUnlimitedKey(db);
+  let stopping: Promise<void> | undefined;
   return {
     url,
     databaseUrl,
@@ -116,12 +118,14 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     statements,
     get: (path, { headers, ...rest } = {}) =>
       send(url, path, { headers: headers ?? { authorization: `Bearer ${key}` }, ...rest }),
-    async stop() {
-      await service.stop();
-      await db.destroy();
-      await database?.drop();
-    },
+    stop: () => (stopping ??= stop()),
   };
+
+  async function stop(): Promise<void> {
+    await service.stop();
+    await db.destroy();
+    await database?.drop();
+  }
 }
 
 function keepLines(lines: string[], changes: string[]): pino.DestinationStream {

@@ -14,7 +14,7 @@ const LIMIT = 60;
 describe('the usage that several servers count', () => {
   let database: OpenTestDatabase;
   let redis: TestRedis;
-  let services: TestService[];
+  let services: TestService[] = [];
 
   before(async () => {
     [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
@@ -29,7 +29,10 @@ describe('the usage that several servers count', () => {
     }
   });
 
-  after(() => Promise.all([database.close(), redis.stop()]));
+  after(async () => {
+    await Promise.all(services.map((service) => service.stop()));
+    await Promise.all([database.close(), redis.stop()]);
+  });
 
   it('is exact when they have stopped: served, refused and failed requests of each key', async () => {
     const { db } = database;
