@@ -154,8 +154,8 @@ export interface components {
             title: string;
             /**
              * Format: date-time
-             * @description When the title was last changed or, if it never was, created. No two titles have the same, and it is the
-             *     title's position among the changes: the same moment in seconds is the `since` after which they go on.
+             * @description When the title was last changed or, if it never was, created. No two titles have the same. It is the title's
+             *     position among the changes. The same moment in seconds is the `since` after which they go on.
              */
             updated_at: string;
             /** @description Whether the title is offered in bundles. */
@@ -221,7 +221,7 @@ export interface components {
         RateLimitPolicyField: string;
         /** @description What remains of each limit of the plan. */
         RateLimitField: string;
-        /** @description A quota and a window for each limit of the plan, or for the limit on keys that fail from one address. */
+        /** @description A quota and a window for each limit of the plan, or for the limit on failed keys of one address. */
         AnyRateLimitPolicyField: string;
         /** @description What remains of each limit of the plan, or of the limit on keys that fail from one address. */
         AnyRateLimitField: string;
@@ -304,8 +304,8 @@ export interface components {
             request_id: components["schemas"]["RequestId"];
             /**
              * Format: double
-             * @description The oldest `since` accepted at the moment of the answer, in seconds with up to six decimals: 30 days ago, or
-             *     the beginning of the feed if that is later.
+             * @description The oldest `since` accepted at the moment of the answer, in seconds with up to six decimals. It lies 30 days
+             *     back, or at the beginning of the feed if that is later.
              */
             oldest_since: number;
         };
@@ -649,8 +649,8 @@ export interface components {
             };
         };
         /**
-         * @description The request has a body, which no operation takes (`content_too_large`): more than 16 KiB of it, or of a length that
-         *     it does not say. The key was not looked at, and the connection is closed.
+         * @description The request has a body, which no operation takes (`content_too_large`). The body is longer than 16 KiB, or the
+         *     request does not say how long it is. The key was not looked at, and the connection is closed.
          */
         ContentTooLarge: {
             headers: {
@@ -677,8 +677,8 @@ export interface components {
             };
         };
         /**
-         * @description A limit is exceeded (`rate_limit_exceeded`): one of the plan's, or, where the key does not work, the one on keys
-         *     that fail from your address. `violated-policies` says which. Wait for the seconds in `Retry-After`.
+         * @description A limit of the plan is exceeded (`rate_limit_exceeded`). If the key does not work, it is the limit on keys that fail
+         *     from your address. `violated-policies` says which. Wait for the seconds in `Retry-After`.
          */
         RateLimitExceeded: {
             headers: {
@@ -886,11 +886,11 @@ export interface operations {
                 /**
                  * @description A Unix timestamp in seconds: return what changed after it. Whole or with up to six decimals (microseconds);
                  *     exponent form is accepted. It takes at most 64 characters, after percent-decoding. Many titles can change
-                 *     within one second and a page ends anywhere among them, so a cursor of whole seconds would lose or repeat
-                 *     some: send `meta.next_since` back exactly as it came.
+                 *     within one second, and a page ends anywhere among them. A cursor of whole seconds would lose or repeat some.
+                 *     So send `meta.next_since` back exactly as it came.
                  *
-                 *     It lies at most 30 days in the past and not before the beginning of the feed; otherwise the answer is
-                 *     `since_out_of_window`. It lies at most 60 seconds in the future, since clocks differ; otherwise the answer
+                 *     It lies at most 30 days in the past and not before the beginning of the feed. Otherwise the answer is
+                 *     `since_out_of_window`. It lies at most 60 seconds in the future, since clocks differ. Otherwise the answer
                  *     is `invalid_since`. A value that the service gave is never too far in the future.
                  * @example 1795218005.123456
                  */
@@ -928,7 +928,7 @@ export interface operations {
             304: components["responses"]["ChangesNotModified"];
             /**
              * @description `since` is missing (`missing_since`), is not a usable timestamp (`invalid_since`) or lies too far in the
-             *     past (`since_out_of_window`, with `oldest_since`); or another part of the address is invalid
+             *     past (`since_out_of_window`, with `oldest_since`). Or another part of the address is invalid
              *     (`invalid_parameter`). Or the request is not HTTP (`malformed_request`).
              */
             400: {
@@ -1001,8 +1001,8 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The title's `svc_id`. A value of another form than an id has is answered with `invalid_parameter`, an id
-                 *     that no title has with `title_not_found`.
+                 * @description The title's `svc_id`. A value that cannot be an id is answered with `invalid_parameter`. An id that no title
+                 *     has is answered with `title_not_found`.
                  * @example blade-runner-1982
                  */
                 title_id: components["schemas"]["SvcId"];

@@ -40,8 +40,8 @@ create table public.collections (
 
 -- The one lock. Neither timestamps nor sequences follow commit order, so a poller that orders by them misses rows that
 -- commit late. All writers of the catalogue therefore take one lock and keep it until they have committed. The trigger
--- is BEFORE and FOR EACH STATEMENT: the lock comes before any row lock, so writers cannot deadlock over the two.
--- 'feed' in ASCII, and 1: two integers, so that it cannot meet an application's lock on a single bigint.
+-- is BEFORE and FOR EACH STATEMENT. So the lock comes before any row lock, and writers cannot deadlock over the two.
+-- The key of the lock is 'feed' in ASCII, and 1. An application's lock on a single bigint cannot meet two integers.
 create function public.catalog_lock_writers() returns void language sql volatile as $$
   select pg_advisory_xact_lock(x'66656564'::integer, 1)
 $$;
@@ -60,11 +60,11 @@ create trigger a_take_writer_lock before insert or update or delete or truncate 
 create trigger a_take_writer_lock before insert or update or delete or truncate on public.collections
   for each statement execute function public.catalog_take_writer_lock();
 
--- At the beginning of each statement, and after the lock (triggers fire in the order of their names), the clock's sequence
--- moves up to the time of day; the statement's rows take the microseconds that follow. So a stamp is later than the last
--- one and than the moment at which its statement got the lock: unique and strictly increasing, also when the time of day
--- stands still or steps back. To read the time and move the sequence for each row cost as much as all else that is done
--- for a row. The function runs as its owner, so that who may write titles need not be given the clock to set.
+-- At the beginning of each statement, the clock's sequence moves up to the time of day. This comes after the lock, since
+-- triggers fire in the order of their names. The statement's rows take the microseconds that follow. So a stamp is later
+-- than the last one, and later than the moment at which its statement got the lock. Stamps are unique and strictly
+-- increasing, also when the time of day stands still or steps back. To do this for each row would double the cost of a
+-- row. The function runs as its owner, so a role that may write titles needs no right to set the clock.
 create function public.titles_follow_clock() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -128,8 +128,8 @@ $$;
 create trigger refuse_removal before delete or truncate on public.titles
   for each statement execute function public.titles_refuse_removal();
 
--- For the feed's readers: the clock, if every commit yet to come is stamped later than it, otherwise null. In this order,
--- the clock first and the lock second: a writer that takes the lock in between stamps later than the clock that was read.
+-- For the feed's readers: the clock, if every commit yet to come is stamped later than it, otherwise null. It reads the
+-- clock first and looks at the lock second. A writer that takes the lock in between stamps later than that clock.
 create function public.catalog_quiet_clock() returns timestamptz language plpgsql volatile as $$
 declare
   clock timestamptz := clock_timestamp();

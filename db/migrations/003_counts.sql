@@ -1,6 +1,6 @@
--- Headline counts, kept in the writing transaction so that reading them costs the same at any size. One row: writers of
--- the catalogue are serialised by their lock anyway, so it is not contended, and one row is one read. The functions run as
--- their owner, so that who may write titles need not be given the counts to write.
+-- Headline counts, kept in the writing transaction so that reading them costs the same at any size. One row is one read.
+-- Its writers do not wait for one another: they take turns by their lock anyway. The functions run as their owner, so a
+-- role that may write titles needs no right to write the counts.
 
 create table public.catalog_counts (
   singleton boolean primary key default true constraint catalog_counts_singleton check (singleton),
@@ -14,9 +14,9 @@ create table public.catalog_counts (
 
 insert into public.catalog_counts default values;
 
--- A transaction updates the row twice at most, however many statements it has. Each update leaves a version that cannot be
--- removed before the transaction ends, and finding the newest of a hundred thousand takes a millisecond, in each further
--- statement and for readers afterwards. So the first statement updates the row; what later ones count waits here, and a
+-- A transaction updates the row twice at most, however many statements it has. Each update leaves a version that stays
+-- until the transaction ends. To find the newest of a hundred thousand versions takes a millisecond, in each further
+-- statement and for readers afterwards. So only the first statement updates the row. What later ones count waits here. A
 -- deferred trigger of that first update adds it up at the end.
 create table public.catalog_counts_waiting (
   added bigint[] not null -- in the order of the columns of catalog_counts
@@ -34,8 +34,8 @@ begin
 end
 $$;
 
--- That the transaction has updated the row is told by a setting, which a rollback to a savepoint takes back with the
--- update. If it is lost, the row is only updated once more.
+-- A setting says that the transaction has updated the row. A rollback to a savepoint takes it back with the update. If it
+-- is lost, the row is only updated once more.
 create function public.catalog_counts_note(added bigint[]) returns void language plpgsql as $$
 begin
   if current_setting('catalog.counting', true) = 'yes' then

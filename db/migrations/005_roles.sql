@@ -1,8 +1,8 @@
 -- What a role that may write to the catalogue can make of that right: rows, and nothing else.
 
--- Servers and writers are at work. So this takes all its locks at once, or lets go of them and tries again: nobody waits for
--- it longer than half a second, which is less than a server gives a statement. A transaction that has begun to count in the
--- old way holds one of them, so it is over before the new way begins.
+-- Servers and writers are at work. So this takes all its locks at once, or releases them and tries again. Nobody waits for
+-- it longer than half a second, which is less than a server gives a statement. A transaction that counts in the old way
+-- holds one of these locks. So it is over before the new way begins.
 do $$
 declare
   give_up_at timestamptz := clock_timestamp() + interval '60 seconds';
@@ -27,8 +27,8 @@ begin
 end
 $$;
 
--- Every function finds what it names in PostgreSQL's own schema first, whatever the search path of its caller, and in the
--- caller's temporary schema last. An unnamed temporary schema would come first of all.
+-- Whatever the search path of its caller, a function finds what it names in PostgreSQL's own schema first. The caller's
+-- temporary schema comes last. An unnamed temporary schema would come first of all.
 alter function public.api_keys_keep_revoked() set search_path = pg_catalog, pg_temp;
 alter function public.announce_callers_changed() set search_path = pg_catalog, pg_temp;
 alter function public.catalog_lock_writers() set search_path = pg_catalog, pg_temp;
@@ -46,8 +46,8 @@ begin
 end
 $$;
 
--- Nobody may call a function of ours unless it is granted. A trigger needs no such right, but creating one does: a role
--- that has it attaches the function to a table of its own. Functions of later migrations begin without it as well.
+-- Nobody may call a function of ours unless it is granted. A trigger needs no such right, but its creation does. With the
+-- right, a role could attach the function to a table of its own. Functions of later migrations begin without it as well.
 revoke execute on function
   public.api_keys_keep_revoked(), public.announce_callers_changed(), public.catalog_lock_writers(),
   public.catalog_quiet_clock(), public.catalog_take_writer_lock(), public.titles_follow_clock(),
@@ -126,7 +126,7 @@ begin
 end
 $$;
 
--- What an earlier transaction has left waiting is added up by the trigger of before.
+-- The old trigger adds up what an earlier transaction has left waiting.
 set constraints public.settle_counts immediate;
 update public.catalog_counts set titles = titles;
 

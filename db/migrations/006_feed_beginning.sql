@@ -1,8 +1,8 @@
--- Where the feed begins. A database that is restored from a backup, or that takes over without the last commits of its
--- predecessor, lacks entries that mirrors have been given, and no feed can announce that. So "catalog feed restart" sets a
+-- Where the feed begins. A database may be restored from a backup, or take over without the last commits of its
+-- predecessor. It then lacks entries that mirrors have, and no feed can announce that. So "catalog feed restart" sets a
 -- beginning after every position that was given until then. The service refuses earlier positions, in the statement that
--- reads the page: a mirror then takes a fresh copy. It also moves titles_last_stamp up to the beginning, so every entry
--- that is written later lies after it.
+-- reads the page. A mirror then takes a fresh copy. The command also moves titles_last_stamp up to the beginning. So every
+-- entry that is written later lies after it.
 create table public.catalog_feed (
   singleton boolean primary key default true constraint catalog_feed_singleton check (singleton),
   -- Whole seconds, so that the position of a client that cuts the decimals off does not fall before the beginning.

@@ -1,7 +1,7 @@
 -- Keys that expire and that have a successor, the plan of a developer, and a record of what happened to both.
 
--- Servers look keys up at every request, and would wait behind this if it waited for a long transaction, such as a dump.
--- So this takes all its locks at once, or lets go of them and tries again, as 005_roles.sql does.
+-- Servers look keys up at every request. They would wait behind this if it waited for a long transaction, such as a dump.
+-- So this takes all its locks at once, or releases them and tries again, as 005_roles.sql does.
 do $$
 declare
   give_up_at timestamptz := clock_timestamp() + interval '60 seconds';

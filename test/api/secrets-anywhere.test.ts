@@ -40,7 +40,7 @@ const PLACES: Readonly<Record<string, (text: string) => Sent>> = {
   'If-None-Match': (text) => ({ path: '/api/v1/stats', headers: { 'if-none-match': `"${text}"` } }),
 };
 
-/** How a part of a key may be written; what is left of it is the client's secret to whoever decodes it. */
+/** How a part of a key may be written. Somebody who decodes what is left of it has the client's secret. */
 const SPELLINGS: Readonly<Record<string, (part: string) => string>> = {
   'as it is': (part) => part,
   'in capitals': (part) => part.toUpperCase(),

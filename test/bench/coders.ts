@@ -21,7 +21,7 @@ export interface Cost {
   readonly atOnceMicros: number;
   /** The same where threads do it: theirs, and that of the event loop with them. */
   readonly inThreadMicros: number;
-  /** What of it is on the event loop all the same, to go to the thread and come back, in microseconds. */
+  /** The part of it on the event loop, which hands the page to the thread and takes it back. In microseconds. */
   readonly loopMicros: number;
 }
 
@@ -31,7 +31,7 @@ const brotliInThread = promisify(brotliCompress);
 const range = (first: number, last: number): number[] =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-/** All levels of gzip and all qualities of br, and the other settings beside those that the service uses. */
+/** All levels of gzip and all qualities of br, and settings that differ a little from those of the service. */
 export const CODERS: readonly Coder[] = [
   ...range(1, 9).map((level) => gzipCoder(`gzip ${level}`, { level })),
   gzipCoder(`gzip ${GZIP_LEVEL}, memLevel 7`, { level: GZIP_LEVEL, memLevel: 7 }),
@@ -93,7 +93,7 @@ export async function costOf({ atOnce, inThread }: Coder, page: Buffer, rounds: 
   };
 }
 
-/** What one run of some work takes: CPU time of this process with all its threads, and time that the event loop is busy. */
+/** Measures one run: the CPU time of all threads of this process, and the time that the event loop is busy. */
 async function timeOf(work: () => unknown): Promise<{ cpuMicros: number; loopMicros: number }> {
   const end = performance.now() + TURN_MS;
   const cpuBefore = process.cpuUsage();

@@ -181,7 +181,7 @@ function headersOf(ingredients: Ingredients, asked: Asked): Record<string, strin
   return { ...bearer(ingredients.keys[0] ?? ''), ...(asked !== 'identity' && { 'accept-encoding': asked }) };
 }
 
-/** @returns the page as it is, and how many bytes of content came @throws Error when it is not in the coding asked for */
+/** @returns the decoded page, and the bytes of content that came @throws Error when it came in another coding */
 async function fetchPage(
   url: string,
   ingredients: Ingredients,

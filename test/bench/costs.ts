@@ -20,8 +20,8 @@ export interface CostsOptions {
 }
 
 /**
- * Measures what a request costs each of those who have part in it, in CPU time, while the server answers as many as it can:
- * what the arithmetic of larger installations is made from.
+ * Measures the CPU time of a request in the service, in PostgreSQL and in Redis. The server answers as many as it can
+ * meanwhile. The figures show what larger installations need.
  */
 export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Promise<void> {
   const surroundings = await prepareSurroundings(titles);

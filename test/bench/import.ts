@@ -20,8 +20,8 @@ const MOST_MIB = 200;
 const MOST_GROWTH = 1.1;
 
 /**
- * Loads a CSV file of synthetic titles with `catalog import`, and for comparison with a bare COPY into a plain table with
- * the same columns and a primary key, by turns.
+ * Loads a CSV file of synthetic titles by turns with `catalog import` and with a bare COPY. The COPY goes into a plain
+ * table with the same columns and a primary key.
  *
  * @param rows - of the large file; another has a quarter of them
  * @returns whether all goals were met

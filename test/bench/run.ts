@@ -9,7 +9,7 @@ import { CASE_NAMES } from './speed/cases.js';
 import { benchSpeed } from './speed/index.js';
 import { benchWrites } from './writes.js';
 
-// Measures what the performance guide says about size and speed, on a PostgreSQL and a Redis of its own, which go away with this
+// Measures what the performance guide says about size and speed. Its PostgreSQL and its Redis are its own, and end with this
 // process. Arguments name the parts to run; all but growth run by default. The environment may make them smaller.
 
 const IMPORT_ROWS = numberIn('IMPORT_ROWS', 1_000_000);

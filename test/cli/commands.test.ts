@@ -214,7 +214,7 @@ describe('command line', () => {
       assert.deepEqual(await json('keys', 'set-plan', prefix, '--plan', 'free'), { ...record, changed: true });
 
       const revoked = await catalog('keys', 'revoke', prefix);
-      assert.equal(revoked.stdout, `Revoked ${prefix}. It is refused from the next request on, for good.\n`);
+      assert.equal(revoked.stdout, `Revoked ${prefix}. It is refused from the next request on, permanently.\n`);
       const again = await json('keys', 'revoke', prefix);
       assert.match(String(again.revoked_at), TIMESTAMP);
       const refused = await catalog('keys', 'set-plan', prefix, '--plan', 'pro');

@@ -130,7 +130,7 @@ describe('the commands for keys', () => {
     ] as const) {
       const { code, stdout, stderr } = await catalog(['keys', 'revoke', '-'], input);
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
-      assert.equal(stdout, `Revoked ${prefix}. It is refused from the next request on, for good.\n`);
+      assert.equal(stdout, `Revoked ${prefix}. It is refused from the next request on, permanently.\n`);
       assert.equal(await works(key), false);
     }
   });

@@ -208,7 +208,7 @@ describe('command line beside servers that share a Redis', () => {
             'servers learn it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',
         );
         if (what === 'keys revoke') {
-          assert.equal(stdout, `Revoked ${names.key_prefix}. It is refused within moments, for good.\n`);
+          assert.equal(stdout, `Revoked ${names.key_prefix}. It is refused within moments, permanently.\n`);
           await eventually('the key is refused', async () => (await ask(key)) === 401);
         }
       });
@@ -231,7 +231,7 @@ describe('command line beside servers that share a Redis', () => {
         const { prefix } = await createKey(other.db, { developerId: id, planId: 'free' });
         assert.deepEqual(await runCommand(['keys', 'revoke', prefix], alone), {
           code: 0,
-          stdout: `Revoked ${prefix}. It is refused from the next request on, for good.\n`,
+          stdout: `Revoked ${prefix}. It is refused from the next request on, permanently.\n`,
           stderr: '',
         });
         await plain.stop();
@@ -247,7 +247,7 @@ describe('command line beside servers that share a Redis', () => {
       await redis.kill();
       assert.deepEqual(await catalog('keys', 'revoke', prefix), {
         code: 0,
-        stdout: `Revoked ${prefix}. It is refused within moments, for good.\n`,
+        stdout: `Revoked ${prefix}. It is refused within moments, permanently.\n`,
         stderr:
           `catalog: The Redis named by REDIS_URL cannot be reached (connect ECONNREFUSED ${redis.url.slice('redis://'.length)}).` +
           ' The change is made. Servers that still reach Redis learn it from the database, within moments.\n',

@@ -6,9 +6,9 @@ import { planExchanges, type Endpoint } from './document/exchanges.js';
 import { patience } from './dredd/patience.js';
 
 // Holds any deployment against the contract, with what somebody who merely has a key can provoke. Settings come from the
-// environment, where other users of the machine cannot read them: BASE_URL, API_KEY and, where the catalogue has been
-// quiet for a month, TITLE_ID. The exit code is 0 when all is as documented, 1 when something is not, 2 when there was
-// nothing to hold against the contract.
+// environment, where other users of the machine cannot read them: BASE_URL and API_KEY. A catalogue that has been quiet for
+// a month needs TITLE_ID as well. The exit code is 0 when all is as documented, and 1 when something is not. It is 2 when
+// there was nothing to hold against the contract.
 
 /** A mistake in the settings, or a deployment that does not let us in. */
 class Refusal extends Error {}

@@ -15,7 +15,7 @@ export interface Sight {
   readonly dataDir: string;
   /** The folder of the server's socket. */
   readonly host: string;
-  /** When the server was started, which tells one server from another. */
+  /** When the server was started, which distinguishes it from other servers. */
   readonly started: string;
   /** All users' visits so far, this one included. */
   readonly visits: number;

@@ -6,8 +6,8 @@ import { runModel } from './model/run.js';
 
 const HOUR = 3_600_000_000;
 
-// The database's clock is all that stamps come from. Here it is one that the test sets (see installClock), in the middle
-// of transactions and of statements; the clock of the service stays right, so stamps lie before and after its time.
+// Stamps come from the database's clock alone. Here the test sets that clock (see installClock), also in the middle of
+// transactions and of statements. The clock of the service stays right, so stamps lie before and after its time.
 describe('mirrors lose nothing while the clock of the database', () => {
   let service: TestService;
 

@@ -27,8 +27,8 @@ interface Run {
 }
 
 /**
- * Makes titles as a restored database has them: some are gone, others are as they were when they came, with the stamps of
- * that time. What writers do at that moment comes before or after it.
+ * Makes titles as a restored database has them. Some are gone, and others are as they were when they came, with the stamps
+ * of that time. What writers do at that moment comes before or after it.
  */
 async function loseCommits(db: Knex): Promise<void> {
   await pastTriggers(db, 'titles', async (transaction) => {
@@ -70,7 +70,7 @@ class PersistentMirror {
       });
     } catch (error) {
       if (!(error instanceof OperatorError)) throw error;
-      // Between the loss and the restart, where the feed runs ahead of the clock and the newest entry is among what is lost.
+      // Between the loss and the restart. The feed runs ahead of the clock, and its newest entry is lost.
       if (error.message.includes('400 invalid_since')) return;
       if (!error.message.includes('400 since_out_of_window')) throw error;
       this.told += 1;

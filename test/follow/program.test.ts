@@ -136,7 +136,7 @@ describe('catalog follow', () => {
     const follower = startFollowing('--since', start);
     follower.child.stdout?.pause();
     await eventually('it has begun', () => existsSync(state));
-    // It has come to a stand when it asks for no further page; the time this takes is of no matter to what follows.
+    // It waits when it asks for no further page. What follows does not depend on how long that takes.
     let asked = -1;
     await eventually('it waits', () => {
       const before = asked;

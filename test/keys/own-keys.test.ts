@@ -148,7 +148,7 @@ describe('keys that developers make themselves', () => {
     );
   });
 
-  it('are revoked by whoever has found one whole, and no other is', async () => {
+  it('are revoked by a finder who has the whole key, and no other key is', async () => {
     const [found, other] = [await create(), await create()];
     assert.equal(await revokeFoundKey(database.db, hashOf(found.key)), 'revoked');
     assert.equal(await revokeFoundKey(database.db, hashOf(found.key)), 'revoked_before');

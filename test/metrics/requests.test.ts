@@ -195,7 +195,7 @@ describe('metrics of requests', () => {
 
   for (const [what, field, answered] of [
     ['requests', '', 1_000],
-    // The first answer is the last: the content that it does not ask for might come all the same.
+    // The first answer is the last. It does not ask for the content, which might still come.
     ['requests that offer content', 'Expect: 100-continue\r\n', 1],
   ] as const) {
     it(`have one in flight, however many ${what} a client sends at once`, async () => {

@@ -4,9 +4,9 @@ import { CheckoutCopy } from './checkout.js';
 import type { Fault } from './fault.js';
 import { FAULTS } from './faults/index.js';
 
-// Plants each fault of the table in a copy of the checkout, runs the suites that must notice it, and prints which did. Ends
-// with exit code 1 where too few are caught. MATCH takes only faults whose name or promise has that text; JOBS says how many
-// copies work at the same time.
+// Plants each fault of the table in a copy of the checkout, and runs the suites that must notice it. Prints which faults were
+// caught. Ends with exit code 1 where too few are. MATCH takes only faults whose name or promise has that text. JOBS says how
+// many copies work at the same time.
 
 /** The part of all faults that must be caught. */
 const GOAL = 0.95;

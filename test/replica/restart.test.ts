@@ -13,7 +13,7 @@ import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send, type Reply } from '../support/request.js';
 import { addTitles, changesOf } from '../support/titles.js';
 
-// A replica that stands still answers like one that follows a database which has been given up: it never hears of the restart.
+// A replica that stands still looks like a replica of an abandoned database: neither ever hears of the restart.
 describe('servers that read from a replica', () => {
   let primary: TestPostgres;
   let replica: TestReplica;

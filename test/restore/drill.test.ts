@@ -21,7 +21,7 @@ type Entry = Answer<'getChanges'>['data'][number];
 
 const HOUR = 3_600_000_000n;
 
-// Here a mirror is the real follower, the servers are real processes, and the database is dropped and made anew from a copy.
+// The mirror is the real follower, and the servers are real processes. The database is dropped and made anew from a copy.
 describe('a mirror of a database that goes back an hour', () => {
   let postgres: TestPostgres;
   let db: Knex;

@@ -1,9 +1,9 @@
 import type pg from 'pg';
 
-// What a role can put before PostgreSQL's own objects: in a schema of its own that it names first in its search path, and
-// in pg_temp, where PostgreSQL looks for types and relations before all else. Which names are worth it is asked of the
-// catalog: every word in the source of our functions, and every operator over the types that they deal with, since a
-// condition such as "is distinct from" calls one that it does not name.
+// What a role can put before PostgreSQL's own objects. It can use a schema of its own that it names first in its search
+// path. It can also use pg_temp, where PostgreSQL looks for types and relations before all else. Worth it
+// are every word in the source of our functions, and every operator over their types, as the catalog has them. A condition
+// such as "is distinct from" calls an operator that it does not name.
 
 /** The schema of the role's own. */
 export const SCHEMA = 'impostors';

@@ -80,8 +80,8 @@ export const CLIENTS: readonly Client[] = [
   {
     generator: '@hey-api/openapi-ts',
     consumer: 'hey-api',
-    // What the generator writes beside the types does not compile with exactOptionalPropertyTypes, whatever the
-    // contract, and needs the names of the DOM for fetch.
+    // Whatever the contract, the generated client does not compile with exactOptionalPropertyTypes. For fetch it needs
+    // the names of the DOM.
     compilerOptions: { ...STRICT, lib: ['ES2023', 'DOM', 'DOM.Iterable'] },
     async generate({ folder }) {
       const program = join(ROOT, 'node_modules/@hey-api/openapi-ts/bin/run.js');

@@ -61,7 +61,7 @@ describe('limits over three server processes', () => {
       const answers = await storm(1_000, key);
       print(`100 a ${quota}, 1,000 at once`, answers);
       assert.deepEqual(tally(answers), { 200: 100, 429: 900 });
-      // Each place once, whichever server gave it.
+      // Each place once, over all servers.
       const places = answers.filter(({ status }) => status === 200).map(({ remaining }) => remaining[position]);
       assert.deepEqual(
         places.toSorted((a, b) => Number(b) - Number(a)),

@@ -98,7 +98,7 @@ describe('two server processes with a Redis that fails over through a Sentinel',
     assert.deepEqual(tally([...(await askAll(before.key)), ...(await askAll(during.key))]), { 200: 20 });
     assert.deepEqual(await runProgram(['keys', 'revoke', before.prefix], environment), {
       code: 0,
-      stdout: `Revoked ${before.prefix}. It is refused from the next request on, for good.\n`,
+      stdout: `Revoked ${before.prefix}. It is refused from the next request on, permanently.\n`,
       stderr: '',
     });
     const running = load(valid.key, before.key);

@@ -47,7 +47,7 @@ describe('revoking a key that was found', () => {
     assert.deepEqual([status, json], [200, { revoked: true }]);
     assert.equal(headers['cache-control'], 'no-store');
     assert.equal(await works(key), false);
-    // Whoever reports it again learns the same.
+    // A second report gets the same answer.
     assert.deepEqual((await reportKey(` ${key}\n`)).json, { revoked: true });
     const [event, before] = await listEvents(service.db, { developerId, limit: 2 });
     assert.deepEqual([event?.kind, event?.actor, event?.keyPrefix], ['revoked', 'finder', prefix]);

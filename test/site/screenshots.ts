@@ -11,8 +11,8 @@ import { PAGES } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
 import { startWithProvider } from './settings/oidc-service.js';
 
-// Takes a picture of each page, or of those that ONLY matches, light and dark, on a wide and on a narrow screen, into
-// .cache/screenshots. Also the picture that the README shows.
+// Takes pictures of each page, or of those that ONLY matches, into .cache/screenshots. Each is light and dark, on a wide and
+// on a narrow screen. Also takes the picture that the README shows.
 
 const FOLDER = fileURLToPath(new URL('.cache/screenshots', ROOT));
 

@@ -103,7 +103,7 @@ describe('the site', () => {
     assertPage(await sendContent('x'.repeat(20_000)), 413, { connection: 'close' });
   });
 
-  it('serves its files under names that change with their content, for good', async () => {
+  it('serves its files under names that change with their content, so that browsers may keep them', async () => {
     const assets = assetsOf(await ask('/'));
     assert.equal(assets.length, 3);
     for (const path of assets) {

@@ -63,7 +63,7 @@ export function withRenamed({ owner, name }: BodyField, to: string): Contract {
   });
 }
 
-/** The contract with a field more, a string, beside this one. */
+/** The contract with one more field, a string, in the same object. */
 export function withAdded({ owner }: BodyField, added: { name: string; required: boolean }): Contract {
   return changed(owner, (schema) => {
     schema.properties[added.name] = { type: 'string' };

@@ -61,7 +61,7 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
 
   keys
     .command('revoke')
-    .description('refuse a key for good, from the next request on')
+    .description('refuse a key permanently, from the next request on')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExamples:\n  catalog keys revoke svc_1a2B3c4D\n  catalog keys revoke - < leaked-key.txt')
@@ -72,7 +72,7 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
         since: await makeEffective(context, db),
       }));
       if (json) printJson(stdout, keyToJson(record));
-      else printLine(stdout, `Revoked ${record.prefix}. It is refused ${since}, for good.`);
+      else printLine(stdout, `Revoked ${record.prefix}. It is refused ${since}, permanently.`);
     });
 }
 

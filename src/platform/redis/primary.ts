@@ -18,8 +18,7 @@ export interface Primary {
  * All our keys lie in one slot. So a Redis Cluster is one master that must be found, as behind Sentinels. Every case
  * uses one plain connection, not the Cluster client of ioredis. That client waits and sends commands again silently. It
  * would also lead us to a promoted replica, which may have an older epoch. Nor is it the Sentinel connector of ioredis.
- * That connector asks one Sentinel after the other, and listens for a new master only once it is connected to the old
- * one.
+ * That connector asks one Sentinel after the other. It listens for a new master only once it is connected to the old one.
  *
  * @param key - one of our keys, by which a Cluster finds the slot
  * @param onChange - called when another server takes writes than the last one found

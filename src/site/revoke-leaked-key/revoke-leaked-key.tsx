@@ -114,7 +114,7 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
       )}
       <p class="lead">
         Have you found an API key of this service, in a repository or a log? Paste it here. Every server refuses it from
-        the next request on, for good. You need no account.
+        the next request on, permanently. You need no account.
       </p>
       <form class="form" method="post">
         <Field id="key" label="The whole key" hint="It begins with svc_ and has 51 characters." error={error}>

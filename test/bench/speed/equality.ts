@@ -6,8 +6,8 @@ import { send, type Received } from './load/send.js';
 const SAMPLES = 5;
 
 /**
- * Sends the same requests to two servers and compares the answers, byte for byte but for what differs from one request to
- * the next: its id, the date, and how much of a quota is left.
+ * Sends the same requests to two servers, and compares the answers byte by byte. It leaves out what every request has of
+ * its own: its id, the date, and how much of a quota is left.
  *
  * @returns what differs, in words; nothing when all is the same, and as the case says
  */

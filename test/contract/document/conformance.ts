@@ -25,8 +25,8 @@ const validators = new Map<Node, ValidateFunction>();
 const responses = operationResponses();
 
 /**
- * Holds an answer against the contract: its status, its media type to the letter, its headers (all that are required,
- * each with a value that its schema allows) and its body.
+ * Holds an answer against the contract: its status, its media type to the letter, its headers and its body. All required
+ * headers must be there, each with a value that its schema allows.
  *
  * @returns every deviation, each with its place; none when the answer is as documented
  */

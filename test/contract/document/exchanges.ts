@@ -49,7 +49,7 @@ export interface Exchange {
 
 /** How an exchange differs from a plain request to the operation that is answered with 200. */
 interface Variant {
-  /** Tells it from the others of the same status. */
+  /** Distinguishes it from the others of the same status. */
   readonly label?: string;
   readonly code?: string;
   readonly endpoint?: Endpoint;
@@ -74,8 +74,8 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const MALFORMED = '%zz';
 
 /**
- * Plans a request for every response that the contract documents and, where a status can carry several codes, for every
- * code; a 200 is asked for with each way to send the key.
+ * Plans a request for every response that the contract documents, and for every code where a status can have several. It
+ * asks for a 200 with each way to send the key.
  */
 export function planExchanges(target: Target): Exchange[] {
   return operationResponses().flatMap((response) => {

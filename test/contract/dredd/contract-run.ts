@@ -110,8 +110,8 @@ function selectTransactions(compiled: readonly Transaction[], exchanges: readonl
 }
 
 /**
- * What Dredd itself should look for. By itself it takes every documented header for a required one, and of a body it only
- * looks whether it has the members of the example.
+ * What Dredd itself should look for. By itself it takes every documented header for a required one. Of a body it only
+ * checks that the members of the example are there.
  */
 function expectedOf({ statusCode, headers }: Transaction['expected'], response: Node): Transaction['expected'] {
   const isRequired = (name: string) => {

@@ -13,8 +13,8 @@ const LONGEST_WAIT_IN_ALL = 20 * 60;
 /**
  * Patience for one run.
  *
- * @returns a function that, as long as the plan's limit is the answer, waits for the seconds in `Retry-After` and asks
- *   again; the last answer, which is still that one when patience has run out
+ * @returns a function that returns the last answer. While that is the plan's limit, the function waits for the
+ *   seconds in `Retry-After` and asks again. It stops when its patience has run out
  */
 export function patience(wait: Wait = (seconds) => delay(seconds * 1000)) {
   let left = LONGEST_WAIT_IN_ALL;

@@ -15,10 +15,10 @@ interface Altered {
   readonly alteration: Alteration;
 }
 
-/** Bound on some 200 exchanges, one after the other, also where the machine has much other work. In milliseconds. */
+/** Bound on about 200 exchanges, one after the other, also where the machine has much other work. In milliseconds. */
 const DRIFTS_TIMEOUT_MS = 240_000;
 
-/** Of the drifts that an earlier response has as well, such as a member of every problem, one in so many is tried. */
+/** Several responses can have the same drift, such as a member of every problem. One in so many of these is tried. */
 const PART_OF_REPEATED = 5;
 
 /** The name under which an exchange is performed with its response altered. */

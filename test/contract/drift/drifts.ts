@@ -1,8 +1,8 @@
 import { change, header, MISSING, status, text, value, type Alteration } from './alterations.js';
 import type { Exchange } from '../document/exchanges.js';
 
-// What could go wrong with the service's answers, written from what clients rely on rather than made from the contract:
-// a constraint that the contract loses must leave a drift here that is not found any more.
+// What could go wrong with the service's answers. The list comes from what clients rely on, not from the contract. So when
+// the contract loses a constraint, a drift of this list is not found any more.
 
 const REQUEST_ID = header('X-Request-Id', undefined, 'not an id', 'i'.repeat(65));
 const VARY = header('Vary', undefined, 'Accept-Encoding');

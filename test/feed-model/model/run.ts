@@ -116,8 +116,8 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
 }
 
 /**
- * A follower that begins with a full copy while others write. Two ways to know where to begin: the newest entry, read
- * before the copy; or the clock before the copy, less a margin for what is being written and not yet committed.
+ * A follower that begins with a full copy while others write. There are two ways to know where to begin. One is the newest
+ * entry, read before the copy. The other is the clock before the copy, less a margin for what is not yet committed.
  */
 async function startLate(catalogue: ModelCatalogue, name: string, margin: number): Promise<ModelFollower> {
   const { db } = catalogue;

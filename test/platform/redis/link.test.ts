@@ -160,7 +160,7 @@ describe('the link to Redis', () => {
         / sub=1 .*cmd=subscribe /m.test(String(await tell(redis.sentinel, 'CLIENT', 'LIST'))),
       );
       await redis.failOver();
-      // The old one is told by the Sentinel some ten seconds later; until then it would take writes, and lose them.
+      // The Sentinel reconfigures the old master some ten seconds later. Until then it would take writes, and lose them.
       await eventually('it is at the new master', () => changes.at(-1) === 'up', 6_000);
       assert.deepEqual(changes, [`lost: 127.0.0.1:${redis.master.port} is not the master any more`, 'up']);
       assert.match(String(await tell(redis.master, 'ROLE')), /^master,/);

@@ -74,7 +74,7 @@ export async function newPlan(
 /**
  * Asks for `/me` with a key, on one of many kept connections.
  *
- * @param address - of the client, as a proxy would tell it: keys that fail are counted by it
+ * @param address - of the client, as a proxy would report it: keys that fail are counted by it
  */
 export function ask(url: string, key: string, address = '192.0.2.1'): Promise<Answer> {
   return new Promise((resolve, reject) => {
@@ -102,8 +102,8 @@ export function tally(answers: readonly Answer[]): Readonly<Record<number, numbe
 }
 
 /**
- * Tries something that holds as long as the servers reach Redis in time. On a machine that is starved of processors one
- * may lose it for a moment, and then rightly counts by itself: only then is it tried again.
+ * Tries something that holds as long as the servers reach Redis in time. On a machine with too few processors, a server may
+ * lose Redis for a moment. It then rightly counts by itself. Only then is the trial repeated.
  *
  * @param retries - of the suite
  */

@@ -45,8 +45,8 @@ const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)/y;
 const TYPES = ['counter', 'gauge', 'histogram', 'summary'];
 
 /**
- * Reads the text format of Prometheus, version 0.0.4, as strictly as it may be read: each metric in one group under its
- * HELP and TYPE, each series once, histograms cumulative and complete.
+ * Reads the text format of Prometheus, version 0.0.4, as strictly as it may be read. Each metric is one group under its HELP
+ * and TYPE. Each series is there once. Histograms are cumulative and complete.
  */
 export function parse(text: string): Map<string, number> {
   assert.ok(text.endsWith('\n'), 'the last line has no end');

@@ -11,7 +11,7 @@ const AT_A_TIME = 200;
 /** Bound on one answer, in milliseconds. */
 const TIMEOUT_MS = 20_000;
 
-/** One address has some 28,000 ports to call from (Linux), so after so many connections the next address calls. */
+/** One address has about 28,000 ports to call from (Linux), so after so many connections the next address calls. */
 const CONNECTIONS_OF_ADDRESS = 20_000;
 
 /** Connections on which a client asks now and then, and which it keeps open. */

@@ -12,8 +12,8 @@ export async function expireIn(db: Knex, prefix: string, ms: number): Promise<vo
 }
 
 /**
- * Uses a key until it has been refused some times, and compares each answer with the database's clock: before the key's end
- * it must be 200, after the end 401. A request that is under way at the end may get either.
+ * Uses a key until it has been refused some times, and compares each answer with the database's clock. Before the key's end
+ * it must be 200, and after the end 401. A request that is under way at the end may get either.
  *
  * @param ask - for the status of one answer
  * @returns how many requests were served

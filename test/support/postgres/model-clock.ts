@@ -9,9 +9,9 @@ export interface ModelClock {
 }
 
 /**
- * Gives the feed's functions a clock of the test's. They call clock_timestamp() without naming its schema, so a search
- * path of their own, with one that comes before PostgreSQL's, is all that changes: the code that runs is the real one. The
- * offset is kept in a sequence, because that is seen by all sessions at once, whatever they are in the middle of.
+ * Gives the feed's functions a clock of the test's. They call clock_timestamp() without naming its schema. So only their
+ * search path changes: it finds the test's function before PostgreSQL's. The code that runs is the real one. A sequence
+ * keeps the offset, because all sessions see its value at once, also within a transaction.
  *
  * @param precision - what the clock ticks in, as date_trunc has it
  */

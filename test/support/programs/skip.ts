@@ -2,7 +2,7 @@ import type { Context } from 'mocha';
 
 /**
  * Skips a test, or all of a suite from its `before` hook, that needs a part which this machine does not have. Each line of
- * the report then says which one: on a build machine, a skipped test whose line does not is a failure (see reporter.cjs).
+ * the report then names the part. On a build machine, a skipped test without such a line is a failure (see reporter.cjs).
  *
  * @param part - such as `IPv6`
  */

@@ -90,7 +90,7 @@ export function RevokeForm({ record }: { readonly record: KeyRecord }): VNode {
   return (
     <>
       <p>
-        Every server refuses <KeyName record={record} /> from the next request on, for good.{' '}
+        Every server refuses <KeyName record={record} /> from the next request on, permanently.{' '}
         <LastUse at={record.lastUsedAt} />
       </p>
       <form class="form" method="post">

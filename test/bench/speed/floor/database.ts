@@ -25,8 +25,8 @@ const TITLE = {
            from titles where svc_id = $1`,
 };
 const PAGE_SIZE = 200;
-// From the position itself on: where an entry stands there, the page needs no second query to know that the position
-// does not lie past the end of the feed.
+// From the position itself on. An entry there shows that the position does not lie past the end of the feed, without a
+// second query.
 const CHANGES = {
   name: 'changes',
   rowMode: 'array' as const,

@@ -10,8 +10,8 @@ import { send, toBytes } from './send.js';
 import type { Subject } from '../servers.js';
 
 // wrk costs the least by far, so that a fast server is not held up by what measures it. It knows no constant rate, and
-// autocannon sends the requests of a second all at its beginning; hence a generator of our own, which also stands in for
-// wrk where there is none.
+// autocannon sends the requests of a second all at its beginning. Hence a generator of our own. It also replaces wrk where
+// there is none.
 
 /** On which requests are sent, each as soon as the one before it is answered. */
 export const CONNECTIONS = 32;

@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { AnswerReader } from '../../../support/http/answer-reader.js';
 import type { GeneratorOptions, Latencies } from './protocol.js';
 
-// Sends requests over a fixed number of connections and prints what came of it as JSON: at a constant rate, or as many as
-// are answered. At a constant rate a request that is due while all connections are busy waits its turn, and that time
-// counts: a server that stalls is not spared the requests that would have come meanwhile ("coordinated omission").
+// Sends requests over a fixed number of connections, at a constant rate or as many as are answered. It prints the result as
+// JSON. At a constant rate, a request that finds no free connection waits, and its wait counts. So a server that stalls
+// also gets the requests that would have come meanwhile (no "coordinated omission").
 
 const options = JSON.parse(process.argv[2] ?? '') as GeneratorOptions;
 const requests = readFileSync(options.requestsFile, 'utf8')
@@ -17,8 +17,8 @@ const latencies: number[] = [];
 /** How much later than planned each turn of the clock came, in milliseconds: what this program itself adds. */
 const delays: number[] = [];
 /**
- * Requests that were due before this are not timed: this program was late itself, by its own collections of garbage for
- * instance, and all that came meanwhile was sent and read late.
+ * Requests that were due before this are not timed. This program itself was late, for example while it collected garbage.
+ * What came meanwhile was sent and read late.
  */
 let distrustedUntil = 0;
 const idle: Connection[] = [];
@@ -86,7 +86,7 @@ const clock = setInterval(() => {
   turnAt = now;
   if (countedFrom === undefined && now - start >= WARM_UP_MS) countedFrom = begin(now);
   if (countedFrom !== undefined && now - countedFrom >= options.seconds * 1000) end(now, countedFrom);
-  // A request is due at the first turn of the clock after its time: the clock's own step is no wait of the server's.
+  // A request is due at the first turn of the clock after its time. So the clock's own step does not count as a wait.
   for (; due < ((now - start) / 1000) * (options.rate ?? 0); due++) {
     const connection = idle.pop();
     if (connection === undefined) waiting.push(now);

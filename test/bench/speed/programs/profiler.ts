@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { Session } from 'node:inspector/promises';
 
-// Loaded into a server before its own code. Told 'start', it begins a CPU profile; told a file's name, it ends it, writes
-// it there and says so; told 'collect', it collects garbage. Without any of these it costs nothing.
+// Loaded into a server before its own code. It obeys messages, and reports each as done. 'start' begins a CPU profile. A
+// file's name ends the profile and writes it there. 'collect' collects garbage. Without a message it costs nothing.
 
 /** Between two samples, in microseconds. */
 const INTERVAL_US = 250;
