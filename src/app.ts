@@ -19,6 +19,7 @@ import { recordRequests } from './http/telemetry/request-log.js';
 import type { UsageCounter } from './usage/usage-counter.js';
 import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
+import { createSite } from './site/site.js';
 
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
   readonly contract: ContractTexts;
@@ -45,11 +46,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(drainConnections(parts.isStopping));
   app.use(problems);
   app.use(requireHost);
-  if (parts.site) {
-    // Not at the top: the pages take a sixth of the start, which a server without them saves.
-    const { createSite } = await import('./site/site.js');
-    app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
-  }
+  if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(ignoreContent);
   // Without the indentation of the file.
   app.use(probes({ yaml: parts.contract.yaml, json: JSON.stringify(document) }, parts));
