@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { benchCompression } from './compression.js';
 import { benchCosts } from './costs.js';
 import { benchGrowth, drawGrowth, type GrowthOptions } from './growth/index.js';
@@ -11,6 +12,9 @@ import { benchWrites } from './writes.js';
 
 // Measures what the performance guide says about size and speed. Its PostgreSQL and its Redis are its own, and end with this
 // process. Arguments name the parts to run; all but growth run by default. The environment may make them smaller.
+
+// On the disk: a database in memory would not wait for it.
+process.env.TMPDIR ??= tmpdir();
 
 const IMPORT_ROWS = numberIn('IMPORT_ROWS', 1_000_000);
 const READ_SECONDS = numberIn('READ_SECONDS', 60);

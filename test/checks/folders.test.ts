@@ -10,6 +10,9 @@ const MOST_FILES = 12;
 
 const PLACES = ['src', 'test', 'db', '.config'];
 
+/** The migrations are read from one folder, and their number grows. */
+const MAY_GROW = 'db/migrations';
+
 interface Folder {
   readonly path: string;
   readonly files: readonly string[];
@@ -17,7 +20,9 @@ interface Folder {
 
 function foldersIn(path: string): Folder[] {
   const entries = readdirSync(join(root, path), { withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map(({ name }) => `${path}/${name}`);
+  const files = entries
+    .filter((entry) => entry.isFile() && entry.name !== '.DS_Store')
+    .map(({ name }) => `${path}/${name}`);
   const inner = entries.filter((entry) => entry.isDirectory());
   return [{ path, files }, ...inner.flatMap(({ name }) => foldersIn(`${path}/${name}`))];
 }
@@ -26,7 +31,9 @@ describe('the folders of the sources and the tests', () => {
   const folders = PLACES.flatMap(foldersIn);
 
   it(`have at most ${MOST_FILES} files each`, () => {
-    const crowded = folders.filter(({ files }) => files.length > MOST_FILES).map(({ path }) => path);
+    const crowded = folders
+      .filter(({ path, files }) => path !== MAY_GROW && files.length > MOST_FILES)
+      .map(({ path }) => path);
     assert.ok(folders.length > 50);
     assert.deepEqual(crowded, []);
   });
@@ -34,7 +41,7 @@ describe('the folders of the sources and the tests', () => {
   it('have no file that imports from a suite', () => {
     const sources = folders.flatMap(({ files }) => files).filter((file) => /\.(ts|tsx|cjs|js)$/.test(file));
     const importing = sources.filter((file) =>
-      /\bfrom ['"][^'"]+\.test\.js['"]|\bimport\(['"][^'"]+\.test\.js/.test(readFileSync(join(root, file), 'utf8')),
+      /\b(?:from|import|require) ?\(?['"][^'"]+\.test\.js['"]/.test(readFileSync(join(root, file), 'utf8')),
     );
     assert.ok(sources.length > 500);
     assert.deepEqual(importing, []);

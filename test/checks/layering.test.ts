@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -141,11 +141,7 @@ describe('the layering rules', () => {
   }
 
   beforeEach(async () => {
-    folder = await realpath(await mkdtemp(join(tmpdir(), 'layering-')));
-  });
-
-  afterEach(async () => {
-    await rm(folder, { recursive: true, force: true });
+    folder = await temporaryFolder();
   });
 
   it('are kept by the service', async () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -44,7 +44,7 @@ describe('make check-lint', () => {
   let folder: string;
 
   before(async () => {
-    folder = await realpath(await mkdtemp(join(tmpdir(), 'catalog-lint-')));
+    folder = await temporaryFolder();
     for (const name of ['.oxlintrc.json', 'tsconfig.json', 'test/tsconfig.json', 'db/tsconfig.json']) {
       await cp(join(root, name), join(folder, name));
     }
@@ -54,8 +54,6 @@ describe('make check-lint', () => {
       await writeFile(join(folder, name), text);
     }
   });
-
-  after(() => rm(folder, { recursive: true }));
 
   it('finds a mistake of each kind in each folder, and nothing else', async () => {
     const lines = (await lint(folder)).split('\n').filter((line) => /^\S+:\d+:\d+: /.test(line));

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const mocha = `"${process.execPath}" "${root}node_modules/mocha/bin/mocha.js" --color --reporter "${root}test/support/reporter.cjs"`;
@@ -37,15 +38,11 @@ describe('the last line of .ci/run', () => {
   let folder: string;
 
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'summary of-'));
-    await mkdir(join(folder, '.ci'));
+    folder = join(await temporaryFolder(), 'a summary');
+    await mkdir(join(folder, '.ci'), { recursive: true });
     await copyFile(join(root, '.ci/run'), join(folder, '.ci/run'));
     await chmod(join(folder, '.ci/run'), 0o755);
     for (const [name, text] of Object.entries(SPECS)) await writeFile(join(folder, name), text);
-  });
-
-  after(async () => {
-    await rm(folder, { recursive: true, force: true });
   });
 
   for (const [what, recipe, last, status] of RUNS) {

@@ -1,11 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import {
-  findNativePackage,
-  prepareBinaries,
-  rememberBinaries,
-  type Binaries,
-} from '../../src/embedded-postgres/binaries.js';
+import { findNativePackage, prepareBinaries, type Binaries } from '../../src/embedded-postgres/binaries.js';
 import { Cluster, type ServerAccess, type StopMode } from '../../src/embedded-postgres/cluster/cluster.js';
 import { runningAsRoot } from '../../src/embedded-postgres/command.js';
 import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/cluster/data-directory.js';
@@ -14,7 +9,7 @@ import { migrate } from '../../src/platform/database/migrations.js';
 import { eventually } from './eventually.js';
 import { freePort } from './programs/free-port.js';
 import { serverProcesses, signalServers } from './programs/server-processes.js';
-import { temporaryFolder } from './temporary-folder.js';
+import { isInMemory, temporaryFolder } from './temporary-folder.js';
 
 /** A database of its own for one test or suite. */
 export interface TestDatabase {
@@ -50,9 +45,9 @@ const SETTINGS = {
   listen_addresses: '127.0.0.1',
   // Shared memory in files goes with the folder, also when the server was killed.
   dynamic_shared_memory_type: 'mmap',
-  // The folder may lie in memory.
-  max_wal_size: '128MB',
 };
+/** Where the folder lies in memory, the log of changes must not fill it. */
+const SETTINGS_IN_MEMORY = { max_wal_size: '128MB' };
 const PASSWORD = randomBytes(24).toString('base64url');
 const RULES = [
   'local all all trust',
@@ -60,7 +55,7 @@ const RULES = [
 ];
 
 let shared: Promise<SharedServer> | undefined;
-let findBinaries: (() => Promise<Binaries>) | undefined;
+let binaries: Promise<Binaries> | undefined;
 let databases = 0;
 
 interface SharedServer {
@@ -167,15 +162,14 @@ async function clusterIn(folder: string): Promise<TcpCluster> {
   });
   const port = await freePort();
   const access: ServerAccess = {
-    settings: { ...SETTINGS, port: String(port) },
+    settings: { ...SETTINGS, ...(isInMemory(folder) && SETTINGS_IN_MEMORY), port: String(port) },
     rules: `${RULES.join('\n')}\n`,
   };
   // Once a process: each search starts all the programs.
-  findBinaries ??= rememberBinaries(async () =>
-    prepareBinaries(await findNativePackage(), directory.account, isRoot ? SYSTEM_DIRECTORY : await temporaryFolder()),
-  );
+  const findBinaries = async (): Promise<Binaries> =>
+    prepareBinaries(await findNativePackage(), directory.account, isRoot ? SYSTEM_DIRECTORY : await temporaryFolder());
   return {
-    cluster: new Cluster(directory, findBinaries, access),
+    cluster: new Cluster(directory, () => (binaries ??= findBinaries()), access),
     urlOf: (database) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
   };
 }

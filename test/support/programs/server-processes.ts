@@ -1,9 +1,12 @@
-import { execFileSync } from 'node:child_process';
-import { readdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { platform } from 'node:os';
-import { sep } from 'node:path';
+import { basename, join, sep } from 'node:path';
 
-/** The processes of all PostgreSQL servers whose data lie in a folder. */
+/** The line of postmaster.pid with the key of the shared memory, from 0 (PostgreSQL, `src/include/utils/pidfile.h`). */
+const SHARED_MEMORY_LINE = 6;
+
+/** The processes of all servers whose data lie in a folder. */
 export function serverProcesses(folder: string): number[] {
   return platform() === 'linux' ? workingIn(realpathSync(folder)) : startedWith(folder);
 }
@@ -20,6 +23,25 @@ export function signalServers(folder: string, signal: NodeJS.Signals): void {
   }
 }
 
+/** The keys of the System V shared memory that a folder's PostgreSQL servers have, or had when they were killed. */
+export function sharedMemoryOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => basename(path) === 'postmaster.pid')
+    .flatMap((path) => {
+      const line = readFileSync(join(folder, path), 'utf8').split('\n')[SHARED_MEMORY_LINE];
+      return /^ *(\d+) /.exec(line ?? '')?.[1] ?? [];
+    });
+}
+
+/**
+ * Removes the shared memory of a folder's servers, which were killed. It would stay until the machine restarts. A system
+ * has a few thousand such segments at most, and then no PostgreSQL starts.
+ */
+export function removeSharedMemory(folder: string): void {
+  // Where the program is missing, the memory stays.
+  for (const key of sharedMemoryOf(folder)) spawnSync('ipcrm', ['-M', key]);
+}
+
 /** Whether a process exists. */
 export function isAlive(pid: number): boolean {
   try {
@@ -30,7 +52,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** PostgreSQL's processes all work in the folder of their data. */
+/** All servers work in the folder of their data. */
 function workingIn(folder: string): number[] {
   return readdirSync('/proc')
     .map(Number)
@@ -51,6 +73,6 @@ function startedWith(folder: string): number[] {
     .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
     .filter((match) => match !== null)
     .map(([, pid, parent, command]) => ({ pid: Number(pid), parent: Number(parent), command: command ?? '' }));
-  const servers = processes.filter(({ command }) => command.includes(`-D ${folder}`)).map(({ pid }) => pid);
+  const servers = processes.filter(({ command }) => command.includes(folder)).map(({ pid }) => pid);
   return processes.filter(({ pid, parent }) => servers.includes(pid) || servers.includes(parent)).map(({ pid }) => pid);
 }

@@ -44,25 +44,26 @@ export const CHROMIUM: SystemProgram = {
 /** Where package managers put programs that a short PATH leaves out. */
 const MORE_FOLDERS = ['/usr/local/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 
-/** How each package manager is asked for a package, with the commands in turn until the program is there. */
-const MANAGERS: readonly {
+interface Manager {
   readonly asRoot: boolean;
-  readonly commands: (name: string) => readonly (readonly string[])[];
-}[] = [
+  /** The command that installs a package, without the package's name. */
+  readonly install: readonly string[];
+  /** The command that fetches the list of packages, where `install` does not. */
+  readonly update?: readonly string[];
+}
+
+const MANAGERS: readonly Manager[] = [
   {
     asRoot: true,
-    commands: (name) => [
-      ['apt-get', 'install', '--yes', '--no-install-recommends', name],
-      ['apt-get', 'update'],
-      ['apt-get', 'install', '--yes', '--no-install-recommends', name],
-    ],
+    install: ['apt-get', 'install', '--yes', '--no-install-recommends'],
+    update: ['apt-get', 'update'],
   },
-  { asRoot: true, commands: (name) => [['dnf', 'install', '--assumeyes', name]] },
-  { asRoot: true, commands: (name) => [['yum', 'install', '--assumeyes', name]] },
-  { asRoot: true, commands: (name) => [['apk', 'add', name]] },
-  { asRoot: true, commands: (name) => [['zypper', '--non-interactive', 'install', name]] },
-  { asRoot: true, commands: (name) => [['pacman', '--sync', '--refresh', '--noconfirm', name]] },
-  { asRoot: false, commands: (name) => [['brew', 'install', name]] },
+  { asRoot: true, install: ['dnf', 'install', '--assumeyes'] },
+  { asRoot: true, install: ['yum', 'install', '--assumeyes'] },
+  { asRoot: true, install: ['apk', 'add'] },
+  { asRoot: true, install: ['zypper', '--non-interactive', 'install'] },
+  { asRoot: true, install: ['pacman', '--sync', '--refresh', '--noconfirm'] },
+  { asRoot: false, install: ['brew', 'install'] },
 ];
 
 /** Bound on one command of a package manager, in milliseconds. */
@@ -87,17 +88,17 @@ export function provideProgram(wanted: SystemProgram, say: (line: string) => voi
   const isRoot = process.getuid?.() === 0;
   const sudo = isRoot ? [] : ['sudo', '-n'];
   const mayBecomeRoot = isRoot || (find('sudo') !== undefined && run(['sudo', '-n', 'true']));
-  for (const { asRoot, commands } of MANAGERS) {
-    const [manager = ''] = commands('')[0] ?? [];
+  for (const { asRoot, install, update } of MANAGERS) {
+    const [manager = ''] = install;
     if (find(manager) === undefined || (asRoot && !mayBecomeRoot)) continue;
-    for (const name of manager === 'apt-get' ? wanted.debianPackages : wanted.packages) {
-      for (const command of commands(name)) {
-        const full = asRoot ? [...sudo, ...command] : command;
-        say(full.join(' '));
-        run(full);
-        const program = findProgram(wanted);
-        if (program !== undefined) return program;
-      }
+    const names = manager === 'apt-get' ? wanted.debianPackages : wanted.packages;
+    const installations = names.map((name) => [...install, name]);
+    for (const command of update ? [...installations, update, ...installations] : installations) {
+      const full = asRoot ? [...sudo, ...command] : command;
+      say(full.join(' '));
+      run(full);
+      const program = findProgram(wanted);
+      if (program !== undefined) return program;
     }
   }
   const names = [...new Set([...wanted.debianPackages, ...wanted.packages])].join(', or ');
