@@ -11,7 +11,7 @@ export interface RequestState {
   /** Made or accepted for every request, and returned in `X-Request-Id`. */
   readonly requestId: string;
   readonly target: Target;
-  /** The answer that the client got when the deadline passed. From then on no later stage begins. */
+  /** The answer that the client got when the deadline passed. From then on no operation begins. */
   timeUp?: Problem;
   caller?: Caller;
   /** Set when the request is routed, also when its answer is a problem. */

@@ -7,7 +7,8 @@ const REQUEST_DEADLINE_MS = 900;
 
 /**
  * Bounds the time of all later stages together. When the time is up, the state of the request has `timeUp`, so that no
- * later stage begins. A stage that has begun ends by its own bounds: nothing would listen to an AbortSignal.
+ * operation begins and no late answer is made. What has begun ends by its own bounds: nothing would listen to an
+ * AbortSignal.
  *
  * @param timeoutMs - in milliseconds
  * @throws Problem service_unavailable when the time is up
