@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
+import { areCallersCached } from '../admission/caching-servers.js';
 import { renewEpoch } from '../admission/epoch.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { callerLoader } from '../admission/caller-loader.js';
@@ -198,9 +199,11 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           publicUrl: () => config.publicUrl ?? url,
           ...createSignIn(config, admission.redis),
           failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
-          // Without Redis no server keeps records of keys.
+          // Without a Redis of its own, this server cannot make others forget a key.
           renewEpoch: async () =>
-            admission.redis === undefined || (await ifAvailable(renewEpoch(admission.redis))) === true,
+            admission.redis === undefined
+              ? !(await areCallersCached(db).catch(() => true))
+              : (await ifAvailable(renewEpoch(admission.redis))) === true,
         }
       : undefined,
   });

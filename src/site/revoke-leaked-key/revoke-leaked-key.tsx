@@ -16,8 +16,8 @@ export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 
 /** What became of a text that was sent as a key. */
 type Report =
-  /** The key is one of ours, and does not work any more. */
-  | { readonly kind: 'revoked' }
+  /** The key is one of ours, and does not work any more. Without `isImmediate` servers learn it within moments. */
+  | { readonly kind: 'revoked'; readonly isImmediate: boolean }
   /** It has the form of a key, and is none of ours. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'not_a_key' }
@@ -44,8 +44,8 @@ async function report(ctx: PageContext, { db, site, trustedProxies }: SiteParts,
   if (hash === undefined) return { kind: 'not_a_key' };
   const found = await revokeFoundKey(db, hash);
   // A key that was revoked before must not make servers forget all that they know of others.
-  if (found === 'revoked') await site.renewEpoch();
-  if (found !== 'unknown') return { kind: 'revoked' };
+  if (found === 'revoked_before') return { kind: 'revoked', isImmediate: true };
+  if (found === 'revoked') return { kind: 'revoked', isImmediate: await site.renewEpoch() };
   const attempt = await site.failedReports.count(clientAddress(ctx.req, trustedProxies));
   return attempt.kind === 'over_limit' ? { kind: 'over_limit', attempt } : { kind: 'unknown' };
 }
@@ -77,7 +77,7 @@ async function answerPerson(ctx: PageContext, parts: SiteParts, text: string): P
   page(
     ctx,
     { title: 'Revoke a leaked key', status: result.kind === 'not_a_key' ? 422 : 200 },
-    <LeakedKeyForm baseUrl={parts.site.publicUrl()} outcome={result.kind} />,
+    <LeakedKeyForm baseUrl={parts.site.publicUrl()} outcome={result} />,
   );
 }
 
@@ -94,20 +94,25 @@ function keyOf(content: string): string | undefined {
 interface LeakedKeyFormProps {
   readonly baseUrl: string;
   /** What became of the key that was sent. The page does not repeat it. */
-  readonly outcome?: 'revoked' | 'unknown' | 'not_a_key';
+  readonly outcome?: Exclude<Report, { kind: 'over_limit' }>;
 }
 
 function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
-  const error = outcome === 'not_a_key' ? 'This is not a whole key: it is mistyped or cut off.' : undefined;
+  const error = outcome?.kind === 'not_a_key' ? 'This is not a whole key: it is mistyped or cut off.' : undefined;
   return (
     <div class="container">
       <h1>Revoke a leaked key</h1>
-      {outcome === 'revoked' && (
+      {outcome?.kind === 'revoked' && (
         <Notice tone="ok">
-          <p>This key does not work any more. Its owner sees that somebody has found it.</p>
+          <p>
+            {outcome.isImmediate
+              ? 'This key does not work any more.'
+              : 'This key is revoked. Every server refuses it within moments.'}{' '}
+            Its owner sees that somebody has found it.
+          </p>
         </Notice>
       )}
-      {outcome === 'unknown' && (
+      {outcome?.kind === 'unknown' && (
         <Notice tone="info">
           <p>This is no key of this service, so there is nothing to revoke.</p>
         </Notice>

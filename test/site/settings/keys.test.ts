@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
@@ -379,11 +379,38 @@ describe('the keys page of a server that shares a Redis', () => {
     for (const act of [revoke, find]) assert.equal(await endsEpoch(act), false);
   });
 
-  it('says "within moments" where Redis cannot be reached', async () => {
-    const { prefix } = await createKey(service.db, { developerId, planId: 'free' });
-    await redis.kill();
-    const { status, headers } = await visitor.post(`/settings/keys/${prefix}/revoke`);
-    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&since=moments`]);
+  /** Revokes and rolls keys, each in every way. All pages must say from when on the old key fails. */
+  async function assertWithinMoments(): Promise<void> {
+    const newKey = (): Promise<CreatedKey> => createKey(service.db, { developerId, planId: 'free' });
+    const [first, second, third] = [await newKey(), await newKey(), await newKey()];
+    const { status, headers } = await visitor.post(`/settings/keys/${first.prefix}/revoke`);
+    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${first.prefix}&since=moments`]);
     assert.ok((await visitor.get(headers.location ?? '')).text.includes('refuses it within moments.'));
+    const rolled = await visitor.post(`/settings/keys/${second.prefix}/roll`, { form: newForm(), overlap: 'now' });
+    assert.match(rolled.text, /which\s+ends within moments\./);
+    const found = await visitor.post('/revoke-leaked-key', { key: third.key });
+    assert.ok(found.text.includes('Every server refuses it within moments.'));
+  }
+
+  it('says "within moments" where this server alone has no Redis', async () => {
+    const alone = await startService({ databaseUrl: service.databaseUrl });
+    const usual = visitor;
+    try {
+      visitor = await signIn(alone, developerId);
+      await assertWithinMoments();
+    } finally {
+      visitor = usual;
+      await alone.stop();
+    }
+  });
+
+  it('says "within moments" where Redis cannot be reached', async () => {
+    await redis.kill();
+    await assertWithinMoments();
   });
 });
+
+/** The secret of a form that was never sent. */
+function newForm(): string {
+  return randomBytes(32).toString('hex');
+}

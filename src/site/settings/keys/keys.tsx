@@ -85,8 +85,10 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     change(async (ctx, form) => {
       const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
-      await site.renewEpoch();
-      const body = <ShownKey created={successor} predecessor={predecessor} baseUrl={site.publicUrl()} />;
+      const isImmediate = await site.renewEpoch();
+      const body = (
+        <ShownKey created={successor} replaced={{ ...predecessor, isImmediate }} baseUrl={site.publicUrl()} />
+      );
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
     }),
   );

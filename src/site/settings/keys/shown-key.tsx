@@ -11,13 +11,18 @@ const CHANGES_AGO = 3_600;
 interface ShownKeyProps {
   readonly created: CreatedKey;
   /** The key that this one replaces. */
-  readonly predecessor?: KeyRecord;
+  readonly replaced?: ReplacedKey;
   /** The origin of the service. */
   readonly baseUrl: string;
 }
 
+interface ReplacedKey extends KeyRecord {
+  /** Whether every server knows of the change. Otherwise each does within moments. */
+  readonly isImmediate: boolean;
+}
+
 /** A new key, which its owner sees here and never again. */
-export function ShownKey({ created, predecessor, baseUrl }: ShownKeyProps): VNode {
+export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
   const { key, label, planId, expiresAt } = created;
   return (
     <>
@@ -39,7 +44,7 @@ export function ShownKey({ created, predecessor, baseUrl }: ShownKeyProps): VNod
               and expires at <Time at={expiresAt} />.
             </>
           )}
-          {predecessor !== undefined && <Predecessor record={predecessor} />}
+          {replaced !== undefined && <Replaced record={replaced} />}
         </p>
         <h2>Three calls to try</h2>
         <p>They hold the key: your shell may keep them in its history.</p>
@@ -56,13 +61,14 @@ export function ShownKey({ created, predecessor, baseUrl }: ShownKeyProps): VNod
   );
 }
 
-function Predecessor({ record: { prefix, expiresAt, isExpired } }: { readonly record: KeyRecord }): VNode {
+function Replaced({ record }: { readonly record: ReplacedKey }): VNode {
+  const { prefix, expiresAt, isExpired, isImmediate } = record;
   return (
     <>
       {' '}
       It replaces <code>{prefix}</code>
       {isExpired || expiresAt === null ? (
-        ', which has ended.'
+        `, which ${isImmediate ? 'has ended' : 'ends within moments'}.`
       ) : (
         <>
           , which works until <Time at={expiresAt} />.
