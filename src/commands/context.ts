@@ -144,7 +144,7 @@ export async function renewEpochOfServers({ withRedis, stderr }: CommandContext,
     );
     return false;
   }
-  // The change is made, so a failed announcement is no failure of the command.
+  // The change is made, so a failed question is no failure of the command.
   if (!(await areCallersCached(db).catch(() => true))) return true;
   stderr.write(
     'catalog: Servers share a Redis and cache keys, but REDIS_URL is not set here. The change is made, and the servers ' +

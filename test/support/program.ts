@@ -44,8 +44,8 @@ interface StartOptions {
 }
 
 /**
- * Starts the built program with these settings and no others. A server ends without delay, and has no pages for people,
- * unless they say otherwise: making the pages takes a tenth of its start.
+ * Starts the built program with these settings and no others. Unless they say otherwise, a server ends without delay and
+ * has no pages for people, which take a tenth of its start.
  */
 export function startProgram(
   args: readonly string[],
