@@ -33,7 +33,8 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
 
 /**
  * Builds the application. The list below is the whole way of a request, from top to bottom. A stage that acts on the
- * answer stands above the stages that make the answer.
+ * answer stands above the stages that make the answer. `createHttpServer` calls it for each request, once the request
+ * before it on the same connection has its answer.
  *
  * @throws Error when the contract and the operations in `src/api` do not fit each other
  */
@@ -48,7 +49,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(requireHost);
   if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(ignoreContent);
-  // Without the indentation of the file.
+  // Written anew, so that it is sent without the indentation of the file.
   app.use(probes({ yaml: parts.contract.yaml, json: JSON.stringify(document) }, parts));
   app.use(deadline());
   app.use(authenticate(parts));

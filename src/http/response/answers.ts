@@ -8,7 +8,8 @@ import { chooseCoding, codedTag, encode } from './content-coding.js';
 const MAX_TEXT_LENGTH = 4_096;
 
 /**
- * Sends an operation's answer as JSON by the operation's policy: 200, or 304 when the client has that body already.
+ * Sends an operation's answer as JSON by the operation's policy: 200, or 304 when the client has that body already. The
+ * later stages have set both in the state of the request.
  *
  * Answers are `private`: a shared cache must never serve one caller's answer to another. They are `no-cache`: a client
  * must ask whether a stored answer still holds.
