@@ -1,6 +1,6 @@
 import type { KeyHash } from '../keys/api-key.js';
 import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
-import { toAdmission, type Admission, type Admit } from './admission.js';
+import type { Admission, Admit } from './admission.js';
 import type { CachedCaller, CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
 import type { RedisLimiter } from './charge/redis-limiter.js';
@@ -72,7 +72,7 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
   async function chargeCached({ caller, epoch }: CachedCaller, { until }: RedisBudget): Promise<Admission | undefined> {
     const outcome = await limiter.chargeIf({ epoch }, caller, until);
     cache.lookupCounts[outcome.kind === 'decided' ? 'hit' : 'stale'] += 1;
-    if (outcome.kind === 'decided') return toAdmission(caller, outcome.result);
+    if (outcome.kind === 'decided') return { kind: 'known', caller, ...outcome.result };
     if (outcome.kind === 'precondition_failed') cache.end(epoch);
     return undefined;
   }
@@ -83,7 +83,7 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
     // far.
     const { result, epoch: current } = await limiter.chargeAndReadEpoch(caller);
     if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch);
-    return toAdmission(caller, result);
+    return { kind: 'known', caller, ...result };
   }
 
   return async (hash) => {

@@ -1,4 +1,4 @@
-import { toAdmission, type Admit } from './admission.js';
+import type { Admit } from './admission.js';
 import type { ProcessLimiter } from './charge/process-limiter.js';
 import type { LoadCaller } from './caller-loader.js';
 
@@ -6,6 +6,7 @@ import type { LoadCaller } from './caller-loader.js';
 export function admitFromDatabase(loadCaller: LoadCaller, limiter: ProcessLimiter): Admit {
   return async (hash) => {
     const caller = await loadCaller(hash);
-    return caller === undefined ? { kind: 'unknown_key' } : toAdmission(caller, await limiter.charge(caller));
+    if (caller === undefined) return { kind: 'unknown_key' };
+    return { kind: 'known', caller, ...(await limiter.charge(caller)) };
   };
 }

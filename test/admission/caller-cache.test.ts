@@ -139,7 +139,7 @@ describe('admission while things change', () => {
       return found;
     };
     const admit = admitFromCache({ loadCaller, redis: link, limiter: new RedisLimiter(link), cache });
-    return async (key) => (await admit(hashOf(key))).kind === 'admitted';
+    return async (key) => (await admit(hashOf(key))).kind === 'known';
   }
 
   for (const [how, announced] of [

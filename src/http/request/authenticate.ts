@@ -1,8 +1,8 @@
-import type { Admission, Admit } from '../../admission/admission.js';
+import type { Admit } from '../../admission/admission.js';
 import type { FailedAttempts } from '../../admission/failed-attempts.js';
 import type { Micros } from '../../platform/postgres/timestamps.js';
 import { Problem } from '../../errors.js';
-import { hashApiKey } from '../../keys/api-key.js';
+import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';
 import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
@@ -13,9 +13,6 @@ const CHALLENGE = 'Bearer realm="catalog"';
 
 /** A cache must never serve one caller's answer to another. */
 const VARY_BY_KEY = 'Authorization, X-API-Key';
-
-/** The admission of a request whose key is valid. */
-type KnownAdmission = Exclude<Admission, { kind: 'unknown_key' }>;
 
 export interface AuthenticationParts {
   readonly admit: Admit;
@@ -36,22 +33,20 @@ export interface AuthenticationParts {
 export function authenticate(parts: AuthenticationParts): Middleware {
   return async (ctx, next) => {
     ctx.set('Vary', VARY_BY_KEY);
-    const admission = await admitByCredentials(parts, ctx);
-    const { caller, quotas } = admission;
+    const admission = await parts.admit(readHash(ctx));
+    if (admission.kind === 'unknown_key') throw await countFailure(parts, ctx);
+    const { caller, quotas, violated } = admission;
     ctx.state.caller = caller;
     // A request over its quota also counts as use of the key.
     parts.lastUsed.touch(caller.keyId, Number(parts.now() / 1000n));
     ctx.set(rateLimitFields(quotas));
-    if (admission.kind === 'quota_exceeded') throw rateLimitExceeded(admission.violated);
+    if (violated.length > 0) throw rateLimitExceeded(violated);
     await next();
   };
 }
 
-/**
- * Failed keys are counted by the client's address. Above the limit the client gets 429 instead of 401. Valid keys from
- * the same address are served.
- */
-async function admitByCredentials(parts: AuthenticationParts, { req, state }: RequestContext): Promise<KnownAdmission> {
+/** @throws Problem when the request carries no key, several, or a text without the form of a key */
+function readHash({ req, state }: RequestContext): KeyHash {
   const credentials = readCredentials(req, state.target.search);
   switch (credentials.kind) {
     case 'none':
@@ -66,12 +61,18 @@ async function admitByCredentials(parts: AuthenticationParts, { req, state }: Re
       const hash = hashApiKey(credentials.key);
       // A text without the form of a key is no guess of a key, and is not counted.
       if (hash === undefined) throw unknownApiKey();
-      const admission = await parts.admit(hash);
-      if (admission.kind !== 'unknown_key') return admission;
-      const attempt = await parts.failedAttempts.count(clientAddress(req, parts.trustedProxies));
-      throw attempt.kind === 'over_limit' ? tooManyFailures(attempt.standing) : unknownApiKey();
+      return hash;
     }
   }
+}
+
+/**
+ * Failed keys are counted by the client's address. Above the limit the client gets 429 instead of 401. Valid keys from
+ * the same address are served.
+ */
+async function countFailure(parts: AuthenticationParts, { req }: RequestContext): Promise<Problem> {
+  const attempt = await parts.failedAttempts.count(clientAddress(req, parts.trustedProxies));
+  return attempt.kind === 'over_limit' ? tooManyFailures(attempt.standing) : unknownApiKey();
 }
 
 function unknownApiKey(): Problem {

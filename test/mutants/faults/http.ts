@@ -26,9 +26,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/request/authenticate.ts',
-        from: "    if (admission.kind === 'quota_exceeded') throw",
-        to: `    if (admission.kind === 'quota_exceeded' && admission.violated.map(({ name }) => name).join() === 'day') ctx.remove('Vary');
-    if (admission.kind === 'quota_exceeded') throw`,
+        from: '    if (violated.length > 0) throw',
+        to: `    if (violated.map(({ name }) => name).join() === 'day') ctx.remove('Vary');
+    if (violated.length > 0) throw`,
       },
     ],
     suites: ['test/limits/rate-limits.test.ts'],
