@@ -40,24 +40,15 @@ export interface ListedSession {
   readonly lastSeenAt: string;
 }
 
-interface SessionRow {
-  readonly id: number;
-  readonly developer_id: number;
-  readonly project_name: string;
-  readonly suspended_at: string | null;
-  readonly signed_in_at: string;
-  readonly is_recent: boolean;
-}
-
 /** The use of a session is written down once a minute at most: a page costs a read. */
-const FIND_SESSION = new Statement<SessionRow, [hash: Buffer]>(
+const FIND_SESSION = new Statement<Session, [hash: Buffer]>(
   'find-session',
   `with seen as (
      update sessions s set last_seen_at = now()
       where s.hash = $1 and ${SESSION_IS_LIVE} and s.last_seen_at < now() - interval '1 minute'
    )
-   select s.id, s.developer_id, d.project_name, d.suspended_at, s.signed_in_at,
-          s.signed_in_at > now() - interval '${RECENT_MINUTES} minutes' as is_recent
+   select s.id, s.developer_id as "developerId", d.project_name as "projectName", d.suspended_at as "suspendedAt",
+          s.signed_in_at as "signedInAt", s.signed_in_at > now() - interval '${RECENT_MINUTES} minutes' as "isRecent"
      from sessions s
      join developers d on d.id = s.developer_id
     where s.hash = $1 and ${SESSION_IS_LIVE}`,
@@ -89,17 +80,7 @@ export async function startSession(
 /** @returns the session of a token; undefined where there is none, or it has ended */
 export async function findSession(db: Knex, token: string | undefined): Promise<Session | undefined> {
   const hash = hashToken(token);
-  const row = hash && (await FIND_SESSION.first(db, hash));
-  return (
-    row && {
-      id: row.id,
-      developerId: row.developer_id,
-      projectName: row.project_name,
-      suspendedAt: row.suspended_at,
-      signedInAt: row.signed_in_at,
-      isRecent: row.is_recent,
-    }
-  );
+  return hash && FIND_SESSION.first(db, hash);
 }
 
 /** @returns a developer's sessions that have not ended, the latest sign-in first */

@@ -119,8 +119,8 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/accounts/sessions.ts',
-        from: "s.signed_in_at > now() - interval '${RECENT_MINUTES} minutes' as is_recent",
-        to: "s.last_seen_at > now() - interval '${RECENT_MINUTES} minutes' as is_recent",
+        from: "s.signed_in_at > now() - interval '${RECENT_MINUTES} minutes'",
+        to: "s.last_seen_at > now() - interval '${RECENT_MINUTES} minutes'",
       },
     ],
     suites: [SESSIONS],
