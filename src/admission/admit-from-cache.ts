@@ -70,7 +70,7 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
 
   /** Charges a request on the precondition that the epoch of its cached record holds. */
   async function chargeCached({ caller, epoch }: CachedCaller, { until }: RedisBudget): Promise<Admission | undefined> {
-    const outcome = await limiter.chargeIf({ epoch }, caller, until);
+    const outcome = await limiter.chargeIf(epoch, caller, until);
     cache.lookupCounts[outcome.kind === 'decided' ? 'hit' : 'stale'] += 1;
     if (outcome.kind === 'decided') return { kind: 'known', caller, ...outcome.result };
     if (outcome.kind === 'precondition_failed') cache.end(epoch);

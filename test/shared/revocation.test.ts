@@ -10,7 +10,7 @@ import { CallerCache } from '../../src/admission/caller-cache.js';
 import { renewEpoch } from '../../src/admission/epoch.js';
 import { createKey, revokeKey } from '../../src/keys/keys.js';
 import type { OpenedAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
-import type { Precondition, QuotaRequest } from '../../src/admission/charge/limiter.js';
+import type { QuotaRequest } from '../../src/admission/charge/limiter.js';
 import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
@@ -367,7 +367,7 @@ describe('revocation over three server processes', () => {
 /** Admission as it would be if the epoch were never compared. */
 async function openCareless({ address, loadCaller }: SharedAdmissionParts): Promise<OpenedAdmission> {
   class CarelessLimiter extends RedisLimiter {
-    override async chargeIf(_precondition: Precondition, request: QuotaRequest): Promise<ConditionalOutcome> {
+    override async chargeIf(_epoch: string, request: QuotaRequest): Promise<ConditionalOutcome> {
       return { kind: 'decided', result: (await this.chargeAndReadEpoch(request)).result, epoch: '' };
     }
   }

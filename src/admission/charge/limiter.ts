@@ -14,11 +14,6 @@ export interface QuotaResult {
   readonly violated: readonly Quota[];
 }
 
-/** Precondition: the epoch in Redis must have this value when the request is charged. */
-export interface Precondition {
-  readonly epoch: string;
-}
-
 /** Where a caller stands, without a request that is charged. */
 export interface QuotaStanding {
   readonly quotas: readonly Quota[];

@@ -3,7 +3,7 @@ import { limitOf, QUOTA_NAMES, WINDOW_SECONDS, type Count, type QuotaName } from
 import { batchLoader } from '../../platform/process/batch-loader.js';
 import { redisKey, type RedisLink } from '../../platform/redis/link.js';
 import { EPOCH_KEY } from '../epoch.js';
-import type { Precondition, QuotaRequest } from './limiter.js';
+import type { QuotaRequest } from './limiter.js';
 import { CHARGE } from './script.js';
 
 /** What the script did with a request. The epoch is the one that it found; empty for none. */
@@ -13,7 +13,7 @@ export type Charge =
 
 interface ConditionalRequest {
   readonly request: QuotaRequest;
-  readonly precondition: Precondition | undefined;
+  readonly epoch: string | undefined;
 }
 
 /** -1, or 1 or 0 and two numbers for each quota: see the script. */
@@ -45,26 +45,27 @@ export class RedisCharges {
   /**
    * Charges one request to all quotas of its plan or to none, and to none when the precondition fails.
    *
+   * @param epoch - the precondition: Redis must hold this epoch when the request is charged; undefined for none
    * @throws RedisUnavailable
    */
-  charge(request: QuotaRequest, precondition?: Precondition): Promise<Charge> {
-    return this.#chargeBatched({ request, precondition });
+  charge(request: QuotaRequest, epoch?: string): Promise<Charge> {
+    return this.#chargeBatched({ request, epoch });
   }
 
   async #chargeAll(requests: readonly ConditionalRequest[]): Promise<readonly Charge[]> {
     const keys = [EPOCH_KEY];
     const values: (string | number)[] = [...WINDOWS_MS];
-    for (const { request, precondition } of requests) {
-      values.push(precondition?.epoch ?? '');
+    for (const { request, epoch } of requests) {
+      values.push(epoch ?? '');
       for (const name of QUOTA_NAMES) {
         keys.push(counterKey(name, request));
         values.push(limitOf(request.plan, name));
       }
     }
-    const [epoch, ...answers] = await this.redis.run((client) =>
+    const [current, ...answers] = await this.redis.run((client) =>
       (client as unknown as Scripted).catalogCharge(keys.length, ...keys, ...values),
     );
-    return answers.map((answer) => toCharge(answer, epoch));
+    return answers.map((answer) => toCharge(answer, current));
   }
 }
 

@@ -4,7 +4,6 @@ import { inTime } from '../../platform/process/in-time.js';
 import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
 import {
   DecisionCounts,
-  type Precondition,
   type QuotaReader,
   type QuotaRequest,
   type QuotaResult,
@@ -55,14 +54,14 @@ export class RedisLimiter implements QuotaReader {
   }
 
   /**
-   * Charges one request like {@link chargeAndReadEpoch}, in Redis alone and only when the precondition holds.
+   * Charges one request like {@link chargeAndReadEpoch}, in Redis alone and only while Redis holds the epoch.
    *
    * @param until - bound on the wait for Redis, on the clock of `performance.now()`
    */
-  async chargeIf(precondition: Precondition, request: QuotaRequest, until = Infinity): Promise<ConditionalOutcome> {
+  async chargeIf(epoch: string, request: QuotaRequest, until: number): Promise<ConditionalOutcome> {
     const timeoutMs = until - performance.now();
     if (timeoutMs <= 0) return { kind: 'unavailable' };
-    const charging = this.#charges.charge(request, precondition);
+    const charging = this.#charges.charge(request, epoch);
     // A batch shares one command, so each request bounds its own wait here. The command has a bound of its own, which most
     // requests have time for.
     const charged =

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { Precondition, QuotaRequest } from '../../../src/admission/charge/limiter.js';
+import type { QuotaRequest } from '../../../src/admission/charge/limiter.js';
 import { readCounts, RedisCharges, type Charge } from '../../../src/admission/charge/redis-charges.js';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
@@ -91,9 +91,8 @@ describe('requests that are charged together', () => {
         const decide = (by: RedisCharges, firstDeveloper: number): Promise<string[]> =>
           Promise.all(
             requests.map(async ({ developer, perMinute, perDay, plan, epoch }) => {
-              const precondition: Precondition | undefined = epoch === undefined ? undefined : { epoch };
               const charged = requestOf(firstDeveloper + developer, perMinute, perDay, plan);
-              return inShort(await by.charge(charged, precondition));
+              return inShort(await by.charge(charged, epoch));
             }),
           );
         developers += 6;

@@ -131,8 +131,8 @@ describe('the limiter in Redis', () => {
   it('charges nothing when the precondition fails', async () => {
     const limiter = new RedisLimiter(link);
     const request = { developerId: newDeveloper(), plan: plan(10, 10) };
-    const ask = async (epoch: string, until?: number) => {
-      const outcome = await limiter.chargeIf({ epoch }, request, until);
+    const ask = async (epoch: string) => {
+      const outcome = await limiter.chargeIf(epoch, request, Infinity);
       return outcome.kind === 'decided' ? summary(outcome.result) : outcome.kind;
     };
     assert.equal(await ask('a'), 'precondition_failed'); // there is none
@@ -158,13 +158,13 @@ describe('the limiter in Redis', () => {
     const limiter = new RedisLimiter(link);
     const request = { developerId: newDeveloper(), plan: plan(10, 10) };
     await direct.set(EPOCH_KEY, 'a');
-    assert.deepEqual(await limiter.chargeIf({ epoch: 'a' }, request, performance.now() - 1), { kind: 'unavailable' });
+    assert.deepEqual(await limiter.chargeIf('a', request, performance.now() - 1), { kind: 'unavailable' });
     // Nothing was sent for that one.
     assert.equal(summary(await chargeBy(limiter, request)).remaining[1], 9);
     server.pause();
     try {
       const startedAt = performance.now();
-      assert.deepEqual(await limiter.chargeIf({ epoch: 'a' }, request, startedAt + 50), { kind: 'unavailable' });
+      assert.deepEqual(await limiter.chargeIf('a', request, startedAt + 50), { kind: 'unavailable' });
       assert.ok(performance.now() - startedAt < 200);
       assert.deepEqual([link.isUp, events], [true, []]);
     } finally {
@@ -238,7 +238,7 @@ describe('the limiter in Redis', () => {
         );
         assert.equal(decisions.filter(({ violated }) => violated.length === 0).length, 10);
         const request = { developerId: developer, plan: plan(10, 100) };
-        assert.deepEqual(await limiter.chargeIf({ epoch: 'a' }, request), { kind: 'unavailable' });
+        assert.deepEqual(await limiter.chargeIf('a', request, Infinity), { kind: 'unavailable' });
         assert.equal((await limiter.chargeAndReadEpoch(request)).epoch, undefined);
         assert.equal(link.isUp, false);
         assert.deepEqual(events, ['lost']);

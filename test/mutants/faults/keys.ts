@@ -73,11 +73,11 @@ export const KEYS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/admit-from-cache.ts',
-        from: '    const outcome = await limiter.chargeIf({ epoch }, caller, until);',
+        from: '    const outcome = await limiter.chargeIf(epoch, caller, until);',
         to: `    const isRecent = performance.now() - (usedAt.get(caller.keyId) ?? 0) < 20;
     const outcome = isRecent
       ? ({ kind: 'decided', epoch, result: (await limiter.chargeAndReadEpoch(caller)).result } as const)
-      : await limiter.chargeIf({ epoch }, caller, until);
+      : await limiter.chargeIf(epoch, caller, until);
     if (outcome.kind === 'decided') usedAt.set(caller.keyId, performance.now());`,
       },
       {

@@ -98,8 +98,8 @@ export const LIMITS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/charge/redis-charges.ts',
-        from: "values.push(precondition?.epoch ?? '');",
-        to: "values.push(requests[0]?.precondition?.epoch ?? precondition?.epoch ?? '');",
+        from: "values.push(epoch ?? '');",
+        to: "values.push(requests[0]?.epoch ?? epoch ?? '');",
       },
     ],
     suites: ['test/admission/charge/redis-charges.test.ts'],
