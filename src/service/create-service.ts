@@ -11,7 +11,6 @@ import { createApp } from '../app.js';
 import { systemClock, type Micros } from '../platform/postgres/timestamps.js';
 import type { Config } from '../config/settings.js';
 import { limitConnections } from '../http/connection/connection-limit.js';
-import { logMemory } from '../http/connection/connection-memory.js';
 import {
   close,
   createHttpServer,
@@ -213,7 +212,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       requestMetrics.reject(problem.status);
       log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
     },
-    onMemory: (state) => logMemory(log, state),
+    log,
   });
   limitConnections(server, maxConnections, log);
   const metricsServer = await openMetrics(config.metricsAddress, metrics, log);

@@ -4,27 +4,20 @@ import type { Logger } from 'pino';
 /** Full memory counts as full until it has shrunk to this part of its bound. Otherwise it would report all the time. */
 const FREE_AGAIN = 0.5;
 
-/** What a server reports: it cuts connections because their memory is full, or there is room again. */
-export type MemoryState =
-  | { readonly is: 'full'; readonly bytes: number }
-  | { readonly is: 'free'; readonly cut: number };
-
 /**
  * The memory that connections hold: answers that their clients do not read, and queued requests. Above the bound, the
- * connection that holds the most is cut, and then the next one.
+ * connection that holds the most is cut, and then the next one. The log reports the first cut, and the number of cuts
+ * once there is room again.
  */
 export class ConnectionMemory {
   readonly #held = new Map<Socket, number>();
   #bytes = 0;
   #cut = 0;
 
-  /**
-   * @param mostBytes - of all connections together
-   * @param onChange - called when the first connection is cut, and once there is room again
-   */
+  /** @param mostBytes - of all connections together */
   constructor(
     private readonly mostBytes: number,
-    private readonly onChange: (state: MemoryState) => void,
+    private readonly log?: Logger,
   ) {}
 
   /** Adds the memory of a connection, in bytes. This may cut the connection. */
@@ -44,7 +37,7 @@ export class ConnectionMemory {
     else this.#held.delete(socket);
     this.#bytes -= bytes;
     if (this.#cut === 0 || this.#bytes > this.mostBytes * FREE_AGAIN) return;
-    this.onChange({ is: 'free', cut: this.#cut });
+    this.log?.info({ cut: this.#cut }, 'unread answers fewer again');
     this.#cut = 0;
   }
 
@@ -55,17 +48,15 @@ export class ConnectionMemory {
       if (bytes > most) [largest, most] = [socket, bytes];
     }
     if (largest === undefined) return;
-    if (++this.#cut === 1) this.onChange({ is: 'full', bytes: this.#bytes });
+    if (++this.#cut === 1) {
+      this.log?.warn(
+        { bytes: this.#bytes },
+        'unread answers take too much memory. The connections that hold the most are cut',
+      );
+    }
     this.#held.delete(largest);
     this.#bytes -= most;
     // Not closed in order: the system would go on offering the client what it does not read.
     largest.resetAndDestroy();
   }
-}
-
-/** Logs when connections are cut for their memory, and their number once there is room again. */
-export function logMemory(log: Logger, state: MemoryState): void {
-  if (state.is === 'free') log.info({ cut: state.cut }, 'unread answers fewer again');
-  else
-    log.warn({ bytes: state.bytes }, 'unread answers take too much memory. The connections that hold the most are cut');
 }

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
 import { OperatorError } from '../../errors.js';
 import { takeConnect } from './connect-method.js';
-import { ConnectionMemory, type MemoryState } from './connection-memory.js';
+import { ConnectionMemory } from './connection-memory.js';
 import { noteContent, rejectConnection, type Rejection } from './rejection.js';
 import { RequestQueues } from './request-queues.js';
 import { UnreadAnswers } from './unread-answers.js';
@@ -40,7 +41,8 @@ export type Listener = (request: IncomingMessage, response: ServerResponse) => u
 
 export interface ServerReports {
   readonly onRejected?: (rejection: Rejection) => void;
-  readonly onMemory?: (state: MemoryState) => void;
+  /** Says when connections are cut for the memory that they hold. */
+  readonly log?: Logger;
 }
 
 /**
@@ -51,9 +53,9 @@ export interface ServerReports {
 export function createHttpServer(
   listener: Listener,
   limits: ServerLimits = DEFAULT_SERVER_LIMITS,
-  { onRejected, onMemory }: ServerReports = {},
+  { onRejected, log }: ServerReports = {},
 ): Server {
-  const memory = new ConnectionMemory(limits.maxConnectionMemoryBytes, (state) => onMemory?.(state));
+  const memory = new ConnectionMemory(limits.maxConnectionMemoryBytes, log);
   const queues = new RequestQueues(memory);
   const unread = new UnreadAnswers(memory, limits.stalledTimeoutMs);
   const begin: Listener = (request, response) => {
