@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { Option } from 'commander';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { exportCatalogue, type ExportFormat, type ExportResult } from '../../catalog/export.js';
@@ -11,7 +10,7 @@ import { showPosition } from '../../follower/printable.js';
 import { openState, type FollowerState } from '../../follower/state.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { openDestination } from './export-destination.js';
-import { formatOfName } from '../import/file-format.js';
+import { formatOption, kindOption, requireFormat } from '../import/file-options.js';
 import { ImportDisplay } from '../import/import-display.js';
 import { printJson, printLine } from '../output.js';
 
@@ -22,6 +21,8 @@ interface ExportFlags {
   readonly baseUrl?: string;
   readonly json?: boolean;
 }
+
+const FORMATS = ['ndjson', 'csv'] as const;
 
 const HELP = `
 The file has the columns that catalog import reads. Titles have svc_id, media_type, title, has_bundles and
@@ -44,15 +45,8 @@ export const registerExport: RegisterCommand = (program, context) => {
     .command('export')
     .description('write all titles, people or collections, as of one moment, to a file')
     .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
-    .addOption(
-      new Option('--kind <kind>', 'what to write').choices(['titles', 'people', 'collections']).makeOptionMandatory(),
-    )
-    .addOption(
-      new Option('--format <format>', "how to write it; by default as the file's ending says").choices([
-        'ndjson',
-        'csv',
-      ]),
-    )
+    .addOption(kindOption('what to write'))
+    .addOption(formatOption('how to write it', FORMATS))
     .option('--state <file>', 'new state file: with it, catalog follow continues exactly where the copy ends')
     .option('--base-url <url>', 'with --state, the service to follow: the URL before /api/v1')
     .option('--json', 'print one JSON document')
@@ -62,7 +56,12 @@ export const registerExport: RegisterCommand = (program, context) => {
 
 async function run(file: string, flags: ExportFlags, context: CommandContext): Promise<void> {
   const { kind } = flags;
-  const format = flags.format ?? formatOf(file);
+  const format =
+    flags.format ??
+    requireFormat(file, FORMATS, {
+      stdio: 'Standard output has no name to tell a format by: add --format csv or ndjson.',
+      ending: `The ending of ${file} does not tell a format that an export has: add --format csv or ndjson.`,
+    });
   const state = await openNewState(file, flags, context.signal);
   try {
     const result = await writeCopy(file, { kind, format, canDraw: !flags.json }, context);
@@ -121,16 +120,6 @@ async function writeCopy(
     display.stop();
     await destination.discard();
   }
-}
-
-function formatOf(file: string): ExportFormat {
-  const format = formatOfName(file);
-  if (format === 'csv' || format === 'ndjson') return format;
-  throw new OperatorError(
-    file === '-'
-      ? 'Standard output has no name to tell a format by: add --format csv or ndjson.'
-      : `The ending of ${file} does not tell a format that an export has: add --format csv or ndjson.`,
-  );
 }
 
 /** Opens the new state file, if one is wanted. The copy takes long, so an obstacle must show before it. */

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { Option } from 'commander';
 import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
 import { OperatorError } from '../../errors.js';
-import { formatOfName } from './file-format.js';
+import { formatOption, kindOption, requireFormat } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ImportDisplay } from './import-display.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
@@ -19,6 +19,8 @@ interface ImportFlags {
   readonly strict?: boolean;
   readonly json?: boolean;
 }
+
+const FORMATS = ['csv', 'tsv', 'ndjson'] as const;
 
 /** How many bytes of a file one read takes. */
 const CHUNK = 256 * 1024;
@@ -52,18 +54,8 @@ export const registerImport: RegisterCommand = (program, context) => {
     .command('import')
     .description('create and update titles, people or collections from a file')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, as it is or compressed with gzip; - for standard input')
-    .addOption(
-      new Option('--kind <kind>', 'what the rows are')
-        .choices(['titles', 'people', 'collections'])
-        .makeOptionMandatory(),
-    )
-    .addOption(
-      new Option('--format <format>', "how they are written; by default as the file's ending says").choices([
-        'csv',
-        'tsv',
-        'ndjson',
-      ]),
-    )
+    .addOption(kindOption('what the rows are'))
+    .addOption(formatOption('how they are written', FORMATS))
     .option('--column <ours=theirs>', 'the name of one of our columns in the file; repeatable', assignment)
     .option('--value <column:theirs=ours>', 'a value of theirs and what it is to us; repeatable', valueMapping)
     .option('--skip-unmapped', 'leave out rows whose value, in a column with --value, is neither mapped nor ours')
@@ -75,7 +67,12 @@ export const registerImport: RegisterCommand = (program, context) => {
 };
 
 async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
-  const format = flags.format ?? formatOf(file);
+  const format =
+    flags.format ??
+    requireFormat(file, FORMATS, {
+      stdio: 'Standard input has no name to tell its format by: add --format csv, tsv or ndjson.',
+      ending: `The ending of ${file} does not tell its format: add --format csv, tsv or ndjson.`,
+    });
   if (flags.quote !== undefined && format !== 'tsv') {
     throw new OperatorError(
       `--quote goes with TSV: ${format === 'csv' ? 'CSV always has quotes' : 'NDJSON has none'}.`,
@@ -109,16 +106,6 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
   }
   if (flags.json) printJson(context.stdout, { kind: flags.kind, ...result });
   else printLine(context.stdout, summary(flags.kind, result));
-}
-
-function formatOf(file: string): Format {
-  const format = formatOfName(file);
-  if (format !== undefined) return format;
-  throw new OperatorError(
-    file === '-'
-      ? 'Standard input has no name to tell its format by: add --format csv, tsv or ndjson.'
-      : `The ending of ${file} does not tell its format: add --format csv, tsv or ndjson.`,
-  );
 }
 
 /** @returns the file's stream, and its size in bytes if it is a regular file */
