@@ -6,7 +6,7 @@ import {
   suspendDeveloper,
 } from '../../developers/developers.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { renewEpochOfServers, type RegisterCommand } from '../context.js';
+import { changeCallers, type RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime, toSnakeCase } from '../output.js';
 import { registerSignIn } from './sign-in.js';
 
@@ -74,11 +74,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog developers suspend 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const developer = await withDatabase(async (db) => {
-        const changed = await suspendDeveloper(db, id);
-        await renewEpochOfServers(context, db);
-        return changed;
-      });
+      const { changed: developer } = await changeCallers(context, (db) => suspendDeveloper(db, id));
       if (json) printJson(stdout, { developer: toSnakeCase(developer) });
       else printLine(stdout, `Suspended developer ${String(id)}. To undo: catalog developers reinstate ${String(id)}`);
     });
@@ -90,11 +86,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog developers reinstate 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const developer = await withDatabase(async (db) => {
-        const changed = await reinstateDeveloper(db, id);
-        await renewEpochOfServers(context, db);
-        return changed;
-      });
+      const { changed: developer } = await changeCallers(context, (db) => reinstateDeveloper(db, id));
       if (json) printJson(stdout, { developer: toSnakeCase(developer) });
       else printLine(stdout, `Reinstated developer ${String(id)}.`);
     });

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
-import type { Knex } from 'knex';
 import { revokeKey, setKeyPlan } from '../../keys/keys.js';
 import { rollKey } from '../../keys/roll-key.js';
 import { overlap as toOverlap, planId } from '../arguments.js';
-import { renewEpochOfServers, type CommandContext } from '../context.js';
+import { changeCallers, renewEpochOfServers, type CommandContext } from '../context.js';
 import { printJson, printLine, shortTime } from '../output.js';
 import { readPrefix, readPrefixOrKey } from './key-argument.js';
 import { keyToJson } from './key-output.js';
@@ -25,7 +24,7 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
       const prefix = readPrefix(argument, command);
       const { record, previousPlanId, since } = await withDatabase(async (db) => {
         const moved = await setKeyPlan(db, prefix, plan);
-        return { ...moved, since: moved.previousPlanId === plan ? undefined : await makeEffective(context, db) };
+        return { ...moved, since: moved.previousPlanId === plan ? undefined : await renewEpochOfServers(context, db) };
       });
       const changed = since !== undefined;
       if (json) printJson(stdout, { ...keyToJson(record), changed });
@@ -46,10 +45,8 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
     )
     .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
-      const { successor, predecessor, since } = await withDatabase(async (db) => ({
-        ...(await rollKey(db, prefix, overlap)),
-        since: await makeEffective(context, db),
-      }));
+      const { changed, since } = await changeCallers(context, (db) => rollKey(db, prefix, overlap));
+      const { successor, predecessor } = changed;
       const { key, ...record } = successor;
       if (json) printJson(stdout, { key, ...keyToJson(record), predecessor: keyToJson(predecessor) });
       else {
@@ -67,16 +64,8 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
     .addHelpText('after', '\nExamples:\n  catalog keys revoke svc_1a2B3c4D\n  catalog keys revoke - < leaked-key.txt')
     .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
       const which = await readPrefixOrKey(argument, context.stdin, command);
-      const { record, since } = await withDatabase(async (db) => ({
-        record: await revokeKey(db, which),
-        since: await makeEffective(context, db),
-      }));
+      const { changed: record, since } = await changeCallers(context, (db) => revokeKey(db, which));
       if (json) printJson(stdout, keyToJson(record));
       else printLine(stdout, `Revoked ${record.prefix}. It is refused ${since}, permanently.`);
     });
-}
-
-/** Makes the servers see a change that is committed. @returns since when they do, in words */
-async function makeEffective(context: CommandContext, db: Knex): Promise<string> {
-  return (await renewEpochOfServers(context, db)) ? 'from the next request on' : 'within moments';
 }

@@ -1,6 +1,6 @@
 import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { renewEpochOfServers, type RegisterCommand } from '../context.js';
+import { changeCallers, type RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, toSnakeCase, type Columns } from '../output.js';
 
 interface SetOptions {
@@ -46,16 +46,15 @@ export const registerPlans: RegisterCommand = (program, context) => {
     .option('--json', 'print one JSON document')
     .addHelpText('after', '\nExample:\n  catalog plans set pro --per-minute 900')
     .action(async (id: string, { name, perMinute, perDay, commercialUse, json }: SetOptions) => {
-      const { plan, created } = await withDatabase(async (db) => {
-        const change = await setPlan(db, id, {
+      const { changed } = await changeCallers(context, (db) =>
+        setPlan(db, id, {
           ...(name !== undefined && { name }),
           ...(perMinute !== undefined && { requestsPerMinute: perMinute }),
           ...(perDay !== undefined && { requestsPerDay: perDay }),
           ...(commercialUse !== undefined && { commercialUse }),
-        });
-        await renewEpochOfServers(context, db);
-        return change;
-      });
+        }),
+      );
+      const { plan, created } = changed;
       if (json) printJson(stdout, { plan: toSnakeCase(plan), created });
       else {
         printLine(stdout, created ? `Added plan ${id}:` : `Plan ${id} is now:`);

@@ -177,10 +177,9 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/commands/developers/developers.ts',
-        from: `        const changed = await suspendDeveloper(db, id);
-        await renewEpochOfServers(context, db);`,
-        to: `        const changed = await suspendDeveloper(db, id);
-        if (!json) await renewEpochOfServers(context, db);`,
+        from: 'const { changed: developer } = await changeCallers(context, (db) => suspendDeveloper(db, id));',
+        to: `const suspend = (db: Parameters<typeof suspendDeveloper>[0]) => suspendDeveloper(db, id);
+      const developer = json ? await withDatabase(suspend) : (await changeCallers(context, suspend)).changed;`,
       },
     ],
     suites: ['test/cli/shared.test.ts'],
