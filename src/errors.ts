@@ -69,3 +69,8 @@ export class Problem extends Error {
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }
+
+/** The error of a command that names a developer or a plan which is not there. Texts are quoted, and numbers are not. */
+export function noSuch(what: 'developer' | 'plan', id: number | string): OperatorError {
+  return new OperatorError(`There is no ${what} ${JSON.stringify(id)}. "catalog ${what}s list" shows them all.`);
+}

@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
-import { OperatorError } from '../errors.js';
+import { noSuch, OperatorError } from '../errors.js';
 import { generateToken, hashToken } from './tokens.js';
-import { unknownDeveloper } from './unknown-developer.js';
 
 /** Who somebody is at a provider of identities: the claims `iss` and `sub` of OpenID Connect. */
 export interface Identity {
@@ -36,7 +35,7 @@ export async function linkIdentity(db: Knex, developerId: number, { issuer, subj
   );
   const owner = await findDeveloperOf(db, { issuer, subject });
   if (owner === undefined) {
-    throw unknownDeveloper(developerId);
+    throw noSuch('developer', developerId);
   }
   if (owner !== developerId) {
     throw new OperatorError(`This identity belongs to developer ${owner} already, and to one developer only.`);

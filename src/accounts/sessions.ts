@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
+import { noSuch } from '../errors.js';
 import { recordEvent, type Actor } from '../events/events.js';
 import { Statement } from '../platform/postgres/statement.js';
 import { generateToken, hashToken } from './tokens.js';
-import { unknownDeveloper } from './unknown-developer.js';
 
 /** A session ends when nobody has used it for so long, in hours. */
 export const IDLE_HOURS = 8;
@@ -151,7 +151,7 @@ export async function endAllSessions(db: Knex, developerId: number, actor: Actor
       .where({ id: developerId })
       .forUpdate()
       .first();
-    if (developer === undefined) throw unknownDeveloper(developerId);
+    if (developer === undefined) throw noSuch('developer', developerId);
     const { rowCount } = await transaction.raw<{ rowCount: number }>('delete from sessions where developer_id = ?', [
       developerId,
     ]);

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
+import { noSuch } from '../errors.js';
 import { generateToken, hashToken } from './tokens.js';
-import { unknownDeveloper } from './unknown-developer.js';
 
 /** How long a sign-in link works, in minutes. */
 export const LINK_LIFETIME_MINUTES = 10;
@@ -19,7 +19,7 @@ export async function createSignInLink(db: Knex, developerId: number): Promise<s
     [hash, LINK_LIFETIME_MINUTES, developerId],
   );
   if (rowCount === 0) {
-    throw unknownDeveloper(developerId);
+    throw noSuch('developer', developerId);
   }
   return token;
 }
