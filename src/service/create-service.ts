@@ -8,7 +8,7 @@ import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts
 import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { createApp } from '../app.js';
-import { systemClock, type Micros } from '../platform/postgres/timestamps.js';
+import { systemClock, toMilliseconds, type Micros } from '../platform/postgres/timestamps.js';
 import type { Config } from '../config/settings.js';
 import { limitConnections } from '../http/connection/connection-limit.js';
 import {
@@ -155,7 +155,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   const replica = openReplica(config, health, db);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
   const now = overrides.now ?? systemClock;
-  const clock = new SteadyClock(() => Number(now() / 1000n));
+  const clock = new SteadyClock(() => toMilliseconds(now()));
   const admission = opened.add(await openAdmission(options, clock, health, database), (it) => it.close());
   const failedAttempts = new FailedAttempts(admission.redis, overrides.failurePolicy);
   const { metrics, requestMetrics } = await createMetrics({

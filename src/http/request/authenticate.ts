@@ -1,6 +1,6 @@
 import type { Admit } from '../../admission/admission.js';
 import type { FailedAttempts } from '../../admission/failed-attempts.js';
-import type { Micros } from '../../platform/postgres/timestamps.js';
+import { toMilliseconds, type Micros } from '../../platform/postgres/timestamps.js';
 import { Problem } from '../../errors.js';
 import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';
@@ -38,7 +38,7 @@ export function authenticate(parts: AuthenticationParts): Middleware {
     const { caller, quotas, violated } = admission;
     ctx.state.caller = caller;
     // A request over its quota also counts as use of the key.
-    parts.lastUsed.touch(caller.keyId, Number(parts.now() / 1000n));
+    parts.lastUsed.touch(caller.keyId, toMilliseconds(parts.now()));
     ctx.set(rateLimitFields(quotas));
     if (violated.length > 0) throw rateLimitExceeded(violated);
     await next();

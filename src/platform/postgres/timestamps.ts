@@ -36,3 +36,8 @@ export function fromRfc3339(text: string): Micros {
 export function toSeconds(micros: Micros): number {
   return Number(micros) / 1e6;
 }
+
+/** Cuts a point in time to the milliseconds since 1970 that JavaScript has. */
+export function toMilliseconds(micros: Micros): number {
+  return Number(micros / 1000n);
+}
