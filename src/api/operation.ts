@@ -58,7 +58,10 @@ export interface Operation<Id extends OperationId> {
  * Defines an operation of the contract.
  *
  * @example
- * export const getStats = operation('getStats', { cache: 'revalidate' }, ({ read }) => read(readStats));
+ * export const getStats = operation('getStats', { cache: 'revalidate' }, async ({ read }) => {
+ *   const { collections, ...counts } = await read(readCounts);
+ *   return { data: { ...counts, svc_collections: collections } };
+ * });
  */
 export function operation<Id extends OperationId>(id: Id, policy: Policy<Id>, handle: Handler<Id>): Operation<Id> {
   return { id, policy, handle };
