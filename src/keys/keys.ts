@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { OperatorError } from '../errors.js';
+import { noSuch } from '../errors.js';
 import type { KeyHash } from './api-key.js';
 import { keyFields, type KeyRecord } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
@@ -89,9 +89,6 @@ export async function revokeKey(db: Knex, which: string | { readonly hash: KeyHa
 
 /** @throws OperatorError when there is no such row */
 async function requireRow(db: Knex, table: 'developers' | 'plans', id: number | string): Promise<void> {
-  if ((await db(table).where({ id }).first(db.raw('1'))) === undefined) {
-    throw new OperatorError(
-      `There is no ${table === 'plans' ? 'plan' : 'developer'} "${id}". "catalog ${table} list" shows them all.`,
-    );
-  }
+  const row: unknown = await db(table).where({ id }).first(db.raw('1'));
+  if (row === undefined) throw noSuch(table === 'plans' ? 'plan' : 'developer', id);
 }

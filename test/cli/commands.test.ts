@@ -242,7 +242,7 @@ describe('command line', () => {
       const cases: readonly (readonly [string[], RegExp])[] = [
         [['developers', 'suspend', '999'], /^catalog: There is no developer 999\..*developers list/],
         [['developers', 'reinstate', '999'], /^catalog: There is no developer 999\./],
-        [['keys', 'create', '--developer', '999', '--plan', 'free'], /^catalog: There is no developer "999"\./],
+        [['keys', 'create', '--developer', '999', '--plan', 'free'], /^catalog: There is no developer 999\./],
         [['keys', 'revoke', 'svc_aaaaaaaa'], /^catalog: No key has the prefix "svc_aaaaaaaa"\./],
       ];
       for (const [args, message] of cases) {

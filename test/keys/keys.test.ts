@@ -120,7 +120,7 @@ describe('keys and developers', () => {
     const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
     const nobody = 2_000_000_000;
     for (const [attempt, message] of [
-      [() => createKey(db, { developerId: nobody, planId: 'free' }), /There is no developer "2000000000"/],
+      [() => createKey(db, { developerId: nobody, planId: 'free' }), /There is no developer 2000000000\./],
       [() => createKey(db, { developerId: id, planId: 'gone' }), /There is no plan "gone"/],
       [() => revokeKey(db, 'svc_00000000'), /No key has the prefix "svc_00000000"/],
       [() => setKeyPlan(db, 'svc_00000000', 'free'), /No key has the prefix "svc_00000000"/],

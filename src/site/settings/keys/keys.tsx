@@ -1,6 +1,7 @@
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { listKeys } from '../../../keys/keys.js';
+import { toMilliseconds } from '../../../platform/postgres/timestamps.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { formOf } from '../../delivery/form.js';
@@ -44,7 +45,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     guards.signedIn(async (ctx) => {
       const { developerId, suspendedAt } = ctx.state.session;
       const keys = await listKeys(db, developerId);
-      const body = <KeyList keys={keys} now={Number(now() / 1_000n)} isReadOnly={suspendedAt !== null} />;
+      const body = <KeyList keys={keys} now={toMilliseconds(now())} isReadOnly={suspendedAt !== null} />;
       settingsPage(ctx, { title: 'Keys', tab: 'keys' }, [revokedNotice(ctx, keys), body]);
     }),
   );
