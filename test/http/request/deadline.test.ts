@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Problem } from '../../../src/errors.js';
+import { getMe } from '../../../src/api/getMe.js';
 import { deadline } from '../../../src/http/request/deadline.js';
+import { sendAnswers } from '../../../src/http/response/answers.js';
 import { contextOf } from '../../support/http/context.js';
 
 describe('the deadline of a request', () => {
@@ -41,5 +43,23 @@ describe('the deadline of a request', () => {
     // The error of the stage that ends late reaches nobody: as an unhandled rejection it would end the process.
     await delay(1);
     assert.deepEqual(begun, ['first']);
+  });
+
+  it('lets no late answer replace that of the deadline', async () => {
+    const ctx = contextOf();
+    let answer: () => void = () => undefined;
+    const operation = new Promise<void>((resolve) => (answer = resolve));
+    let later: Promise<void> | undefined;
+    const answered = deadline(20)(ctx, () => {
+      later = sendAnswers(ctx, async () => {
+        await operation;
+        Object.assign(ctx.state, { operation: getMe, answer: { data: 'late' } });
+      });
+      return later;
+    });
+    await assert.rejects(answered, { code: 'service_unavailable' });
+    answer();
+    await later;
+    assert.equal(ctx.body, undefined);
   });
 });

@@ -243,6 +243,12 @@ export const HTTP_FAULTS: readonly Fault[] = [
     suites: ['test/api/me.test.ts'],
   },
   {
+    name: 'late-answer-made',
+    promise: 'No late answer replaces that of the deadline.',
+    edits: [{ file: 'src/http/response/answers.ts', from: ' || timeUp !== undefined) return;', to: ') return;' }],
+    suites: ['test/http/request/deadline.test.ts'],
+  },
+  {
     name: 'dispatched-after-the-deadline',
     promise: 'A request that is answered already reaches no operation.',
     edits: [{ file: 'src/http/openapi/dispatch.ts', from: '    if (timeUp !== undefined) throw timeUp;\n', to: '' }],
