@@ -174,7 +174,7 @@ describe('revocation over three server processes', () => {
         if (trial % 5 > 0) {
           visitor.cookies.set('catalog-session', session);
           const { status, headers } = await visitor.post(`/settings/keys/${prefix}/revoke`);
-          assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}`]);
+          assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&since=now`]);
         } else {
           // Found by somebody.
           const { status, text } = await visitor.post('/revoke-leaked-key', { key });

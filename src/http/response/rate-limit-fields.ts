@@ -37,12 +37,14 @@ export function rateLimitExceeded(violated: readonly Quota[]): Problem {
   );
 }
 
-/** The refusal of a failed key, after many failed keys from the same address. */
-export function tooManyFailures(standing: Standing): Problem {
+const VALID_KEY_OR_WAIT = 'Send a valid key, which is served at once, or wait';
+
+/** The refusal of a failed key, after many failed keys from the same address. @param advice - the seconds follow */
+export function tooManyFailures(standing: Standing, advice = VALID_KEY_OR_WAIT): Problem {
   const seconds = String(standing.resetSeconds);
   return new Problem(
     'rate_limit_exceeded',
-    `Too many keys from your address have failed. Send a valid key, which is served at once, or wait ${seconds} s, as Retry-After says.`,
+    `Too many keys from your address have failed. ${advice} ${seconds} s, as Retry-After says.`,
     {
       type: QUOTA_EXCEEDED,
       members: { 'violated-policies': [standing.name] },

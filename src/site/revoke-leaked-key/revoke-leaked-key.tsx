@@ -16,8 +16,8 @@ export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 
 /** What became of a text that was sent as a key. */
 type Report =
-  /** The key is one of ours, and does not work any more. Without `isImmediate` servers learn it within moments. */
-  | { readonly kind: 'revoked'; readonly isImmediate: boolean }
+  /** The key is one of ours. `now`: no server takes it any more. `moments`: servers learn it within moments. */
+  | { readonly kind: 'revoked'; readonly since: 'before' | 'now' | 'moments' }
   /** It has the form of a key, and is none of ours. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'not_a_key' }
@@ -44,8 +44,8 @@ async function report(ctx: PageContext, { db, site, trustedProxies }: SiteParts,
   if (hash === undefined) return { kind: 'not_a_key' };
   const found = await revokeFoundKey(db, hash);
   // A key that was revoked before must not make servers forget all that they know of others.
-  if (found === 'revoked_before') return { kind: 'revoked', isImmediate: true };
-  if (found === 'revoked') return { kind: 'revoked', isImmediate: await site.renewEpoch() };
+  if (found === 'revoked_before') return { kind: 'revoked', since: 'before' };
+  if (found === 'revoked') return { kind: 'revoked', since: (await site.renewEpoch()) ? 'now' : 'moments' };
   const attempt = await site.failedReports.count(clientAddress(ctx.req, trustedProxies));
   return attempt.kind === 'over_limit' ? { kind: 'over_limit', attempt } : { kind: 'unknown' };
 }
@@ -57,7 +57,7 @@ async function answerProgram(ctx: PageContext, parts: SiteParts, content: string
     throw new Problem('invalid_parameter', 'Send one JSON object with the whole key: {"key": "svc_…"}.');
   }
   const result = await report(ctx, parts, key);
-  if (result.kind === 'over_limit') throw tooManyFailures(result.attempt.standing);
+  if (result.kind === 'over_limit') throw tooManyFailures(result.attempt.standing, 'Wait');
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
   ctx.status = 200;
   ctx.body = JSON.stringify({ revoked: result.kind === 'revoked' });
@@ -91,6 +91,12 @@ function keyOf(content: string): string | undefined {
   }
 }
 
+const REVOKED = {
+  before: 'This key was revoked before.',
+  now: 'This key does not work any more. Its owner sees that somebody has found it.',
+  moments: 'This key is revoked. Every server refuses it within moments. Its owner sees that somebody has found it.',
+} as const;
+
 interface LeakedKeyFormProps {
   readonly baseUrl: string;
   /** What became of the key that was sent. The page does not repeat it. */
@@ -104,12 +110,7 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
       <h1>Revoke a leaked key</h1>
       {outcome?.kind === 'revoked' && (
         <Notice tone="ok">
-          <p>
-            {outcome.isImmediate
-              ? 'This key does not work any more.'
-              : 'This key is revoked. Every server refuses it within moments.'}{' '}
-            Its owner sees that somebody has found it.
-          </p>
+          <p>{REVOKED[outcome.since]}</p>
         </Notice>
       )}
       {outcome?.kind === 'unknown' && (

@@ -161,8 +161,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const isImmediate = !isRevoked || (await site.renewEpoch());',
-        to: 'const isImmediate = isRevoked || (await site.renewEpoch());',
+        from: "!isRevoked ? 'before' : (await site.renewEpoch())",
+        to: "!isRevoked ? 'before' : isRevoked",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -197,8 +197,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/revoke-leaked-key/revoke-leaked-key.tsx',
-        from: "if (found === 'revoked_before') return { kind: 'revoked', isImmediate: true };",
-        to: "if (found === 'revoked_before') return { kind: 'revoked', isImmediate: await site.renewEpoch() };",
+        from: "if (found === 'revoked_before') return { kind: 'revoked', since: 'before' };",
+        to: "if (found === 'revoked_before' && (await site.renewEpoch())) return { kind: 'revoked', since: 'before' };",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],

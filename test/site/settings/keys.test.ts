@@ -388,8 +388,12 @@ describe('the keys page of a server that shares a Redis', () => {
     assert.ok((await visitor.get(headers.location ?? '')).text.includes('refuses it within moments.'));
     const rolled = await visitor.post(`/settings/keys/${second.prefix}/roll`, { form: newForm(), overlap: 'now' });
     assert.match(rolled.text, /which\s+ends within moments\./);
-    const found = await visitor.post('/revoke-leaked-key', { key: third.key });
-    assert.ok(found.text.includes('Every server refuses it within moments.'));
+    const find = (): Promise<Reply> => visitor.post('/revoke-leaked-key', { key: third.key });
+    assert.ok((await find()).text.includes('Every server refuses it within moments.'));
+    // A second attempt says nothing about the moment.
+    assert.ok((await find()).text.includes('This key was revoked before.'));
+    const again = await visitor.post(`/settings/keys/${first.prefix}/revoke`);
+    assert.match((await visitor.get(again.headers.location ?? '')).text, /was revoked before\./);
   }
 
   it('says "within moments" where this server alone has no Redis', async () => {

@@ -107,8 +107,8 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
       const prefix = prefixOf(ctx);
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
       // A key that was revoked before must not make servers forget all that they know of others.
-      const isImmediate = !isRevoked || (await site.renewEpoch());
-      seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}${isImmediate ? '' : '&since=moments'}`);
+      const since = !isRevoked ? 'before' : (await site.renewEpoch()) ? 'now' : 'moments';
+      seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}&since=${since}`);
     }),
   );
 }
@@ -124,11 +124,16 @@ function prefixOf(ctx: SettingsContext): string {
 function revokedNotice(ctx: SettingsContext, keys: readonly KeyRecord[]) {
   const revoked = keys.find(({ prefix, revokedAt }) => prefix === ctx.query.revoked && revokedAt !== null);
   if (revoked === undefined) return undefined;
-  const since = ctx.query.since === 'moments' ? 'within moments' : 'from the next request on';
+  const { since } = ctx.query;
   return (
     <Notice key="revoked" tone="ok">
       <p>
-        Key <code>{revoked.prefix}</code> is revoked. Every server refuses it {since}.
+        Key <code>{revoked.prefix}</code>{' '}
+        {since === 'now'
+          ? 'is revoked. Every server refuses it from the next request on.'
+          : since === 'moments'
+            ? 'is revoked. Every server refuses it within moments.'
+            : 'was revoked before.'}
       </p>
     </Notice>
   );
