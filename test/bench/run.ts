@@ -13,7 +13,7 @@ import { benchWrites } from './writes.js';
 // Measures what the performance guide says about size and speed. Its PostgreSQL and its Redis are its own, and end with this
 // process. Arguments name the parts to run; all but growth run by default. The environment may make them smaller.
 
-// On the disk: a database in memory would not wait for it.
+// Not in /dev/shm: a database there would not wait for a disk.
 process.env.TMPDIR ??= tmpdir();
 
 const IMPORT_ROWS = numberIn('IMPORT_ROWS', 1_000_000);

@@ -2,7 +2,7 @@ import { constants, rmSync } from 'node:fs';
 import { access, mkdtemp, readdir, readFile, readlink, realpath, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
-import { isAlive, removeSharedMemory, signalServers } from './programs/server-processes.js';
+import { isAlive, killServers, removeSharedMemory } from './programs/server-processes.js';
 
 /** Where Linux keeps files in memory. A database there is made in a fifth of the time that it takes on a disk. */
 const MEMORY_FOLDER = '/dev/shm';
@@ -21,7 +21,7 @@ interface Place {
 
 /**
  * A new folder that is removed when the run ends, with any server that still runs in it. It lies in memory where there is
- * room. A TMPDIR in the environment puts it there instead.
+ * room. If TMPDIR is set, it lies in that folder instead.
  */
 export async function temporaryFolder(): Promise<string> {
   preparation ??= prepare();
@@ -51,7 +51,8 @@ async function prepare(): Promise<Place> {
   ] as const) {
     process.once(signal, () => process.exit(exitCode));
   }
-  // Containers may share the folder and count their processes apart. Each removes only its own remains.
+  // Containers may share the folder and count their processes apart. Each removes only its own remains. Those of a
+  // container that was killed stay.
   const namespace = /\d+/.exec(await readlink('/proc/self/ns/pid').catch(() => ''))?.[0] ?? '0';
   const prefix = `catalog-test-ns${namespace}-`;
   const onDisk = await realpath(tmpdir());
@@ -85,11 +86,16 @@ async function removeRemains({ parent, prefix }: Place): Promise<void> {
 }
 
 function removeFolder(folder: string): void {
-  try {
-    signalServers(folder, 'SIGKILL');
-    removeSharedMemory(folder);
-    rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
-  } catch {
-    // Another user's, or another run is at it too.
+  const steps = [
+    () => killServers(folder),
+    () => removeSharedMemory(folder),
+    () => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }),
+  ];
+  for (const step of steps) {
+    try {
+      step();
+    } catch {
+      // Another user's, or another run is at it too.
+    }
   }
 }

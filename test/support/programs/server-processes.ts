@@ -1,10 +1,16 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { platform } from 'node:os';
-import { basename, join, sep } from 'node:path';
+import { join, sep } from 'node:path';
+import { CLUSTER_FOLDER } from '../../../src/embedded-postgres/cluster/data-directory.js';
 
 /** The line of postmaster.pid with the key of the shared memory, from 0 (PostgreSQL, `src/include/utils/pidfile.h`). */
 const SHARED_MEMORY_LINE = 6;
+
+/** Bound on the end of servers that are killed, in milliseconds. */
+const KILL_TIMEOUT_MS = 2_000;
+
+const POLL_INTERVAL_MS = 20;
 
 /** The processes of all servers whose data lie in a folder. */
 export function serverProcesses(folder: string): number[] {
@@ -23,12 +29,23 @@ export function signalServers(folder: string, signal: NodeJS.Signals): void {
   }
 }
 
+/** Kills all processes of a folder's servers, and waits until they are gone. For the end of a process, which awaits nothing. */
+export function killServers(folder: string): void {
+  const deadline = Date.now() + KILL_TIMEOUT_MS;
+  while (serverProcesses(folder).length > 0 && Date.now() < deadline) {
+    signalServers(folder, 'SIGKILL');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, POLL_INTERVAL_MS);
+  }
+}
+
 /** The keys of the System V shared memory that a folder's PostgreSQL servers have, or had when they were killed. */
 export function sharedMemoryOf(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((path) => basename(path) === 'postmaster.pid')
-    .flatMap((path) => {
-      const line = readFileSync(join(folder, path), 'utf8').split('\n')[SHARED_MEMORY_LINE];
+  const inner = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return [folder, ...inner.map(({ name }) => join(folder, name))]
+    .map((parent) => join(parent, CLUSTER_FOLDER, 'postmaster.pid'))
+    .filter((file) => existsSync(file))
+    .flatMap((file) => {
+      const line = readFileSync(file, 'utf8').split('\n')[SHARED_MEMORY_LINE];
       return /^ *(\d+) /.exec(line ?? '')?.[1] ?? [];
     });
 }
@@ -52,14 +69,17 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** All servers work in the folder of their data. */
+/** All servers work in the folder of their data, except initdb, which has it in its command line. */
 function workingIn(folder: string): number[] {
   return readdirSync('/proc')
     .map(Number)
     .filter((pid) => {
       if (!(pid > 0)) return false;
       try {
-        return `${readlinkSync(`/proc/${pid}/cwd`)}${sep}`.startsWith(folder + sep);
+        return (
+          `${readlinkSync(`/proc/${pid}/cwd`)}${sep}`.startsWith(folder + sep) ||
+          readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`--pgdata=${folder}${sep}`)
+        );
       } catch {
         return false;
       }
@@ -68,7 +88,7 @@ function workingIn(folder: string): number[] {
 
 /** Where there is no /proc: servers by their command line, and their children. */
 function startedWith(folder: string): number[] {
-  const processes = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,command='], { encoding: 'utf8' })
+  const processes = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,ppid=,command='], { encoding: 'utf8' })
     .split('\n')
     .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
     .filter((match) => match !== null)
