@@ -677,8 +677,9 @@ export interface components {
             };
         };
         /**
-         * @description A limit of the plan is exceeded (`rate_limit_exceeded`). If the key does not work, it is the limit on keys that fail
-         *     from your address. `violated-policies` says which. Wait for the seconds in `Retry-After`.
+         * @description A limit is exceeded (`rate_limit_exceeded`). For a key that works, it is one of the plan's. For a key that does not,
+         *     it is the limit on keys that fail from your address. `violated-policies` says which. Wait for the seconds in
+         *     `Retry-After`.
          */
         RateLimitExceeded: {
             headers: {

@@ -1,5 +1,5 @@
 -- Headline counts, kept in the writing transaction so that reading them costs the same at any size. One row is one read.
--- Its writers do not wait for one another: they take turns by their lock anyway. The functions run as their owner, so a
+-- Nobody waits for this row: before it, the writers' lock makes them take turns. The functions run as their owner, so a
 -- role that may write titles needs no right to write the counts.
 
 create table public.catalog_counts (

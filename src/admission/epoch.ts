@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { redisKey, type RedisLink } from '../platform/redis/link.js';
 
 /**
- * The epoch: a random token in Redis, replaced after each change of keys, developers or plans. A record that was read
- * from the database under an epoch holds as long as that epoch does.
+ * The epoch: a random token in Redis, replaced after each change of what a key may do. A record that was read from the
+ * database under an epoch holds as long as that epoch does.
  */
 export const EPOCH_KEY = redisKey('epoch');
 

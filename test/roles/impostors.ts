@@ -1,8 +1,8 @@
 import type pg from 'pg';
 
 // What a role can put before PostgreSQL's own objects. It can use a schema of its own that it names first in its search
-// path. It can also use pg_temp, where PostgreSQL looks for types and relations before all else. Worth it
-// are every word in the source of our functions, and every operator over their types, as the catalog has them. A condition
+// path. It can also use pg_temp, where PostgreSQL looks for types and relations before all else. The
+// catalog says which names matter: every word in the source of our functions, and every operator over their types. A condition
 // such as "is distinct from" calls an operator that it does not name.
 
 /** The schema of the role's own. */
