@@ -52,18 +52,6 @@ export async function findNativePackage(): Promise<NativePackage> {
   return { directory: join(root, 'native'), version };
 }
 
-/** Remembers what a search finds. After a failure the next call searches again: the obstacle may be gone. */
-export function rememberBinaries(search: () => Promise<Binaries>): () => Promise<Binaries> {
-  let binaries: Promise<Binaries> | undefined;
-  return () => {
-    binaries ??= search().catch((error: unknown) => {
-      binaries = undefined;
-      throw error;
-    });
-    return binaries;
-  };
-}
-
 /**
  * Makes sure that an account can run PostgreSQL's programs. The programs run from npm's folder when possible. There
  * this function repairs what an installation without install scripts lacks: symbolic links and exec bits. Otherwise it

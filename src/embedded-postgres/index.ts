@@ -9,7 +9,7 @@
  * A data directory holds `postgresql` (the cluster and its socket, for its owner alone), `postgresql.log`,
  * `pg_hba.conf` and, for moments, `lock`. Several machines or containers cannot share it.
  */
-import { findNativePackage, prepareBinaries, rememberBinaries } from './binaries.js';
+import { findNativePackage, prepareBinaries, type Binaries } from './binaries.js';
 import { Cluster } from './cluster/cluster.js';
 import { runningAsRoot } from './command.js';
 import { chooseDataDirectory, SYSTEM_DIRECTORY } from './cluster/data-directory.js';
@@ -69,10 +69,17 @@ export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions):
     isRoot,
     systemDirectory,
   });
-  const findBinaries = rememberBinaries(async () =>
-    prepareBinaries(await findNativePackage(), directory.account, isRoot ? systemDirectory : directory.path),
-  );
-  const cluster = new Cluster(directory, findBinaries);
+  let binaries: Promise<Binaries> | undefined;
+  const cluster = new Cluster(directory, () => {
+    binaries ??= findNativePackage()
+      .then((source) => prepareBinaries(source, directory.account, isRoot ? systemDirectory : directory.path))
+      .catch((error: unknown) => {
+        // The next attempt tries again: the obstacle may be gone.
+        binaries = undefined;
+        throw error;
+      });
+    return binaries;
+  });
   let lease: Lease;
   try {
     lease = await takeLease(cluster, String(options.pid ?? ''), onEvent);
