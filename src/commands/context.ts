@@ -162,8 +162,7 @@ export async function renewEpochOfServers({ withRedis, stderr }: CommandContext,
     );
     return SOON;
   }
-  // The change is made, so a failed question is no failure of the command.
-  if (!(await areCallersCached(db).catch(() => true))) return AT_ONCE;
+  if (!(await areCallersCached(db))) return AT_ONCE;
   stderr.write(
     'catalog: Servers share a Redis and cache keys, but REDIS_URL is not set here. The change is made, and the servers ' +
       'learn it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',

@@ -199,10 +199,11 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           ...createSignIn(config, admission.redis),
           failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
           // Without a Redis of its own, this server cannot make others forget a key.
-          renewEpoch: async () =>
-            admission.redis === undefined
-              ? !(await areCallersCached(db).catch(() => true))
-              : (await ifAvailable(renewEpoch(admission.redis))) === true,
+          renewEpoch: async () => {
+            const { redis } = admission;
+            const isDone = redis ? await ifAvailable(renewEpoch(redis)) : !(await areCallersCached(db));
+            return isDone ? 'now' : 'moments';
+          },
         }
       : undefined,
   });

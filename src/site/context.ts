@@ -41,9 +41,9 @@ export interface SiteOptions {
    * Sets a new epoch, so that all servers ask the database anew about keys. Call it when a change of a key is committed,
    * and before the answer.
    *
-   * @returns whether the change holds from the next request on; otherwise it does within moments
+   * @returns since when the change holds: `now` is from the next request on, `moments` within moments
    */
-  readonly renewEpoch: () => Promise<boolean>;
+  readonly renewEpoch: () => Promise<'now' | 'moments'>;
   /** The provider of identities by which developers sign in; undefined where there is none. */
   readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
 }

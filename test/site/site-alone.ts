@@ -41,7 +41,7 @@ export async function serveWithoutDatabase(
     publicUrl: () => 'http://catalog.example',
     failedSignIns: new FailedAttempts(),
     failedReports: new FailedAttempts(),
-    renewEpoch: () => Promise.resolve(true),
+    renewEpoch: () => Promise.resolve('now' as const),
     signInBy: undefined,
   };
   const app = new Koa<RequestState>();

@@ -45,7 +45,7 @@ async function report(ctx: PageContext, { db, site, trustedProxies }: SiteParts,
   const found = await revokeFoundKey(db, hash);
   // A key that was revoked before must not make servers forget all that they know of others.
   if (found === 'revoked_before') return { kind: 'revoked', since: 'before' };
-  if (found === 'revoked') return { kind: 'revoked', since: (await site.renewEpoch()) ? 'now' : 'moments' };
+  if (found === 'revoked') return { kind: 'revoked', since: await site.renewEpoch() };
   const attempt = await site.failedReports.count(clientAddress(ctx.req, trustedProxies));
   return attempt.kind === 'over_limit' ? { kind: 'over_limit', attempt } : { kind: 'unknown' };
 }

@@ -161,8 +161,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: "!isRevoked ? 'before' : (await site.renewEpoch())",
-        to: "!isRevoked ? 'before' : isRevoked",
+        from: "isRevoked ? await site.renewEpoch() : 'before'",
+        to: "isRevoked ? 'now' : 'before'",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -173,8 +173,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const isImmediate = await site.renewEpoch();',
-        to: 'const isImmediate = true;',
+        from: 'const since = await site.renewEpoch();',
+        to: "const since = 'now';",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -209,7 +209,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/service/create-service.ts',
-        from: '!(await areCallersCached(db).catch(() => true))',
+        from: '!(await areCallersCached(db))',
         to: 'true',
       },
     ],

@@ -1,8 +1,8 @@
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { listKeys } from '../../../keys/keys.js';
-import { toMilliseconds } from '../../../platform/postgres/timestamps.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
+import { toMilliseconds } from '../../../platform/postgres/timestamps.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { formOf } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
@@ -86,10 +86,8 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     change(async (ctx, form) => {
       const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
-      const isImmediate = await site.renewEpoch();
-      const body = (
-        <ShownKey created={successor} replaced={{ ...predecessor, isImmediate }} baseUrl={site.publicUrl()} />
-      );
+      const since = await site.renewEpoch();
+      const body = <ShownKey created={successor} replaced={{ ...predecessor, since }} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
     }),
   );
@@ -107,7 +105,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
       const prefix = prefixOf(ctx);
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
       // A key that was revoked before must not make servers forget all that they know of others.
-      const since = !isRevoked ? 'before' : (await site.renewEpoch()) ? 'now' : 'moments';
+      const since = isRevoked ? await site.renewEpoch() : 'before';
       seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}&since=${since}`);
     }),
   );

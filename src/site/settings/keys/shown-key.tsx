@@ -17,8 +17,8 @@ interface ShownKeyProps {
 }
 
 interface ReplacedKey extends KeyRecord {
-  /** Whether every server knows of the change. Otherwise each does within moments. */
-  readonly isImmediate: boolean;
+  /** Since when every server knows of the change. */
+  readonly since: 'now' | 'moments';
 }
 
 /** A new key, which its owner sees here and never again. */
@@ -62,13 +62,13 @@ export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
 }
 
 function Replaced({ record }: { readonly record: ReplacedKey }): VNode {
-  const { prefix, expiresAt, isExpired, isImmediate } = record;
+  const { prefix, expiresAt, isExpired, since } = record;
   return (
     <>
       {' '}
       It replaces <code>{prefix}</code>
       {isExpired || expiresAt === null ? (
-        `, which ${isImmediate ? 'has ended' : 'ends within moments'}.`
+        `, which ${since === 'now' ? 'has ended' : 'ends within moments'}.`
       ) : (
         <>
           , which works until <Time at={expiresAt} />.
