@@ -30,6 +30,14 @@ const FILES: Readonly<Record<string, readonly [text: string, found: string | und
   'src/http/import.ts': ["export { pid } from 'node:process';\n", 'eslint(no-restricted-imports)'],
   'src/http/console.ts': ['console.log(1);\n', CONSOLE],
   'src/http/member.ts': ['globalThis.console.log(1);\n', 'eslint(no-restricted-properties)'],
+  'src/http/respond.ts': [
+    'export function f(ctx: { respond: boolean }): void {\n  ctx.respond = false;\n}\n',
+    "'respond' is restricted",
+  ],
+  'src/site/head.ts': [
+    'export function f(res: { writeHead(n: number): void }): void {\n  res.writeHead(1);\n}\n',
+    "'writeHead' is restricted",
+  ],
   'src/cli.ts': ['export const { pid } = process;\n', undefined],
   'src/http/long.ts': [
     Array.from({ length: 301 }, (_, i) => `export const line${i} = ${i};\n`).join(''),

@@ -71,7 +71,9 @@ async function answer(
 }
 
 function end(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {
-  response.writeHead(status, { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(text) });
+  response.statusCode = status;
+  response.setHeader('Content-Type', contentType);
+  response.setHeader('Content-Length', Buffer.byteLength(text));
   response.end(text);
 }
 
