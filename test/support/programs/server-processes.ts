@@ -17,9 +17,10 @@ export function serverProcesses(folder: string): number[] {
   return platform() === 'linux' ? workingIn(realpathSync(folder)) : startedWith(folder);
 }
 
-/** Sends a signal to all processes of a folder's servers. */
-export function signalServers(folder: string, signal: NodeJS.Signals): void {
-  for (const pid of serverProcesses(folder)) {
+/** Sends a signal to all processes of a folder's servers. @returns how many there are */
+export function signalServers(folder: string, signal: NodeJS.Signals): number {
+  const pids = serverProcesses(folder);
+  for (const pid of pids) {
     try {
       process.kill(pid, signal);
     } catch (error) {
@@ -27,13 +28,13 @@ export function signalServers(folder: string, signal: NodeJS.Signals): void {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }
+  return pids.length;
 }
 
 /** Kills all processes of a folder's servers, and waits until they are gone. For the end of a process, which awaits nothing. */
 export function killServers(folder: string): void {
   const deadline = Date.now() + KILL_TIMEOUT_MS;
-  while (serverProcesses(folder).length > 0 && Date.now() < deadline) {
-    signalServers(folder, 'SIGKILL');
+  while (signalServers(folder, 'SIGKILL') > 0 && Date.now() < deadline) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, POLL_INTERVAL_MS);
   }
 }
