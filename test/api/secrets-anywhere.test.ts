@@ -11,7 +11,7 @@ const PART_LENGTH = 12;
 const SECRET_LENGTH = 38;
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** What a client sends beside a valid key. */
+/** What a client sends together with a valid key. */
 interface Sent {
   readonly path: string;
   readonly headers?: RequestOptions['headers'];

@@ -27,7 +27,7 @@ const DEMO_TITLES = fileURLToPath(new URL('../../db/demo/titles.csv', import.met
 const ASKED = ['identity', 'gzip', 'br'] as const;
 type Asked = (typeof ASKED)[number];
 
-/** Requests a second for `/me` while pages are asked for beside it. */
+/** Requests a second for `/me` while pages are asked for as well. */
 const ME_RATE = 200;
 
 /** Requests that are not counted, in seconds. */
@@ -39,7 +39,7 @@ interface Served {
   readonly pagesPerSecond: number;
   /** CPU time of the server for one page, in microseconds; NaN where the system does not tell. */
   readonly cpuMicros: number;
-  /** Of `/me` beside pages at a quarter of what the server can do without compression, in milliseconds. */
+  /** Of `/me` together with pages at a quarter of what the server can do without compression, in milliseconds. */
   readonly meP50: number;
   readonly meP99: number;
 }

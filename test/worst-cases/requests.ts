@@ -99,7 +99,7 @@ export function worstCases(key: string): readonly WorstCase[] {
   return Object.entries(cases).map(([what, request]) => ({ what, request }));
 }
 
-/** A request of the same size that costs no more than it seems to. */
+/** A request of the same size that costs what it seems to. */
 export function harmlessRequest(key: string): string {
   return get('/api/v1/me', key, field('X-Padding', 'a'));
 }

@@ -69,6 +69,8 @@ function readHash({ req, state }: RequestContext): KeyHash {
 /**
  * Failed keys are counted by the client's address. Above the limit the client gets 429 instead of 401. Valid keys from
  * the same address are served.
+ *
+ * @returns the refusal
  */
 async function countFailure(parts: AuthenticationParts, { req }: RequestContext): Promise<Problem> {
   const attempt = await parts.failedAttempts.count(clientAddress(req, parts.trustedProxies));

@@ -6,9 +6,9 @@ import type { Middleware } from './context.js';
 const REQUEST_DEADLINE_MS = 900;
 
 /**
- * Bounds the time of all later stages together. When the time is up, the state of the request has `timeUp`, so that no
- * operation begins and no late answer is made. What has begun ends by its own bounds: nothing would listen to an
- * AbortSignal.
+ * Bounds the time of all later stages together. When the time is up, the state of the request has `timeUp`. From
+ * then on no operation begins, and no late answer is made. What has begun ends by its own bounds: nothing would listen to
+ * an AbortSignal.
  *
  * @param timeoutMs - in milliseconds
  * @throws Problem service_unavailable when the time is up
