@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access, chmod, cp, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -189,5 +190,7 @@ async function copyOfPackage(): Promise<{ native: string; version: string }> {
   const native = join(folder, 'native');
   await mkdir(folder);
   await cp(directory, native, { recursive: true, verbatimSymlinks: true });
+  // Also where the packages were installed under a strict umask: the account must be able to enter.
+  execFileSync('chmod', ['-R', 'a+rX', folder]);
   return { native, version };
 }
