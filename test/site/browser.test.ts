@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import {
   assertAccessible,
   DARK_RULES,
+  leaveKept,
   NARROW_RULES,
   resize,
   startBrowser,
@@ -158,6 +159,9 @@ describe('the pages in Chromium', () => {
       assert.ok(!service.logged.some((line) => line.includes(service.key)));
       await page.goto('about:blank');
       await page.goBack();
+      assert.equal(await page.locator(`${form} [data-key]`).inputValue(), '');
+      await page.locator(`${form} [data-key]`).fill(service.key);
+      await leaveKept(page);
       assert.equal(await page.locator(`${form} [data-key]`).inputValue(), '');
     });
 

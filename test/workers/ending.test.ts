@@ -136,6 +136,15 @@ describe('a server with workers ends', () => {
     assert.deepEqual(linesOf(server, 'worker ended'), []);
   });
 
+  it('in order also while a worker starts that replaces a dead one', async () => {
+    const [pid = assert.fail()] = workersOf(server);
+    process.kill(pid, 'SIGKILL');
+    await eventually('its end is noticed', () => linesOf(server, 'worker ended').length > 0);
+    const { code, stderr } = await server.stop();
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.deepEqual(linesOf(server, 'worker did not stop in time: killed'), []);
+  });
+
   it('at once by a second signal', async () => {
     const held = await holdRequests();
     const pids = workersOf(server);

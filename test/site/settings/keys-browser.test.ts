@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { reinstateDeveloper, suspendDeveloper } from '../../../src/developers/developers.js';
 import { listKeys } from '../../../src/keys/keys.js';
+import { eventually } from '../../support/eventually.js';
 import { newDeveloper } from '../../support/http/visitor.js';
 import {
   assertAccessible,
   DARK_RULES,
+  leaveKept,
   NARROW_RULES,
   startBrowser,
   type TestBrowser,
@@ -124,6 +126,23 @@ describe('the keys page in Chromium', () => {
     });
   }
 
+  it('sends a form once, however often one clicks: the answer to a second one would take the place of the key', async () => {
+    const page = await signIn({}, '/settings/keys/new');
+    const button = (await page.getByRole('button', { name: 'Create key' }).boundingBox()) ?? assert.fail();
+    const [x, y] = [button.x + button.width / 2, button.y + button.height / 2];
+    const sent: Route[] = [];
+    await page.route('**/settings/keys/new', async (route) => {
+      sent.push(route);
+    });
+    await page.mouse.click(x, y);
+    await eventually('the form is sent', () => sent.length > 0);
+    // A locator would wait for the answer.
+    await page.mouse.click(x, y);
+    for (const route of sent) await route.continue();
+    assert.match(await shownKey(page), KEY);
+    assert.equal(sent.length, 1);
+  });
+
   it('shows a key once: not after leaving and coming back, not by a reload, and not in another tab', async () => {
     const page = await signIn({}, '/settings/keys');
     const key = await create(page, 'once');
@@ -144,7 +163,7 @@ describe('the keys page in Chromium', () => {
   it('removes the key from a page that the browser keeps for the way back', async () => {
     const page = await signIn({}, '/settings/keys');
     const key = await create(page, 'kept');
-    await page.evaluate(() => window.dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })));
+    await leaveKept(page);
     assert.ok(!(await page.locator('body').innerText()).includes(key));
     await page.getByText('The key was shown here once.').waitFor();
   });

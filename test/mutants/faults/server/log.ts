@@ -1,4 +1,4 @@
-import type { Fault } from '../fault.js';
+import type { Fault } from '../../fault.js';
 
 /** Faults in what writes the log. */
 export const LOG_FAULTS: readonly Fault[] = [

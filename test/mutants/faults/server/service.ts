@@ -1,4 +1,4 @@
-import type { Fault } from '../fault.js';
+import type { Fault } from '../../fault.js';
 
 /** Faults in what starts, runs and stops servers. */
 export const SERVICE_FAULTS: readonly Fault[] = [
