@@ -65,7 +65,7 @@ export function parseLogLevel(text: string): LogLevel {
 /** @returns the origin of a public URL, without a slash at its end */
 export function parsePublicUrl(text: string): string {
   const url = parseWebUrl(text);
-  if (url?.pathname === '/' && url.search === '' && !/[?#]/.test(text)) return url.origin;
+  if (url?.pathname === '/' && !/[?#]/.test(text)) return url.origin;
   throw new InvalidSetting('must be https://host or https://host:port without a path; http:// only for this machine');
 }
 
