@@ -27,6 +27,9 @@ export interface SiteParts {
   readonly site: SiteOptions;
 }
 
+/** Since when every server knows of a change of a key: from the next request on, or within moments. */
+export type KnownSince = 'now' | 'moments';
+
 /** What only the pages need. */
 export interface SiteOptions {
   readonly files: StaticFiles;
@@ -40,10 +43,8 @@ export interface SiteOptions {
   /**
    * Sets a new epoch, so that all servers ask the database anew about keys. Call it when a change of a key is committed,
    * and before the answer.
-   *
-   * @returns since when the change holds: `now` is from the next request on, `moments` within moments
    */
-  readonly renewEpoch: () => Promise<'now' | 'moments'>;
+  readonly renewEpoch: () => Promise<KnownSince>;
   /** The provider of identities by which developers sign in; undefined where there is none. */
   readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
 }

@@ -5,7 +5,7 @@ import { clientAddress } from '../../http/request/client-address.js';
 import { tooManyFailures } from '../../http/response/rate-limit-fields.js';
 import { hashApiKey } from '../../keys/api-key.js';
 import { revokeFoundKey } from '../../keys/found-key.js';
-import type { PageContext, PageRouter, SiteParts } from '../context.js';
+import type { KnownSince, PageContext, PageRouter, SiteParts } from '../context.js';
 import { CodeBlock, Notice } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { described, Field } from '../layout/form-field.js';
@@ -16,8 +16,8 @@ export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 
 /** What became of a text that was sent as a key. */
 type Report =
-  /** The key is one of ours. `now`: no server takes it any more. `moments`: servers learn it within moments. */
-  | { readonly kind: 'revoked'; readonly since: 'before' | 'now' | 'moments' }
+  /** The key is one of ours. */
+  | { readonly kind: 'revoked'; readonly since: KnownSince | 'before' }
   /** It has the form of a key, and is none of ours. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'not_a_key' }

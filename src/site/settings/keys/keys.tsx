@@ -3,7 +3,7 @@ import type { KeyRecord } from '../../../keys/key-record.js';
 import { listKeys } from '../../../keys/keys.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
 import { toMilliseconds } from '../../../platform/postgres/timestamps.js';
-import type { PageRouter, SiteParts } from '../../context.js';
+import type { KnownSince, PageRouter, SiteParts } from '../../context.js';
 import { formOf } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { seeOther } from '../../sign-in/come-back.js';
@@ -118,20 +118,20 @@ function prefixOf(ctx: SettingsContext): string {
   return prefix;
 }
 
+/** What the address says of a revocation. Without a known value the key was revoked before. */
+const REVOKED: ReadonlyMap<unknown, string> = new Map<KnownSince, string>([
+  ['now', 'is revoked. Every server refuses it from the next request on.'],
+  ['moments', 'is revoked. Every server refuses it within moments.'],
+]);
+
 /** What was done, after a key was revoked. The address can be changed, so it shows only what is so. */
 function revokedNotice(ctx: SettingsContext, keys: readonly KeyRecord[]) {
   const revoked = keys.find(({ prefix, revokedAt }) => prefix === ctx.query.revoked && revokedAt !== null);
   if (revoked === undefined) return undefined;
-  const { since } = ctx.query;
   return (
     <Notice key="revoked" tone="ok">
       <p>
-        Key <code>{revoked.prefix}</code>{' '}
-        {since === 'now'
-          ? 'is revoked. Every server refuses it from the next request on.'
-          : since === 'moments'
-            ? 'is revoked. Every server refuses it within moments.'
-            : 'was revoked before.'}
+        Key <code>{revoked.prefix}</code> {REVOKED.get(ctx.query.since) ?? 'was revoked before.'}
       </p>
     </Notice>
   );

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import type { CreatedKey } from '../../../keys/new-key.js';
+import type { KnownSince } from '../../context.js';
 import { CodeBlock, Notice } from '../../layout/components.js';
 import { Time } from '../../layout/time.js';
 import { isolated } from '../../layout/user-text.js';
@@ -17,8 +18,7 @@ interface ShownKeyProps {
 }
 
 interface ReplacedKey extends KeyRecord {
-  /** Since when every server knows of the change. */
-  readonly since: 'now' | 'moments';
+  readonly since: KnownSince;
 }
 
 /** A new key, which its owner sees here and never again. */
