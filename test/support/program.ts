@@ -12,6 +12,9 @@ const COMMAND_TIMEOUT_MS = 60_000;
 /** Bound on a server's start, in milliseconds. */
 const START_TIMEOUT_MS = 40_000;
 
+/** Programs that have not ended yet. */
+const running = new Set<ChildProcess>();
+
 type Environment = Readonly<Record<string, string>>;
 
 /** How a command ended, and all that it wrote. */
@@ -66,6 +69,8 @@ export function startProgram(
     stdio: ['pipe', target ?? 'pipe', stderr ?? 'pipe'],
     detached,
   });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
   if (opened !== undefined) closeSync(opened);
   const output = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
@@ -75,6 +80,11 @@ export function startProgram(
   }
   const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, ...output }));
   return { child, output, ended };
+}
+
+/** Kills the programs that a failed test has left: they would keep the run from ending. */
+export function killPrograms(): void {
+  for (const child of running) child.kill('SIGKILL');
 }
 
 /** @returns how many lines of a program's log have a message that begins like this */
