@@ -110,12 +110,11 @@ interface Violation {
 }
 
 interface Cruise {
-  readonly totalCruised: number;
   readonly violations: readonly Violation[];
   readonly ruleSetUsed: { readonly forbidden: readonly { readonly name: string }[] };
 }
 
-/** The rules, as `make check-layers` applies them, over the src of a folder. */
+/** The rules over the src of a folder. `make check-layers` applies them to the service's. */
 async function cruise(folder: string): Promise<Cruise> {
   const config = join(root, '.config/dependency-cruiser.cjs');
   const program = join(root, 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs');
@@ -142,12 +141,6 @@ describe('the layering rules', () => {
 
   beforeEach(async () => {
     folder = await temporaryFolder();
-  });
-
-  it('are kept by the service', async () => {
-    const { violations, totalCruised } = await cruise(root);
-    assert.deepEqual(violations.map(asLine), []);
-    assert.ok(totalCruised > 20, `only ${totalCruised} files were looked at`);
   });
 
   it('are kept by a small sound tree', async () => {

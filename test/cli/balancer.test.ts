@@ -19,7 +19,7 @@ const CONNECTIONS = 500;
 const AT_A_TIME = 50;
 
 /** Between two rounds of requests, in milliseconds: clients that are busy, on servers that are not full. */
-const PAUSE_MS = 200;
+const PAUSE_MS = 600;
 
 /** More requests than the test sends. */
 const MANY = 2_000_000_000;

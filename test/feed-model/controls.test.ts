@@ -14,6 +14,9 @@ import { runModel } from './model/run.js';
 
 const SIZE: PlanSize = { writers: 8, transactions: 10, longestHoldMs: 100, bulkRows: 1_000, cuts: false };
 
+/** The machine decides how writers meet, so now and then a run of random writers shows nothing. */
+const MOST_RUNS = 4;
+
 /** Two writers and a follower, stepped by hand. */
 interface Stage {
   readonly db: Knex;
@@ -110,6 +113,22 @@ async function play(interleaving: Interleaving, alter: (db: Knex) => Promise<voi
   }
 }
 
+/** Lets random writers loose on a schema that has been altered. @returns what the followers find wrong in the end */
+async function violationsAmongWriters(
+  alter: (db: Knex) => Promise<void>,
+  precision: Parameters<typeof installClock>[1],
+  seed: number,
+): Promise<readonly Violation[]> {
+  const service = await startService();
+  try {
+    await installClock(service.db, precision);
+    await alter(service.db);
+    return (await runModel(service, { seed, size: SIZE })).violations;
+  } finally {
+    await service.stop();
+  }
+}
+
 async function sound(): Promise<void> {
   // Nothing is altered.
 }
@@ -143,18 +162,12 @@ describe('the model finds what is wrong with a feed', () => {
     ['stamped by the clock alone, which ticks in seconds', stampWithClockAlone, 'second', 'tie'],
   ] as const) {
     it(withSeed(`${what}: among random writers`), async () => {
-      const service = await startService();
-      try {
-        await installClock(service.db, precision);
-        await alter(service.db);
-        const { violations } = await runModel(service, { seed: SEED, size: SIZE });
-        assert.ok(
-          violations.some(({ what: found }) => found === finds),
-          JSON.stringify(violations),
-        );
-      } finally {
-        await service.stop();
+      const found: Violation[] = [];
+      const isFound = (): boolean => found.some((one) => one.what === finds);
+      for (let run = 0; run < MOST_RUNS && !isFound(); run += 1) {
+        found.push(...(await violationsAmongWriters(alter, precision, SEED + run)));
       }
+      assert.ok(isFound(), JSON.stringify(found));
     });
   }
 });
