@@ -108,9 +108,9 @@ describe('the log of a server', () => {
         socket.write(`${`${request}\r\n`.repeat(times - 1)}${request}Connection: close\r\n\r\n`);
       });
       socket.setEncoding('latin1').on('data', (text: string) => (answers += text));
-      socket.on('error', reject);
+      socket.on('error', (cause) => reject(new Error(`after ${countAnswers(answers)} of ${times} answers`, { cause })));
       socket.on('close', () => {
-        const count = answers.split('HTTP/1.1 404 ').length - 1;
+        const count = countAnswers(answers);
         if (count === times) resolve();
         else reject(new Error(`${count} answers for ${times} requests`));
       });
@@ -150,6 +150,10 @@ describe('the log of a server', () => {
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line) as Line);
+  }
+
+  function countAnswers(text: string): number {
+    return text.split('HTTP/1.1 404 ').length - 1;
   }
 
   function countRequests(lines: readonly Line[]): number {
