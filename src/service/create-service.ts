@@ -7,6 +7,7 @@ import { renewEpoch } from '../admission/epoch.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
+import { operations } from '../api/index.js';
 import { createApp } from '../app.js';
 import { systemClock, toMilliseconds, type Micros } from '../platform/postgres/timestamps.js';
 import type { Config } from '../config/settings.js';
@@ -21,9 +22,10 @@ import {
 } from '../http/connection/server.js';
 import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
+import { connect, type DatabaseOptions } from './connect.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { createSignIn } from './sign-in.js';
-import { connectDatabase, type ConnectedDatabase } from '../platform/database/connect.js';
+import type { ConnectedDatabase } from '../platform/database/connect.js';
 import { ConnectionBudget } from '../platform/postgres/connections/connection-budget.js';
 import { DatabaseCheck } from '../platform/database/database-check.js';
 import { openDatabase, poolOf } from '../platform/postgres/database.js';
@@ -38,11 +40,6 @@ import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
 import { ifAvailable } from '../platform/redis/link.js';
 import { UsageCounter } from '../usage/usage-counter.js';
 
-/**
- * Bound on a connection from the pool and on a statement, in milliseconds. It is shorter than the bound on a request.
- */
-const DATABASE_TIMEOUT_MS = 800;
-
 /** The same bound for a replica, in milliseconds: the primary can still answer in time when the replica does not. */
 const REPLICA_TIMEOUT_MS = 300;
 
@@ -55,17 +52,10 @@ const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
 /** How long requests may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
-export interface ServiceOptions {
-  readonly config: Config;
-  readonly log: Logger;
+export interface ServiceOptions extends DatabaseOptions {
   readonly droppedLines: () => number;
-  /** The folder of this package's package.json. */
-  readonly packageRoot: string;
-  readonly pid: number;
   /** How many files this process may open; Infinity for any number. */
   readonly openFiles: number;
-  /** Whether to bring the schema of DATABASE_URL up to date first. */
-  readonly migrate: boolean;
   /** Called when the database is open, before the service takes requests. */
   readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
   readonly overrides?: ServiceOverrides;
@@ -120,22 +110,6 @@ export async function createService(options: ServiceOptions): Promise<ServicePro
   }
 }
 
-/** Opens the database of the service. The caller closes it. @throws OperatorError when it is not available */
-export function connect({ config, log, packageRoot, pid, migrate }: ServiceOptions): Promise<ConnectedDatabase> {
-  return connectDatabase({
-    databaseUrl: config.databaseUrl,
-    dataDir: config.dataDir,
-    packageRoot,
-    pid,
-    applicationName: 'catalog serve',
-    poolSize: config.databasePoolSize,
-    acquireTimeoutMs: DATABASE_TIMEOUT_MS,
-    statementTimeoutMs: DATABASE_TIMEOUT_MS,
-    migrate,
-    onEvent: (event, detail) => log.info(detail, event),
-  });
-}
-
 async function open(options: ServiceOptions, opened: OpenParts): Promise<ServiceProcess> {
   const { config, log, droppedLines, packageRoot, openFiles, overrides = {} } = options;
   const database = opened.add(await connect(options), (it) => it.close());
@@ -160,6 +134,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   const failedAttempts = new FailedAttempts(admission.redis, overrides.failurePolicy);
   const { metrics, requestMetrics } = await createMetrics({
     packageRoot,
+    operationIds: Object.keys(operations),
     pools: { primary: db, ...(replica && { replica: replica.pool }) },
     health,
     decisions: admission.decisions,

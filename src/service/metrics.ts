@@ -4,7 +4,6 @@ import type { Logger } from 'pino';
 import type { CallerCache } from '../admission/caller-cache.js';
 import type { DecisionCounts } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../admission/failed-attempts.js';
-import { operations } from '../api/index.js';
 import type { Config } from '../config/settings.js';
 import { OperatorError } from '../errors.js';
 import { RequestMetrics } from '../http/telemetry/metrics.js';
@@ -19,6 +18,8 @@ import type { UsageCounter } from '../usage/usage-counter.js';
 export interface ServiceState {
   /** The folder of this package's package.json, which has the version. */
   readonly packageRoot: string;
+  /** The operations of the contract, by which requests are counted. */
+  readonly operationIds: readonly string[];
   /** Pools of database connections, by the server they lead to. */
   readonly pools: Readonly<Record<string, Knex>>;
   readonly health: Health;
@@ -41,7 +42,7 @@ export async function createMetrics(
 ): Promise<{ metrics: Metrics; requestMetrics: RequestMetrics }> {
   const { version } = JSON.parse(await readFile(`${state.packageRoot}/package.json`, 'utf8')) as { version: string };
   const metrics = new Metrics();
-  const requestMetrics = new RequestMetrics(metrics, Object.keys(operations));
+  const requestMetrics = new RequestMetrics(metrics, state.operationIds);
   addGeneral(metrics, version, state);
   addLog(metrics, state.droppedLines);
   addLimits(metrics, state);

@@ -3,7 +3,8 @@ import { combineWorkers, openMetrics } from './metrics.js';
 import { OpenParts } from '../platform/process/open-parts.js';
 import { Supervisor } from '../platform/process/workers/supervisor.js';
 import type { WatchedWorker } from '../platform/process/workers/watched-worker.js';
-import { connect, type RunningService, type ServiceOptions } from './create-service.js';
+import { connect } from './connect.js';
+import type { RunningService, ServiceOptions } from './create-service.js';
 
 /**
  * Starts the service as several processes on one port. This process is the primary. It migrates the database, keeps the

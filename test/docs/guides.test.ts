@@ -37,6 +37,7 @@ describe('the guides', () => {
   it('list every metric of the service, and no other', async () => {
     const { metrics } = await createMetrics({
       packageRoot: fileURLToPath(ROOT),
+      operationIds: [],
       pools: {},
       health: new Health(pino({ enabled: false }), []),
       decisions: {},
