@@ -6,6 +6,8 @@
 MAKEFLAGS += --no-print-directory
 
 BIN := node_modules/.bin
+# TypeScript 7 compiles four times as fast as TypeScript 5, whose API other packages and the tests still need.
+TSC := node_modules/typescript-7/bin/tsc
 INSTALLED := node_modules/.installed
 BUILT := .build/.built
 # Test files that run at the same time: most of them wait for servers to start, stop and come back.
@@ -60,7 +62,7 @@ check-lint: $(INSTALLED) ## Oxlint, with type information
 
 check-types: $(INSTALLED) ## TypeScript, over the service, its tests and its scripts
 	@echo '== types'
-	@$(BIN)/tsc -p test/tsconfig.json
+	@$(TSC) -p test/tsconfig.json
 
 check-layers: $(INSTALLED) ## dependency-cruiser: which part may import which
 	@echo '== layers'
@@ -127,6 +129,6 @@ $(INSTALLED): FORCE
 $(BUILT): $(SOURCES) tsconfig.json $(INSTALLED)
 	@echo '== build'
 	@rm -rf .build && mkdir .build && touch .build/.started
-	@$(BIN)/tsc -p tsconfig.json --noCheck
+	@$(TSC) -p tsconfig.json --noCheck
 	@chmod 755 .build/cli.js
 	@mv .build/.started $@

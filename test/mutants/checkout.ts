@@ -62,7 +62,7 @@ export class CheckoutCopy {
   }
 
   async #failureIn(args: readonly string[], timeoutMs = SUITES_TIMEOUT_MS): Promise<string | undefined> {
-    const compiled = await this.#run('tsc', ['-p', 'tsconfig.json', '--noCheck'], timeoutMs);
+    const compiled = await this.#run('../typescript-7/bin/tsc', ['-p', 'tsconfig.json', '--noCheck'], timeoutMs);
     if (!compiled.succeeded) return `does not compile: ${compiled.output.trim()}`;
     const { succeeded, output } = await this.#run('mocha', ['--bail', ...args], timeoutMs);
     if (succeeded) return undefined;
