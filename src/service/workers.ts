@@ -13,12 +13,14 @@ import type { RunningService, ServiceOptions } from './create-service.js';
  *
  * @param fork - starts a worker process, which calls `createService`
  * @param onUnread - called when a worker reports that nobody reads the log
+ * @param ending - aborted when the server is about to end
  * @throws OperatorError when the database or the address is not available; then nothing is left running
  */
 export async function serveWithWorkers(
   options: ServiceOptions,
   fork: () => Worker,
   onUnread: () => void,
+  ending: AbortSignal,
 ): Promise<RunningService> {
   const { config, log } = options;
   const opened = new OpenParts((error) => log.warn({ err: error }, 'a part of the service could not be closed'));
@@ -42,7 +44,7 @@ export async function serveWithWorkers(
       metrics.add(worker);
       void worker.unread.then(onUnread);
     };
-    const supervisor = new Supervisor({ count: config.workers, fork, onStarted, log });
+    const supervisor = new Supervisor({ count: config.workers, fork, onStarted, ending, log });
     opened.add(supervisor, (it) => it.stop(drainSeconds));
     const url = await supervisor.start();
     return {

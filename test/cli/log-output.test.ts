@@ -29,9 +29,20 @@ interface Line {
   readonly dropped_lines?: number;
 }
 
+/** A pipe whose reader reads when the test says so. */
+interface Pipe {
+  readonly writer: number;
+  /** The writer is the server alone from now on. */
+  readonly handOver: () => void;
+  /** Reads what is there now. @returns all that was read so far */
+  readonly read: () => string;
+  readonly leave: () => void;
+}
+
 describe('the log of a server', () => {
   let surroundings: Surroundings | undefined;
   const running: RunningProgram[] = [];
+  let pipe: Pipe | undefined;
 
   before(async function () {
     // Pipes that a test can hold, disks that it can fill.
@@ -39,7 +50,9 @@ describe('the log of a server', () => {
     surroundings = await startSurroundings();
   });
 
-  afterEach(async () => {
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') reportServer();
+    pipe = undefined;
     for (const { child, ended } of running.splice(0)) {
       child.kill('SIGKILL');
       await ended;
@@ -47,6 +60,13 @@ describe('the log of a server', () => {
   });
 
   after(() => surroundings?.stop());
+
+  /** Prints what the server has said of itself, which a failed test does not tell. */
+  function reportServer(): void {
+    const lines = pipe?.read().split('\n') ?? [];
+    const said = lines.filter((line) => !line.includes('"msg":"request"'));
+    console.log([...said, ...running.map(({ output }) => output.stderr)].join('\n'));
+  }
 
   interface Server extends RunningProgram {
     readonly url: string;
@@ -117,19 +137,16 @@ describe('the log of a server', () => {
     });
   }
 
-  /** A pipe whose reader reads when the test says so. */
-  async function openPipe() {
+  async function openPipe(): Promise<Pipe> {
     const path = join(await temporaryFolder(), 'pipe');
     execFileSync('mkfifo', [path]);
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const writer = openSync(path, 'w');
     const chunk = Buffer.alloc(PIPE);
     let text = '';
-    return {
+    pipe = {
       writer,
-      /** The writer is the server alone from now on. */
       handOver: () => closeSync(writer),
-      /** Reads what is there now. @returns all that was read so far */
       read(): string {
         try {
           for (let length = 1; length > 0;) {
@@ -141,8 +158,12 @@ describe('the log of a server', () => {
         }
         return text;
       },
-      leave: () => closeSync(reader),
+      leave: () => {
+        closeSync(reader);
+        pipe = undefined;
+      },
     };
+    return pipe;
   }
 
   function linesOf(text: string): Line[] {
@@ -181,20 +202,20 @@ describe('the log of a server', () => {
     });
 
     it(`may have a reader that stalls: what is kept for it is bounded, and the rest is counted, WORKERS=${workers}`, async () => {
-      const pipe = await openPipe();
-      const server = await start(workers, { stdout: pipe.writer });
-      pipe.handOver();
+      const { writer, handOver, read, leave } = await openPipe();
+      const server = await start(workers, { stdout: writer });
+      handOver();
       // With the request that found it serving, and one to come.
       const asked = workers * 3_600;
       await server.ask(asked, LONG_PATH);
       const droppedLines = await eventually('lines are dropped', server.droppedLines);
       assert.equal((await send(server.url, '/livez')).status, 200);
-      const stalled = pipe.read().length;
+      const stalled = read().length;
 
       const text = await eventually('all lines are there or told of', () => {
-        const read = pipe.read();
-        const lines = linesOf(read);
-        return countRequests(lines) + sumOfLosses(lines) >= asked + 2 && read;
+        const now = read();
+        const lines = linesOf(now);
+        return countRequests(lines) + sumOfLosses(lines) >= asked + 2 && now;
       });
       const lines = linesOf(text);
       assert.equal(countRequests(lines) + sumOfLosses(lines), asked + 2);
@@ -207,7 +228,7 @@ describe('the log of a server', () => {
 
       await server.ask(10);
       await eventually('further lines flow', () => {
-        const now = linesOf(pipe.read());
+        const now = linesOf(read());
         return countRequests(now) + sumOfLosses(now) === asked + 12;
       });
       server.child.kill('SIGTERM');
@@ -215,20 +236,20 @@ describe('the log of a server', () => {
       assert.equal(code, 0);
       const told = 'catalog: Lines of the log are dropped, and counted: its reader does not keep up.\n';
       assert.equal(stderr, told.repeat(tellers.length));
-      assert.equal(linesOf(pipe.read()).at(-1)?.msg, 'stopped');
-      pipe.leave();
+      assert.equal(linesOf(read()).at(-1)?.msg, 'stopped');
+      leave();
     });
 
     it(`ends the server in order where its reader leaves, with a code other than 0, WORKERS=${workers}`, async () => {
-      const pipe = await openPipe();
-      const server = await start(workers, { stdout: pipe.writer });
-      pipe.handOver();
+      const { writer, handOver, read, leave } = await openPipe();
+      const server = await start(workers, { stdout: writer });
+      handOver();
       const pids = await eventually('all workers listen', () => {
-        const found = linesOf(pipe.read()).flatMap(({ msg, pid }) => (msg === 'worker listening' ? (pid ?? []) : []));
+        const found = linesOf(read()).flatMap(({ msg, pid }) => (msg === 'worker listening' ? (pid ?? []) : []));
         return found.length === (workers === 1 ? 0 : workers) && found;
       });
-      await eventually('the first request is logged', () => countRequests(linesOf(pipe.read())) === 1);
-      pipe.leave();
+      await eventually('the first request is logged', () => countRequests(linesOf(read())) === 1);
+      leave();
       // It is answered, although nobody reads its line.
       await server.ask(1);
       const { code, stderr } = await server.ended;

@@ -61,7 +61,9 @@ export const registerServe: RegisterCommand = (program, context) => {
         service =
           config.workers === 1
             ? await createService(options)
-            : await (await import('../../service/workers.js')).serveWithWorkers(options, fork, serverLog.noteUnread);
+            : await (
+                await import('../../service/workers.js')
+              ).serveWithWorkers(options, fork, serverLog.noteUnread, signal);
       } catch (error) {
         if (!signal.aborted) throw error;
         // A terminal sends its signal to the workers too. Workers that end before they serve have not failed then.

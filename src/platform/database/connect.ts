@@ -7,8 +7,8 @@ import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
 import { DatabaseNotWritable } from '../postgres/writable.js';
 
-/** Bound on the first connection, in milliseconds. */
-const REACH_TIMEOUT_MS = 10_000;
+/** Bounds on a connection and on a statement at the start, in milliseconds: a busy machine must not make it fail. */
+const START_BOUNDS = { acquireTimeoutMs: 10_000, statementTimeoutMs: 10_000 } as const;
 
 /** One for the lock that makes migrating processes take turns, and one for the migrations. */
 const MIGRATION_CONNECTIONS = 2;
@@ -59,7 +59,8 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
     await embedded?.release();
   };
   try {
-    const applied = embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(db);
+    const applied =
+      embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(options, address);
     return { db, applied, connectAlone: () => openConnection({ ...options, address, mayBeReadOnly: false }), close };
   } catch (error) {
     await close();
@@ -75,9 +76,8 @@ async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOp
 
 /** The pool would only report a timeout; one connection gives the reason. */
 async function requireUsable(options: ConnectOptions, address: string): Promise<void> {
-  const bounds = { acquireTimeoutMs: REACH_TIMEOUT_MS, statementTimeoutMs: REACH_TIMEOUT_MS };
   try {
-    const connection = await openConnection({ ...options, ...bounds, address });
+    const connection = await openConnection({ ...options, ...START_BOUNDS, address });
     await connection.end();
   } catch (error) {
     if (error instanceof DatabaseNotWritable) throw notPrimary(error);
@@ -96,21 +96,26 @@ function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
 /**
  * Migrates on connections of its own, without a bound on statements: a migration may take long and waits for writers.
  */
-async function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
-  const db = openDatabase({ ...options, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 });
-  try {
-    return await migrate(db);
-  } finally {
-    await db.destroy();
-  }
+function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
+  return onOwnPool({ ...options, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 }, migrate);
 }
 
-async function requireMigrated(db: Knex): Promise<readonly string[]> {
-  const pending = await pendingMigrations(db);
+/** Looks on a connection of its own, which has the bounds of a start. */
+async function requireMigrated(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
+  const pending = await onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1 }, pendingMigrations);
   if (pending.length > 0) {
     throw new OperatorError(
       `The database named by DATABASE_URL lacks ${pending.join(', ')}. Run "catalog migrate" to bring it up to date.`,
     );
   }
   return [];
+}
+
+async function onOwnPool<Result>(options: PoolOptions, act: (db: Knex) => Promise<Result>): Promise<Result> {
+  const db = openDatabase(options);
+  try {
+    return await act(db);
+  } finally {
+    await db.destroy();
+  }
 }

@@ -17,7 +17,17 @@ export interface SupervisorOptions {
   readonly count: number;
   readonly fork: () => Worker;
   readonly onStarted: (worker: WatchedWorker) => void;
+  /** Aborted when the server is about to end. From then on no worker is replaced. */
+  readonly ending: AbortSignal;
   readonly log: Logger;
+}
+
+/** A worker that was started. */
+interface Run {
+  readonly startedAt: number;
+  /** Resolves to its URL once it serves. Never resolves if it ends before. */
+  readonly listening: Promise<string>;
+  readonly ended: Promise<Ending>;
 }
 
 /**
@@ -29,19 +39,29 @@ export interface SupervisorOptions {
 export class Supervisor {
   readonly #workers = new Set<WatchedWorker>();
   readonly #stopping = new AbortController();
+  /** Aborted when dead workers are not replaced any more. */
+  readonly #ending: AbortSignal;
 
-  constructor(private readonly options: SupervisorOptions) {}
+  constructor(private readonly options: SupervisorOptions) {
+    this.#ending = AbortSignal.any([options.ending, this.#stopping.signal]);
+  }
 
   /**
-   * Starts the first worker alone, which shows whether a start succeeds, and then the others.
+   * Starts the first worker alone, which shows whether a start succeeds, and then the others. The first one serves by
+   * then: another one that cannot start yet is replaced as any worker that dies.
    *
-   * @returns the URL, once all of them listen
-   * @throws OperatorError with the reason that a worker gave for its failed start. Other workers may be running then:
-   *   call stop()
+   * @returns the URL, once each worker listens or has ended
+   * @throws OperatorError with the reason that the first worker gave for its failed start
    */
   async start(): Promise<string> {
-    const url = await this.#startOne();
-    await Promise.all(Array.from({ length: this.options.count - 1 }, () => this.#startOne()));
+    const first = this.#run();
+    const url = await Promise.race([
+      first.listening,
+      first.ended.then((ending) => Promise.reject(new OperatorError(whyNotStarted(ending)))),
+    ]);
+    const others = Array.from({ length: this.options.count - 1 }, () => this.#run());
+    for (const run of [first, ...others]) void this.#keep(run);
+    await Promise.all(others.map(({ listening, ended }) => Promise.race([listening, ended])));
     return url;
   }
 
@@ -66,59 +86,48 @@ export class Supervisor {
     clearTimeout(timer);
   }
 
-  #startOne(): Promise<string> {
-    return new Promise((resolve, reject) => {
-      void this.#keep(resolve, (ending) => reject(new OperatorError(whyNotStarted(ending))));
-    });
-  }
-
-  /** Runs a worker, and another one when it ends, unless the first ends before it listens. */
-  async #keep(onListening: (url: string) => void, onFailed: (ending: Ending) => void): Promise<void> {
-    const { signal } = this.#stopping;
-    let hasStarted = false;
+  /** Replaces a worker that ends by another one, again and again. */
+  async #keep(run: Run): Promise<void> {
     let youngDeaths = 0;
     for (;;) {
-      const startedAt = performance.now();
-      const { ending, hasListened } = await this.#run(onListening);
-      hasStarted ||= hasListened;
-      if (!hasStarted) {
-        onFailed(ending);
-        return;
-      }
-      if (signal.aborted) return;
-      youngDeaths = performance.now() - startedAt < SOUND_LIFE_MS ? youngDeaths + 1 : 0;
+      const ending = await run.ended;
+      if (this.#ending.aborted) return;
+      youngDeaths = performance.now() - run.startedAt < SOUND_LIFE_MS ? youngDeaths + 1 : 0;
       const pauseMs = pauseAfter(youngDeaths);
       this.options.log.warn({ ...ending, restart_in_ms: pauseMs }, 'worker ended');
       try {
-        await delay(pauseMs, undefined, { signal });
+        await delay(pauseMs, undefined, { signal: this.#ending });
       } catch {
         return; // Told to stop meanwhile.
       }
+      run = this.#run();
     }
   }
 
-  /** Runs one worker to its end. */
-  async #run(onListening: (url: string) => void): Promise<{ ending: Ending; hasListened: boolean }> {
-    const { fork, log } = this.options;
+  /** Starts a worker. Never throws: a process that cannot be started has ended. */
+  #run(): Run {
+    const { fork, log, onStarted } = this.options;
+    const startedAt = performance.now();
     let worker: WatchedWorker;
     try {
       worker = new WatchedWorker(fork(), () => log.error(name, 'worker hangs: killed'));
     } catch (error) {
       const reason = `no process could be started: ${String(error)}`;
-      return { ending: { code: null, signal: null, reason }, hasListened: false };
+      return {
+        startedAt,
+        listening: new Promise(() => undefined),
+        ended: Promise.resolve({ code: null, signal: null, reason }),
+      };
     }
     const name = { worker: worker.id, pid: worker.pid };
     this.#workers.add(worker);
-    this.options.onStarted(worker);
-    let hasListened = false;
-    void worker.listening.then((url) => {
-      hasListened = true;
-      log.info(name, 'worker listening');
-      onListening(url);
+    onStarted(worker);
+    void worker.listening.then(() => log.info(name, 'worker listening'));
+    const ended = worker.ended.then((ending) => {
+      this.#workers.delete(worker);
+      return { ...name, ...ending };
     });
-    const ending = await worker.ended;
-    this.#workers.delete(worker);
-    return { ending: { ...name, ...ending }, hasListened };
+    return { startedAt, listening: worker.listening, ended };
   }
 }
 

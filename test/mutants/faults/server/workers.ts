@@ -22,8 +22,32 @@ export const WORKERS_FAULTS: readonly Fault[] = [
   {
     name: 'dead-worker-not-replaced',
     promise: 'A worker that dies is replaced.',
-    edits: [{ file: SUPERVISOR, from: 'if (signal.aborted) return;', to: 'if (hasStarted) return;' }],
+    edits: [{ file: SUPERVISOR, from: 'if (this.#ending.aborted) return;', to: 'if (run.startedAt > 0) return;' }],
     suites: ['test/workers/serving.test.ts'],
+  },
+  {
+    name: 'further-worker-ends-the-server',
+    promise: 'A server serves although a further worker cannot start.',
+    edits: [
+      {
+        file: SUPERVISOR,
+        from: 'Promise.race([listening, ended])',
+        to: 'Promise.race([listening, ended.then(() => Promise.reject(new Error()))])',
+      },
+    ],
+    suites: ['test/workers/faults.test.ts'],
+  },
+  {
+    name: 'start-as-bounded-as-a-request',
+    promise: 'A database that is slow for a moment does not make a start fail.',
+    edits: [
+      {
+        file: 'src/platform/database/connect.ts',
+        from: '{ ...options, ...START_BOUNDS, address, poolSize: 1 }',
+        to: '{ ...options, address, poolSize: 1 }',
+      },
+    ],
+    suites: ['test/platform/database/connect.test.ts'],
   },
   {
     name: 'workers-replaced-without-a-pause',
