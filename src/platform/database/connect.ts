@@ -97,7 +97,10 @@ function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
  * Migrates on connections of its own, without a bound on statements: a migration may take long and waits for writers.
  */
 function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
-  return onOwnPool({ ...options, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 }, migrate);
+  return onOwnPool(
+    { ...options, ...START_BOUNDS, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 },
+    migrate,
+  );
 }
 
 /** Looks on a connection of its own, which has the bounds of a start. */
