@@ -6,21 +6,28 @@ import type { WatchedWorker } from '../platform/process/workers/watched-worker.j
 import { connect } from './connect.js';
 import type { RunningService, ServiceOptions } from './create-service.js';
 
+/** What the primary needs of its process. */
+export interface PrimaryProcess {
+  /** Starts a worker process, which calls `createService`. */
+  readonly fork: () => Worker;
+  /** Called when the first worker serves. */
+  readonly onServing: () => void;
+  /** Called when a worker reports that nobody reads the log. */
+  readonly onUnread: () => void;
+  /** Aborted when the server is about to end. */
+  readonly ending: AbortSignal;
+}
+
 /**
  * Starts the service as several processes on one port. This process is the primary. It migrates the database, keeps the
  * embedded one running, accepts connections and distributes them in turn. Each worker is a service of its own that
  * answers requests.
  *
- * @param fork - starts a worker process, which calls `createService`
- * @param onUnread - called when a worker reports that nobody reads the log
- * @param ending - aborted when the server is about to end
  * @throws OperatorError when the database or the address is not available; then nothing is left running
  */
 export async function serveWithWorkers(
   options: ServiceOptions,
-  fork: () => Worker,
-  onUnread: () => void,
-  ending: AbortSignal,
+  { fork, onServing, onUnread, ending }: PrimaryProcess,
 ): Promise<RunningService> {
   const { config, log } = options;
   const opened = new OpenParts((error) => log.warn({ err: error }, 'a part of the service could not be closed'));
@@ -44,7 +51,7 @@ export async function serveWithWorkers(
       metrics.add(worker);
       void worker.unread.then(onUnread);
     };
-    const supervisor = new Supervisor({ count: config.workers, fork, onStarted, ending, log });
+    const supervisor = new Supervisor({ count: config.workers, fork, onStarted, onServing, ending, log });
     opened.add(supervisor, (it) => it.stop(drainSeconds));
     const url = await supervisor.start();
     return {

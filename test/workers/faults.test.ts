@@ -60,6 +60,20 @@ describe('a server with workers', () => {
     assert.deepEqual([code, stderr], [0, '']);
   });
 
+  it('drains after SIGTERM also while further workers start: the first one has clients', async () => {
+    const server = startProgram(['serve'], {
+      ...environment,
+      PORT: '0',
+      METRICS_ADDRESS: 'off',
+      DRAIN_SECONDS: '1',
+    });
+    await eventually('the first worker listens', () => linesOf(server, 'worker listening').length > 0);
+    server.child.kill('SIGTERM');
+    const { code, stderr } = await server.ended;
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(server.output.stdout, /"drain_seconds":1,"msg":"stopping"/);
+  });
+
   it('serves although a further worker cannot start, and tries again after growing pauses, until it lives', async () => {
     const { pathname } = new URL(surroundings.database.url);
     const name = pathname.slice(1);

@@ -24,6 +24,7 @@ export const registerServe: RegisterCommand = (program, context) => {
       const serverLog = openServerLog(context);
       const { logs, ending: signal } = serverLog;
       const { log } = logs;
+      let isTooSoon: boolean | undefined;
       if (link) {
         const service = await createService({
           // The primary serves the metrics of all processes.
@@ -36,6 +37,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         });
         link.offerMetrics(() => service.metrics.snapshot());
         link.listening(service.url);
+        noteServing();
         await stopWhenAsked(service);
         // Sends the counts since the last question.
         await link.sendMetrics();
@@ -63,7 +65,12 @@ export const registerServe: RegisterCommand = (program, context) => {
             ? await createService(options)
             : await (
                 await import('../../service/workers.js')
-              ).serveWithWorkers(options, fork, serverLog.noteUnread, signal);
+              ).serveWithWorkers(options, {
+                fork,
+                onServing: noteServing,
+                onUnread: serverLog.noteUnread,
+                ending: signal,
+              });
       } catch (error) {
         if (!signal.aborted) throw error;
         // A terminal sends its signal to the workers too. Workers that end before they serve have not failed then.
@@ -71,6 +78,7 @@ export const registerServe: RegisterCommand = (program, context) => {
         await serverLog.close();
         return;
       }
+      noteServing();
       log.info({ url: service.url, metrics_url: service.metricsUrl, applied_migrations: service.applied }, 'listening');
       if (prepared) {
         const { welcome } = await import('../demo/welcome.js');
@@ -79,18 +87,21 @@ export const registerServe: RegisterCommand = (program, context) => {
       await stopWhenAsked(service);
       await serverLog.close();
 
+      /** Notes that the server serves. After a signal that came before, nobody has to wait. */
+      function noteServing(): void {
+        isTooSoon ??= signal.aborted;
+      }
+
       async function stopWhenAsked(running: RunningService): Promise<void> {
-        // The signal came before the server served anybody, so nobody has to wait.
-        const isTooSoon = signal.aborted;
-        if (!isTooSoon) await once(signal, 'abort');
+        if (!signal.aborted) await once(signal, 'abort');
         await running.stop(!isTooSoon && drains());
       }
     });
 };
 
 /**
- * Loads the application and starts it. The primary of several workers, which answers no requests, does not: it saves a
- * quarter of a second, and 30 MiB.
+ * Loads the application and starts it. The primary of several workers answers no requests and does not load it. This
+ * saves a quarter of a second and 30 MiB.
  */
 async function createService(options: ServiceOptions): Promise<ServiceProcess> {
   const application = await import('../../service/create-service.js');

@@ -7,7 +7,7 @@ import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
 import { DatabaseNotWritable } from '../postgres/writable.js';
 
-/** Bounds on a connection and on a statement at the start, in milliseconds: a busy machine must not make it fail. */
+/** Bounds on a connection and on a statement at the start, in milliseconds. A busy machine must not make the start fail. */
 const START_BOUNDS = { acquireTimeoutMs: 10_000, statementTimeoutMs: 10_000 } as const;
 
 /** One for the lock that makes migrating processes take turns, and one for the migrations. */
@@ -103,7 +103,7 @@ function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Pr
   );
 }
 
-/** Looks on a connection of its own, which has the bounds of a start. */
+/** Looks for missing migrations on a connection of its own, which has the bounds of a start. */
 async function requireMigrated(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
   const pending = await onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1 }, pendingMigrations);
   if (pending.length > 0) {

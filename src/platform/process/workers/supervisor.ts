@@ -1,10 +1,11 @@
 import type { Worker } from 'node:cluster';
+import { once, setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { OperatorError } from '../../../errors.js';
 import { WatchedWorker, type Ending } from './watched-worker.js';
 
-/** A worker that lived for this long, in milliseconds, was sound: when it dies, it is replaced at once. */
+/** A worker that served for this long, in milliseconds, was sound: when it dies, it is replaced at once. */
 const SOUND_LIFE_MS = 5_000;
 
 /** The pauses between replacements of workers that die young, in milliseconds. The first one is replaced at once. */
@@ -17,6 +18,8 @@ export interface SupervisorOptions {
   readonly count: number;
   readonly fork: () => Worker;
   readonly onStarted: (worker: WatchedWorker) => void;
+  /** Called when the first worker listens. */
+  readonly onServing: () => void;
   /** Aborted when the server is about to end. From then on no worker is replaced. */
   readonly ending: AbortSignal;
   readonly log: Logger;
@@ -24,7 +27,8 @@ export interface SupervisorOptions {
 
 /** A worker that was started. */
 interface Run {
-  readonly startedAt: number;
+  /** For how long it has served, in milliseconds; negative if it never did. */
+  readonly servedMs: () => number;
   /** Resolves to its URL once it serves. Never resolves if it ends before. */
   readonly listening: Promise<string>;
   readonly ended: Promise<Ending>;
@@ -44,13 +48,15 @@ export class Supervisor {
 
   constructor(private readonly options: SupervisorOptions) {
     this.#ending = AbortSignal.any([options.ending, this.#stopping.signal]);
+    // Each worker may be waiting for its replacement, and a start for all of them.
+    setMaxListeners(options.count + 1, this.#ending);
   }
 
   /**
    * Starts the first worker alone, which shows whether a start succeeds, and then the others. The first one serves by
-   * then: another one that cannot start yet is replaced as any worker that dies.
+   * then: another one that cannot start yet is replaced like any worker that dies.
    *
-   * @returns the URL, once each worker listens or has ended
+   * @returns the URL, once each worker listens or has ended, or the server is about to end
    * @throws OperatorError with the reason that the first worker gave for its failed start
    */
   async start(): Promise<string> {
@@ -59,9 +65,12 @@ export class Supervisor {
       first.listening,
       first.ended.then((ending) => Promise.reject(new OperatorError(whyNotStarted(ending)))),
     ]);
+    this.options.onServing();
+    if (this.#ending.aborted) return url;
     const others = Array.from({ length: this.options.count - 1 }, () => this.#run());
     for (const run of [first, ...others]) void this.#keep(run);
-    await Promise.all(others.map(({ listening, ended }) => Promise.race([listening, ended])));
+    const started = Promise.all(others.map(({ listening, ended }) => Promise.race([listening, ended])));
+    await Promise.race([started, once(this.#ending, 'abort')]);
     return url;
   }
 
@@ -92,7 +101,7 @@ export class Supervisor {
     for (;;) {
       const ending = await run.ended;
       if (this.#ending.aborted) return;
-      youngDeaths = performance.now() - run.startedAt < SOUND_LIFE_MS ? youngDeaths + 1 : 0;
+      youngDeaths = run.servedMs() < SOUND_LIFE_MS ? youngDeaths + 1 : 0;
       const pauseMs = pauseAfter(youngDeaths);
       this.options.log.warn({ ...ending, restart_in_ms: pauseMs }, 'worker ended');
       try {
@@ -107,14 +116,15 @@ export class Supervisor {
   /** Starts a worker. Never throws: a process that cannot be started has ended. */
   #run(): Run {
     const { fork, log, onStarted } = this.options;
-    const startedAt = performance.now();
+    let listensSince = Infinity;
+    const servedMs = (): number => performance.now() - listensSince;
     let worker: WatchedWorker;
     try {
       worker = new WatchedWorker(fork(), () => log.error(name, 'worker hangs: killed'));
     } catch (error) {
       const reason = `no process could be started: ${String(error)}`;
       return {
-        startedAt,
+        servedMs,
         listening: new Promise(() => undefined),
         ended: Promise.resolve({ code: null, signal: null, reason }),
       };
@@ -122,12 +132,15 @@ export class Supervisor {
     const name = { worker: worker.id, pid: worker.pid };
     this.#workers.add(worker);
     onStarted(worker);
-    void worker.listening.then(() => log.info(name, 'worker listening'));
+    void worker.listening.then(() => {
+      listensSince = performance.now();
+      log.info(name, 'worker listening');
+    });
     const ended = worker.ended.then((ending) => {
       this.#workers.delete(worker);
       return { ...name, ...ending };
     });
-    return { startedAt, listening: worker.listening, ended };
+    return { servedMs, listening: worker.listening, ended };
   }
 }
 

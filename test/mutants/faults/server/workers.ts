@@ -22,7 +22,7 @@ export const WORKERS_FAULTS: readonly Fault[] = [
   {
     name: 'dead-worker-not-replaced',
     promise: 'A worker that dies is replaced.',
-    edits: [{ file: SUPERVISOR, from: 'if (this.#ending.aborted) return;', to: 'if (run.startedAt > 0) return;' }],
+    edits: [{ file: SUPERVISOR, from: 'if (this.#ending.aborted) return;', to: 'if (youngDeaths === 0) return;' }],
     suites: ['test/workers/serving.test.ts'],
   },
   {
