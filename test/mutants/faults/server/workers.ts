@@ -38,6 +38,12 @@ export const WORKERS_FAULTS: readonly Fault[] = [
     suites: ['test/workers/faults.test.ts'],
   },
   {
+    name: 'no-drain-while-workers-start',
+    promise: 'A server that is told to end while its further workers start drains: the first one has clients.',
+    edits: [{ file: SUPERVISOR, from: '    this.options.onServing();\n', to: '' }],
+    suites: ['test/workers/faults.test.ts'],
+  },
+  {
     name: 'start-as-bounded-as-a-request',
     promise: 'A database that is slow for a moment does not make a start fail.',
     edits: [
