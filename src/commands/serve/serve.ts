@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { SETTINGS } from '../../config/settings.js';
 import type { RunningService, ServiceOptions, ServiceProcess } from '../../service/create-service.js';
+import type { PrimaryProcess } from '../../service/workers.js';
 import type { RegisterCommand } from '../context.js';
 import type { Demo } from '../demo/prepare-demo.js';
 import { openServerLog } from './server-log.js';
@@ -60,17 +61,12 @@ export const registerServe: RegisterCommand = (program, context) => {
       };
       let service: RunningService;
       try {
-        service =
-          config.workers === 1
-            ? await createService(options)
-            : await (
-                await import('../../service/workers.js')
-              ).serveWithWorkers(options, {
-                fork,
-                onServing: noteServing,
-                onUnread: serverLog.noteUnread,
-                ending: signal,
-              });
+        service = await start(options, {
+          fork,
+          onServing: noteServing,
+          onUnread: serverLog.noteUnread,
+          ending: signal,
+        });
       } catch (error) {
         if (!signal.aborted) throw error;
         // A terminal sends its signal to the workers too. Workers that end before they serve have not failed then.
@@ -98,6 +94,13 @@ export const registerServe: RegisterCommand = (program, context) => {
       }
     });
 };
+
+/** Starts this process as the only server, or as the primary of several workers. */
+async function start(options: ServiceOptions, primary: PrimaryProcess): Promise<RunningService> {
+  if (options.config.workers === 1) return createService(options);
+  const { serveWithWorkers } = await import('../../service/workers.js');
+  return serveWithWorkers(options, primary);
+}
 
 /**
  * Loads the application and starts it. The primary of several workers answers no requests and does not load it. This
