@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { scrape } from '../support/http/exposition.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, type RunningProgram } from '../support/program.js';
 import { freePort } from '../support/programs/free-port.js';
+import { HeldPipe, PIPE_BYTES } from '../support/programs/held-pipe.js';
 import { send } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { areGone, startSurroundings, type Surroundings } from '../support/deployments/workers.js';
@@ -14,9 +15,8 @@ import { skipWithout } from '../support/programs/skip.js';
 
 const DROPPED = 'catalog_log_lines_dropped_total';
 
-/** What a process keeps for a reader at most, and a pipe of Linux beside it, in bytes. */
+/** The most that a process keeps for a slow reader, in bytes. */
 const MOST_KEPT = 1_048_576;
-const PIPE = 65_536;
 
 /** A path that makes a long line, although nothing in it may be a part of a key. */
 const LONG_PATH = `/nope/${'elevenChars/'.repeat(16)}`;
@@ -29,20 +29,10 @@ interface Line {
   readonly dropped_lines?: number;
 }
 
-/** A pipe whose reader reads when the test says so. */
-interface Pipe {
-  readonly writer: number;
-  /** The writer is the server alone from now on. */
-  readonly handOver: () => void;
-  /** Reads what is there now. @returns all that was read so far */
-  readonly read: () => string;
-  readonly leave: () => void;
-}
-
 describe('the log of a server', () => {
   let surroundings: Surroundings | undefined;
   const running: RunningProgram[] = [];
-  let pipe: Pipe | undefined;
+  let opened: HeldPipe | undefined;
 
   before(async function () {
     // Pipes that a test can hold, disks that it can fill.
@@ -52,7 +42,7 @@ describe('the log of a server', () => {
 
   afterEach(async function () {
     if (this.currentTest?.state === 'failed') reportServer();
-    pipe = undefined;
+    opened = undefined;
     for (const { child, ended } of running.splice(0)) {
       child.kill('SIGKILL');
       await ended;
@@ -63,7 +53,7 @@ describe('the log of a server', () => {
 
   /** Prints what the server has said of itself, which a failed test does not tell. */
   function reportServer(): void {
-    const lines = pipe?.read().split('\n') ?? [];
+    const lines = opened?.read().split('\n') ?? [];
     const said = lines.filter((line) => !line.includes('"msg":"request"'));
     console.log([...said, ...running.map(({ output }) => output.stderr)].join('\n'));
   }
@@ -137,33 +127,9 @@ describe('the log of a server', () => {
     });
   }
 
-  async function openPipe(): Promise<Pipe> {
-    const path = join(await temporaryFolder(), 'pipe');
-    execFileSync('mkfifo', [path]);
-    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writer = openSync(path, 'w');
-    const chunk = Buffer.alloc(PIPE);
-    let text = '';
-    pipe = {
-      writer,
-      handOver: () => closeSync(writer),
-      read(): string {
-        try {
-          for (let length = 1; length > 0;) {
-            length = readSync(reader, chunk);
-            text += chunk.toString('utf8', 0, length);
-          }
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
-        }
-        return text;
-      },
-      leave: () => {
-        closeSync(reader);
-        pipe = undefined;
-      },
-    };
-    return pipe;
+  async function openPipe(): Promise<HeldPipe> {
+    opened = await HeldPipe.open();
+    return opened;
   }
 
   function linesOf(text: string): Line[] {
@@ -202,18 +168,18 @@ describe('the log of a server', () => {
     });
 
     it(`may have a reader that stalls: what is kept for it is bounded, and the rest is counted, WORKERS=${workers}`, async () => {
-      const { writer, handOver, read, leave } = await openPipe();
-      const server = await start(workers, { stdout: writer });
-      handOver();
+      const pipe = await openPipe();
+      const server = await start(workers, { stdout: pipe.writer });
+      pipe.handOver();
       // With the request that found it serving, and one to come.
       const asked = workers * 3_600;
       await server.ask(asked, LONG_PATH);
       const droppedLines = await eventually('lines are dropped', server.droppedLines);
       assert.equal((await send(server.url, '/livez')).status, 200);
-      const stalled = read().length;
+      const stalled = pipe.read().length;
 
       const text = await eventually('all lines are there or told of', () => {
-        const now = read();
+        const now = pipe.read();
         const lines = linesOf(now);
         return countRequests(lines) + sumOfLosses(lines) >= asked + 2 && now;
       });
@@ -221,14 +187,14 @@ describe('the log of a server', () => {
       assert.equal(countRequests(lines) + sumOfLosses(lines), asked + 2);
       assert.equal(await server.droppedLines(), sumOfLosses(lines));
       assert.ok(sumOfLosses(lines) >= droppedLines && droppedLines > 0, String(droppedLines));
-      assert.ok(text.length - stalled <= workers * MOST_KEPT + PIPE, `${text.length} bytes were kept`);
+      assert.ok(text.length - stalled <= workers * MOST_KEPT + PIPE_BYTES, `${text.length} bytes were kept`);
       // One line for each process that had to drop some: connections are not dealt out evenly.
       const tellers = lines.flatMap(({ dropped_lines: lost, worker }) => (lost === undefined ? [] : [worker]));
       assert.equal(new Set(tellers).size, tellers.length);
 
       await server.ask(10);
       await eventually('further lines flow', () => {
-        const now = linesOf(read());
+        const now = linesOf(pipe.read());
         return countRequests(now) + sumOfLosses(now) === asked + 12;
       });
       server.child.kill('SIGTERM');
@@ -236,20 +202,20 @@ describe('the log of a server', () => {
       assert.equal(code, 0);
       const told = 'catalog: Lines of the log are dropped, and counted: its reader does not keep up.\n';
       assert.equal(stderr, told.repeat(tellers.length));
-      assert.equal(linesOf(read()).at(-1)?.msg, 'stopped');
-      leave();
+      assert.equal(linesOf(pipe.read()).at(-1)?.msg, 'stopped');
+      pipe.leave();
     });
 
     it(`ends the server in order where its reader leaves, with a code other than 0, WORKERS=${workers}`, async () => {
-      const { writer, handOver, read, leave } = await openPipe();
-      const server = await start(workers, { stdout: writer });
-      handOver();
+      const pipe = await openPipe();
+      const server = await start(workers, { stdout: pipe.writer });
+      pipe.handOver();
       const pids = await eventually('all workers listen', () => {
-        const found = linesOf(read()).flatMap(({ msg, pid }) => (msg === 'worker listening' ? (pid ?? []) : []));
+        const found = linesOf(pipe.read()).flatMap(({ msg, pid }) => (msg === 'worker listening' ? (pid ?? []) : []));
         return found.length === (workers === 1 ? 0 : workers) && found;
       });
-      await eventually('the first request is logged', () => countRequests(linesOf(read())) === 1);
-      leave();
+      await eventually('the first request is logged', () => countRequests(linesOf(pipe.read())) === 1);
+      pipe.leave();
       // It is answered, although nobody reads its line.
       await server.ask(1);
       const { code, stderr } = await server.ended;

@@ -105,7 +105,7 @@ async function stopsFollowSizes(page: Page): Promise<void> {
   );
 }
 
-/** Leaves a page that a browser keeps for the way back. This one keeps none, so the page is only told so. */
+/** Leaves a page that a browser keeps for the way back. This browser keeps none, so the page only gets the event. */
 export async function leaveKept(page: Page): Promise<void> {
   await page.evaluate(() => window.dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })));
 }
