@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, startServer } from '../support/program.js';
 import { freePort } from '../support/programs/free-port.js';
 import { send } from '../support/request.js';
-import { linesOf, startSurroundings, workersOf, type Surroundings } from '../support/deployments/workers.js';
+import { linesOf, logOf, startSurroundings, workersOf, type Surroundings } from '../support/deployments/workers.js';
 
 describe('a server with workers', () => {
   let surroundings: Surroundings;
@@ -72,6 +72,10 @@ describe('a server with workers', () => {
     const { code, stderr } = await server.ended;
     assert.deepEqual([code, stderr], [0, '']);
     assert.match(server.output.stdout, /"drain_seconds":1,"msg":"stopping"/);
+    // It did not wait for the second worker before.
+    const messages = logOf(server).map(({ msg }) => msg);
+    const before = messages.slice(0, messages.indexOf('stopping'));
+    assert.equal(before.filter((message) => message === 'worker listening').length, 1);
   });
 
   it('serves although a further worker cannot start, and tries again after growing pauses, until it lives', async () => {
@@ -104,6 +108,7 @@ describe('a server with workers', () => {
 
     await eventually('it has its workers again', () => workersOf(server).length === 2);
     assert.equal(workersOf(server)[0], first);
+    assert.equal((await send(url, '/readyz')).status, 200);
     assert.equal(linesOf(server, 'listening').length, 1);
     server.child.kill('SIGTERM');
     const { code, stderr } = await server.ended;

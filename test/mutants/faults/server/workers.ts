@@ -44,6 +44,18 @@ export const WORKERS_FAULTS: readonly Fault[] = [
     suites: ['test/workers/faults.test.ts'],
   },
   {
+    name: 'end-waits-for-workers-that-start',
+    promise: 'A server that is told to end does not wait until its further workers have started.',
+    edits: [
+      {
+        file: SUPERVISOR,
+        from: "await Promise.race([started, once(this.#ending, 'abort')]);",
+        to: 'await started;',
+      },
+    ],
+    suites: ['test/workers/faults.test.ts'],
+  },
+  {
     name: 'start-as-bounded-as-a-request',
     promise: 'A database that is slow for a moment does not make a start fail.',
     edits: [
