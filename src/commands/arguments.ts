@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { isPlainText, NOT_PLAIN } from '../developers/plain-text.js';
 import { parseExpiryTime, type Expiry } from '../keys/expiry.js';
 
 /** Reads an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */
@@ -17,6 +18,7 @@ export function text(maximum: number): (value: string) => string {
     if (length < 1 || length > maximum) {
       throw new InvalidArgumentError(`Give 1 to ${String(maximum)} characters.`);
     }
+    if (!isPlainText(trimmed)) throw new InvalidArgumentError(NOT_PLAIN);
     return trimmed;
   };
 }

@@ -9,7 +9,7 @@ import { formOf } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
 import { described, Field } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
-import { isPlainText, NOT_PLAIN } from '../layout/user-text.js';
+import { isPlainText, NOT_PLAIN } from '../../developers/plain-text.js';
 import { comeBack, seeOther } from './come-back.js';
 import { readCookie, setCookie } from './cookies.js';
 import { signIn } from './sign-in-link.js';
