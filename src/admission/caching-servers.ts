@@ -11,7 +11,7 @@ export const CACHING_LOCK: AdvisoryLock = [0x63616368, 1];
  * Whether there are servers that may cache keys, developers and plans; versions without the lock do not count. A query that
  * fails counts as yes. Callers ask after a change that is made, which must not look failed.
  */
-export async function areCallersCached(db: Knex): Promise<boolean> {
+export async function mayCallersBeCached(db: Knex): Promise<boolean> {
   const [classId, objectId] = CACHING_LOCK;
   // objsubid is 2 for a key of two numbers (PostgreSQL, pg_locks).
   try {

@@ -4,7 +4,7 @@ import type { Worker } from 'node:cluster';
 import type { Readable, Writable } from 'node:stream';
 import type { Config } from '../config/settings.js';
 import { OperatorError } from '../errors.js';
-import { areCallersCached } from '../admission/caching-servers.js';
+import { mayCallersBeCached } from '../admission/caching-servers.js';
 import type { ConnectedDatabase } from '../platform/database/connect.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { WorkerLink } from '../platform/process/workers/worker-link.js';
@@ -162,7 +162,7 @@ export async function renewEpochOfServers({ withRedis, stderr }: CommandContext,
     );
     return SOON;
   }
-  if (!(await areCallersCached(db))) return AT_ONCE;
+  if (!(await mayCallersBeCached(db))) return AT_ONCE;
   stderr.write(
     'catalog: Servers share a Redis and cache keys, but REDIS_URL is not set here. The change is made, and the servers ' +
       'learn it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
 import { noSuch } from '../errors.js';
-import type { KeyHash } from './api-key.js';
 import { keyFields, type KeyRecord } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
 import type { Expiry } from './expiry.js';
@@ -68,23 +67,6 @@ export async function setKeyPlan(
     if (previousPlanId !== planId) await transaction('api_keys').where({ prefix }).update({ plan_id: planId });
     return { record: { ...before, planId }, previousPlanId };
   });
-}
-
-/**
- * Revokes a key for ever, from the very next request on. Revoking twice keeps the first time.
- *
- * @param which - the prefix, or the hash of the whole key
- * @throws KeyRefused when there is no such key
- */
-export async function revokeKey(db: Knex, which: string | { readonly hash: KeyHash }): Promise<KeyRecord> {
-  const [record] = await db('api_keys')
-    .where(typeof which === 'string' ? { prefix: which } : { hash: Buffer.from(which.hash, 'base64') })
-    .update({ revoked_at: db.raw('coalesce(revoked_at, now())') })
-    .returning<KeyRecord[]>(keyFields(db));
-  if (record !== undefined) return record;
-  throw typeof which === 'string'
-    ? unknownPrefix(which)
-    : new KeyRefused('unknown', 'No key of this service is this one. Was it copied whole?');
 }
 
 /** @throws OperatorError when there is no such row */

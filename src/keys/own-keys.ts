@@ -3,7 +3,7 @@ import { actAs } from '../events/events.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
 import type { Expiry } from './expiry.js';
 import { expiresAtOf, insertKey, type CreatedKey } from './new-key.js';
-import { revokeOnce } from './revoke-once.js';
+import { revokeWhere } from './revoke.js';
 import { rollWithin, type RolledKey } from './roll-key.js';
 
 /**
@@ -73,9 +73,9 @@ export async function rollOwnKey(
  */
 export async function revokeOwnKey(db: Knex, developerId: number, prefix: string): Promise<boolean> {
   return asDeveloper(db, developerId, async (transaction) => {
-    const revocation = await revokeOnce(transaction, { prefix, developer_id: developerId });
-    if (revocation === 'unknown') throw unknownPrefix(prefix);
-    return revocation === 'revoked';
+    const revocation = await revokeWhere(transaction, { prefix, developer_id: developerId });
+    if (revocation === undefined) throw unknownPrefix(prefix);
+    return !revocation.wasRevoked;
   });
 }
 

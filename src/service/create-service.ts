@@ -2,9 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { areCallersCached } from '../admission/caching-servers.js';
-import { renewEpoch } from '../admission/epoch.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
+import { forgetCallers } from '../admission/forget-callers.js';
 import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
@@ -35,9 +34,9 @@ import type { Metrics } from '../platform/telemetry/metrics.js';
 import { StaticFiles } from '../site/delivery/static-files.js';
 import { readGuides } from '../site/guides/guide-files.js';
 import { OpenParts } from '../platform/process/open-parts.js';
+import { recurring } from '../platform/process/recurring.js';
 import { SteadyClock } from '../platform/process/steady-clock.js';
-import { readFrom, ReplicaReader } from '../platform/postgres/replica.js';
-import { ifAvailable } from '../platform/redis/link.js';
+import { readFrom, readFromReplica, type Read } from '../platform/postgres/replica.js';
 import { UsageCounter } from '../usage/usage-counter.js';
 
 /** The same bound for a replica, in milliseconds: the primary can still answer in time when the replica does not. */
@@ -153,7 +152,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       json: await readFile(`${packageRoot}/generated/openapi.json`, 'utf8'),
     },
     db,
-    read: replica?.reader.read ?? readFrom(db),
+    read: replica?.read ?? readFrom(db),
     admit: admission.admit,
     failedAttempts,
     limiter: admission.limiter,
@@ -173,12 +172,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           publicUrl: () => config.publicUrl ?? url,
           ...createSignIn(config, admission.redis),
           failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
-          // Without a Redis of its own, this server cannot make others forget a key.
-          renewEpoch: async () => {
-            const { redis } = admission;
-            const isDone = redis ? await ifAvailable(renewEpoch(redis)) : !(await areCallersCached(db));
-            return isDone ? 'now' : 'moments';
-          },
+          forgetCallers: () => forgetCallers(admission.redis, db),
         }
       : undefined,
   });
@@ -196,14 +190,12 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   url = urlOf(config.host, await listen(server, config.host, config.port));
   opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS));
 
-  opened.add(
-    setInterval(() => void databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
-    clearInterval,
-  );
-  opened.add(
-    setInterval(() => void budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
-    clearInterval,
-  );
+  for (const check of [
+    recurring(() => databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
+    recurring(() => budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
+  ]) {
+    opened.add(check, (it) => it.stop());
+  }
   startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
 
   async function stop(drains: boolean): Promise<void> {
@@ -231,7 +223,7 @@ function budgetOf({ databasePoolSize, workers, redis }: Config, db: Knex, log: L
   return new ConnectionBudget(db, { ofProcess: databasePoolSize + 1, processes: workers, held }, log);
 }
 
-function openReplica(config: Config, health: Health, primary: Knex): { pool: Knex; reader: ReplicaReader } | undefined {
+function openReplica(config: Config, health: Health, primary: Knex): { pool: Knex; read: Read } | undefined {
   if (config.databaseReadUrl === undefined) return undefined;
   const pool = openDatabase({
     address: config.databaseReadUrl,
@@ -241,8 +233,7 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
     statementTimeoutMs: REPLICA_TIMEOUT_MS,
     mayBeReadOnly: true,
   });
-  const reader = new ReplicaReader(primary, pool, (state, error) => health.note('replica', state, error));
-  return { pool, reader };
+  return { pool, read: readFromReplica(primary, pool, (state, error) => health.note('replica', state, error)) };
 }
 
 /** Opens admission: with a cache and limits for all servers where there is a Redis, otherwise for this process alone. */

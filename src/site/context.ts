@@ -4,6 +4,7 @@ import type { Knex } from 'knex';
 import type { OidcProvider } from '../accounts/oidc-provider.js';
 import type { QuotaReader } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../admission/failed-attempts.js';
+import type { KnownSince } from '../admission/forget-callers.js';
 import type { RequestState } from '../http/request/context.js';
 import type { Micros } from '../platform/postgres/timestamps.js';
 import type { Health } from '../platform/telemetry/health.js';
@@ -27,9 +28,6 @@ export interface SiteParts {
   readonly site: SiteOptions;
 }
 
-/** Since when every server knows of a change of a key: from the next request on, or within moments. */
-export type KnownSince = 'now' | 'moments';
-
 /** What only the pages need. */
 export interface SiteOptions {
   readonly files: StaticFiles;
@@ -40,11 +38,8 @@ export interface SiteOptions {
   readonly failedSignIns: FailedAttempts;
   /** Counts keys that somebody has found and that are none of ours, by the address that sent them. */
   readonly failedReports: FailedAttempts;
-  /**
-   * Sets a new epoch, so that all servers ask the database anew about keys. Call it when a change of a key is committed,
-   * and before the answer.
-   */
-  readonly renewEpoch: () => Promise<KnownSince>;
+  /** Makes all servers read keys anew. Call it when a change of a key is committed, and before the answer. */
+  readonly forgetCallers: () => Promise<KnownSince>;
   /** The provider of identities by which developers sign in; undefined where there is none. */
   readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
 }

@@ -1,6 +1,6 @@
 import Router from '@koa/router';
 import { Problem } from '../errors.js';
-import { ignoreContent } from '../http/request/content.js';
+import { limitContent } from '../http/request/content.js';
 import { clientAddress } from '../http/request/client-address.js';
 import type { Middleware } from '../http/request/context.js';
 import { deadline } from '../http/request/deadline.js';
@@ -65,7 +65,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
     if (parts.site.files.has(path)) {
       return answer(ctx, async () => {
         requireMethod(ctx, ['GET', 'HEAD']);
-        await ignoreContent(ctx, () => parts.site.files.send(ctx));
+        await limitContent(ctx, () => parts.site.files.send(ctx));
       });
     }
     for (const { router, make } of stages) {
@@ -73,7 +73,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
       if (methods.length === 0) continue;
       return answer(ctx, async () => {
         requireMethod(ctx, methods);
-        if (ctx.method !== 'POST') return ignoreContent(ctx, () => make(ctx, next));
+        if (ctx.method !== 'POST') return limitContent(ctx, () => make(ctx, next));
         await receiveContent(ctx);
         return make(ctx, next);
       });

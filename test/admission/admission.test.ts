@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
 import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { revokeKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { eventually } from '../support/eventually.js';

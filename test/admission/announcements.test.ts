@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type TestRedis } from '../support/redis.js';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { revokeKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { RedisLink } from '../../src/platform/redis/link.js';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { createDeveloper, reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 import { assertProblem } from '../support/problem.js';
 import { send, type Reply, type RequestOptions } from '../support/request.js';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { generateApiKey, type NewApiKey } from '../../src/keys/api-key.js';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { eventually } from '../support/eventually.js';
 import { send, type RequestOptions } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';

@@ -7,8 +7,9 @@ import {
   suspendDeveloper,
 } from '../../src/developers/developers.js';
 import { listEvents, recordEvent, removeOldEvents, type DeveloperEvent } from '../../src/events/events.js';
-import { revokeFoundKey } from '../../src/keys/found-key.js';
-import { createKey, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
+import { revokeFoundKey } from '../../src/keys/revoke.js';
+import { createKey, setKeyPlan } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../src/keys/own-keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';

@@ -8,7 +8,8 @@ import {
   suspendDeveloper,
 } from '../../src/developers/developers.js';
 import { OperatorError } from '../../src/errors.js';
-import { createKey, listKeys, revokeKey, setKeyPlan } from '../../src/keys/keys.js';
+import { createKey, listKeys, setKeyPlan } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { hashOf } from '../support/keys/key-hash.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { createDeveloper, setDeveloperPlan, suspendDeveloper } from '../../src/developers/developers.js';
-import { revokeFoundKey } from '../../src/keys/found-key.js';
+import { revokeFoundKey } from '../../src/keys/revoke.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { stateOf } from '../../src/keys/key-record.js';
-import { createKey, listKeys, revokeKey } from '../../src/keys/keys.js';
+import { createKey, listKeys } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import type { CreatedKey } from '../../src/keys/new-key.js';
 import {
   createOwnKey,
@@ -150,9 +151,9 @@ describe('keys that developers make themselves', () => {
 
   it('are revoked by a finder who has the whole key, and no other key is', async () => {
     const [found, other] = [await create(), await create()];
-    assert.equal(await revokeFoundKey(database.db, hashOf(found.key)), 'revoked');
-    assert.equal(await revokeFoundKey(database.db, hashOf(found.key)), 'revoked_before');
-    assert.equal(await revokeFoundKey(database.db, hashOf(generateApiKey().key)), 'unknown');
+    assert.equal((await revokeFoundKey(database.db, hashOf(found.key)))?.wasRevoked, false);
+    assert.equal((await revokeFoundKey(database.db, hashOf(found.key)))?.wasRevoked, true);
+    assert.equal(await revokeFoundKey(database.db, hashOf(generateApiKey().key)), undefined);
     const states = new Map(
       (await listKeys(database.db, developerId)).map((key) => [key.prefix, stateOf(key).kind] as const),
     );

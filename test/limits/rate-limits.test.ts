@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import type { Reply, RequestOptions } from '../support/request.js';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import type { CreatedKey } from '../../src/keys/new-key.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { assertReadiness } from '../support/http/readiness.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { EPOCH_KEY } from '../../src/admission/epoch.js';
-import { revokeKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';

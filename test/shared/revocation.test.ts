@@ -8,7 +8,8 @@ import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/devel
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { renewEpoch } from '../../src/admission/epoch.js';
-import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import type { OpenedAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
 import type { QuotaRequest } from '../../src/admission/charge/limiter.js';
 import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';

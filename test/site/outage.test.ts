@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { CachedValue } from '../../src/site/delivery/cached-value.js';
 import { boundConcurrency } from '../../src/site/delivery/concurrency.js';
-import { serviceUnavailable } from '../../src/http/response/problems.js';
 import type { RequestState } from '../../src/http/request/context.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
@@ -62,7 +61,7 @@ describe('the bound on pages', () => {
       bounded(state, 'a', () => Promise.reject(new Error('broken'))),
       /broken/,
     );
-    const late = { timeUp: serviceUnavailable({}) } as RequestState;
+    const late = { isTimeUp: true } as RequestState;
     await bounded(late, 'a', () => assert.fail('was made although nobody waits for it'));
     let made = false;
     await bounded(state, 'a', async () => {

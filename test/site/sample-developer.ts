@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, revokeKey } from '../../src/keys/keys.js';
+import { createKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
 
 const DAY_SECONDS = 86_400;

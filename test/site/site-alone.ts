@@ -8,7 +8,8 @@ import { ProcessLimiter } from '../../src/admission/charge/process-limiter.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { systemClock } from '../../src/platform/postgres/timestamps.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
-import { identifyRequest, type RequestState } from '../../src/http/request/context.js';
+import type { RequestState } from '../../src/http/request/context.js';
+import { identifyRequest } from '../../src/http/request/identify-request.js';
 import { problems } from '../../src/http/response/problems.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { Health } from '../../src/platform/telemetry/health.js';
@@ -41,7 +42,7 @@ export async function serveWithoutDatabase(
     publicUrl: () => 'http://catalog.example',
     failedSignIns: new FailedAttempts(),
     failedReports: new FailedAttempts(),
-    renewEpoch: () => Promise.resolve('now' as const),
+    forgetCallers: () => Promise.resolve('now' as const),
     signInBy: undefined,
   };
   const app = new Koa<RequestState>();

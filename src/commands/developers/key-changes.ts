@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { revokeKey, setKeyPlan } from '../../keys/keys.js';
+import { setKeyPlan } from '../../keys/keys.js';
+import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
 import { overlap as toOverlap, planId } from '../arguments.js';
 import { changeCallers, renewEpochOfServers, type CommandContext } from '../context.js';

@@ -47,7 +47,7 @@ export function boundConcurrency({ running, waiting, ofOneAddress }: PageLimits)
     await turns.acquire();
     try {
       // The deadline may have answered the request while it waited.
-      if (state.timeUp === undefined) await makePage();
+      if (!state.isTimeUp) await makePage();
     } finally {
       turns.release();
       share.turns.release();

@@ -4,8 +4,9 @@ import { Problem } from '../../errors.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import { tooManyFailures } from '../../http/response/rate-limit-fields.js';
 import { hashApiKey } from '../../keys/api-key.js';
-import { revokeFoundKey } from '../../keys/found-key.js';
-import type { KnownSince, PageContext, PageRouter, SiteParts } from '../context.js';
+import { revokeFoundKey } from '../../keys/revoke.js';
+import type { KnownSince } from '../../admission/forget-callers.js';
+import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { CodeBlock, Notice } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { described, Field } from '../layout/form-field.js';
@@ -15,7 +16,7 @@ import { page } from '../layout/page.js';
 export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 
 /** What became of a text that was sent as a key. */
-type Report =
+type Outcome =
   /** The key is one of ours. */
   | { readonly kind: 'revoked'; readonly since: KnownSince | 'before' }
   /** It has the form of a key, and is none of ours. */
@@ -39,13 +40,17 @@ export function addRevokeLeakedKey(router: PageRouter, parts: SiteParts): void {
 }
 
 /** Revokes a key. An address that sends too many unknown keys is limited. A key of ours is revoked also above the limit. */
-async function report(ctx: PageContext, { db, site, trustedProxies }: SiteParts, text: string): Promise<Report> {
+async function revokeReported(
+  ctx: PageContext,
+  { db, site, trustedProxies }: SiteParts,
+  text: string,
+): Promise<Outcome> {
   const hash = hashApiKey(text.trim());
   if (hash === undefined) return { kind: 'not_a_key' };
   const found = await revokeFoundKey(db, hash);
-  // A key that was revoked before must not make servers forget all that they know of others.
-  if (found === 'revoked_before') return { kind: 'revoked', since: 'before' };
-  if (found === 'revoked') return { kind: 'revoked', since: await site.renewEpoch() };
+  // Anybody may send a key again and again. That must not make servers forget all that they know of others.
+  if (found?.wasRevoked) return { kind: 'revoked', since: 'before' };
+  if (found !== undefined) return { kind: 'revoked', since: await site.forgetCallers() };
   const attempt = await site.failedReports.count(clientAddress(ctx.req, trustedProxies));
   return attempt.kind === 'over_limit' ? { kind: 'over_limit', attempt } : { kind: 'unknown' };
 }
@@ -56,7 +61,7 @@ async function answerProgram(ctx: PageContext, parts: SiteParts, content: string
   if (key === undefined) {
     throw new Problem('invalid_parameter', 'Send one JSON object with the whole key: {"key": "svc_…"}.');
   }
-  const result = await report(ctx, parts, key);
+  const result = await revokeReported(ctx, parts, key);
   if (result.kind === 'over_limit') throw tooManyFailures(result.attempt.standing, 'Wait');
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
   ctx.status = 200;
@@ -64,7 +69,7 @@ async function answerProgram(ctx: PageContext, parts: SiteParts, content: string
 }
 
 async function answerPerson(ctx: PageContext, parts: SiteParts, text: string): Promise<void> {
-  const result = await report(ctx, parts, text);
+  const result = await revokeReported(ctx, parts, text);
   if (result.kind === 'over_limit') {
     const { resetSeconds } = result.attempt.standing;
     throw new PageError(
@@ -100,7 +105,7 @@ const REVOKED = {
 interface LeakedKeyFormProps {
   readonly baseUrl: string;
   /** What became of the key that was sent. The page does not repeat it. */
-  readonly outcome?: Exclude<Report, { kind: 'over_limit' }>;
+  readonly outcome?: Exclude<Outcome, { kind: 'over_limit' }>;
 }
 
 function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {

@@ -149,8 +149,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/keys/own-keys.ts',
-        from: 'revokeOnce(transaction, { prefix, developer_id: developerId })',
-        to: 'revokeOnce(transaction, { prefix })',
+        from: 'revokeWhere(transaction, { prefix, developer_id: developerId })',
+        to: 'revokeWhere(transaction, { prefix })',
       },
     ],
     suites: ['test/keys/own-keys.test.ts'],
@@ -161,7 +161,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: "isRevoked ? await site.renewEpoch() : 'before'",
+        from: "isRevoked ? await site.forgetCallers() : 'before'",
         to: "isRevoked ? 'now' : 'before'",
       },
     ],
@@ -173,7 +173,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const since = await site.renewEpoch();',
+        from: 'const since = await site.forgetCallers();',
         to: "const since = 'now';",
       },
     ],
@@ -197,8 +197,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/revoke-leaked-key/revoke-leaked-key.tsx',
-        from: "if (found === 'revoked_before') return { kind: 'revoked', since: 'before' };",
-        to: "if (found === 'revoked_before' && (await site.renewEpoch())) return { kind: 'revoked', since: 'before' };",
+        from: "if (found?.wasRevoked) return { kind: 'revoked', since: 'before' };",
+        to: "if (found?.wasRevoked && (await site.forgetCallers())) return { kind: 'revoked', since: 'before' };",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -208,8 +208,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     promise: 'A server without Redis says "within moments" where other servers keep records of keys.',
     edits: [
       {
-        file: 'src/service/create-service.ts',
-        from: '!(await areCallersCached(db))',
+        file: 'src/admission/forget-callers.ts',
+        from: '!(await mayCallersBeCached(db))',
         to: 'true',
       },
     ],

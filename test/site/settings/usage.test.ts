@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
-import { createKey, revokeKey } from '../../../src/keys/keys.js';
+import { createKey } from '../../../src/keys/keys.js';
+import { revokeKey } from '../../../src/keys/revoke.js';
 import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { send } from '../../support/request.js';

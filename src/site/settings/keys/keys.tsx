@@ -3,7 +3,8 @@ import type { KeyRecord } from '../../../keys/key-record.js';
 import { listKeys } from '../../../keys/keys.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
 import { toMilliseconds } from '../../../platform/postgres/timestamps.js';
-import type { KnownSince, PageRouter, SiteParts } from '../../context.js';
+import type { KnownSince } from '../../../admission/forget-callers.js';
+import type { PageRouter, SiteParts } from '../../context.js';
 import { formOf } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { seeOther } from '../../sign-in/come-back.js';
@@ -86,7 +87,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     change(async (ctx, form) => {
       const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
-      const since = await site.renewEpoch();
+      const since = await site.forgetCallers();
       const body = <ShownKey created={successor} replaced={{ ...predecessor, since }} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
     }),
@@ -105,7 +106,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
       const prefix = prefixOf(ctx);
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
       // A key that was revoked before must not make servers forget all that they know of others.
-      const since = isRevoked ? await site.renewEpoch() : 'before';
+      const since = isRevoked ? await site.forgetCallers() : 'before';
       seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}&since=${since}`);
     }),
   );

@@ -1,0 +1,62 @@
+import type { Knex } from 'knex';
+import { actAs } from '../events/events.js';
+import type { KeyHash } from './api-key.js';
+import { keyFields, type KeyRecord } from './key-record.js';
+import { KeyRefused, unknownPrefix } from './key-refused.js';
+
+/** A key that is revoked, and whether it was so before. */
+interface Revocation {
+  readonly record: KeyRecord;
+  readonly wasRevoked: boolean;
+}
+
+/**
+ * Revokes a key for ever, from the very next request on. Revoking twice keeps the first time.
+ *
+ * @param which - the columns that name the key
+ * @returns undefined when there is no such key
+ */
+export async function revokeWhere(db: Knex, which: Readonly<Record<string, unknown>>): Promise<Revocation | undefined> {
+  const key = db('api_keys').where(which);
+  const [revoked] = await key
+    .clone()
+    .whereNull('revoked_at')
+    .update({ revoked_at: db.raw('now()') })
+    .returning<KeyRecord[]>(keyFields(db));
+  if (revoked !== undefined) return { record: revoked, wasRevoked: false };
+  const record = await key.first<KeyRecord | undefined>(keyFields(db));
+  return record && { record, wasRevoked: true };
+}
+
+/**
+ * Revokes a key for an operator.
+ *
+ * @param which - the prefix, or the hash of the whole key
+ * @throws KeyRefused when there is no such key
+ */
+export async function revokeKey(db: Knex, which: string | { readonly hash: KeyHash }): Promise<KeyRecord> {
+  const byPrefix = typeof which === 'string';
+  const revocation = await revokeWhere(db, byPrefix ? { prefix: which } : withHash(which.hash));
+  if (revocation !== undefined) return revocation.record;
+  throw byPrefix
+    ? unknownPrefix(which)
+    : new KeyRefused('unknown', 'No key of this service is this one. Was it copied whole?');
+}
+
+/**
+ * Revokes a key for somebody who has found it. Everybody who has the whole key can use it, so everybody who has it may also
+ * end it.
+ *
+ * @param hash - of the whole key
+ * @returns undefined when there is no such key
+ */
+export async function revokeFoundKey(db: Knex, hash: KeyHash): Promise<Revocation | undefined> {
+  return db.transaction(async (transaction) => {
+    await actAs(transaction, 'finder');
+    return revokeWhere(transaction, withHash(hash));
+  });
+}
+
+function withHash(hash: KeyHash): { hash: Buffer } {
+  return { hash: Buffer.from(hash, 'base64') };
+}
