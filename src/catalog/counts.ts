@@ -24,12 +24,8 @@ const COUNTERS = ['titles', 'movies', 'series', 'available_in_library', 'people'
 
 const READ_COUNTS = new Statement<Counts>('read-counts', `select ${COUNTERS.join(', ')} from catalog_counts limit 1`);
 
-const readShared = shared(async (db) => known(await READ_COUNTS.first(db)));
-
 /** Reads the kept counts: one row, whatever the size of the catalogue. Requests that arrive together share the read. */
-export function readCounts(db: Knex): Promise<Counts> {
-  return readShared(db, '');
-}
+export const readCounts = shared(async (db) => known(await READ_COUNTS.first(db)));
 
 function known(counts: Counts | undefined): Counts {
   if (counts === undefined) throw new Error('catalog_counts has lost its row: run "catalog stats verify --repair"');

@@ -114,11 +114,7 @@ function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): Feed
 }
 
 /** Reads the beginning of the feed and its newest stamp. Requests that arrive together share the read. */
-export function readBounds(db: Knex): Promise<FeedBounds> {
-  return readSharedBounds(db, '');
-}
-
-const readSharedBounds = shared(async (db) => toBounds(await READ_BOUNDS.first(db)));
+export const readBounds = shared(async (db) => toBounds(await READ_BOUNDS.first(db)));
 
 /**
  * Reads the database's clock, then checks whether a writer of the catalogue is at work. When none is, every later

@@ -1,18 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/telemetry/metrics.js';
-import { close, createHttpServer, listen, urlOf, type ServerLimits } from '../connection/server.js';
+import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../connection/server.js';
 
 /** Few scrapers exist, and their network is near. */
-const LIMITS: ServerLimits = {
+const LIMITS = {
+  ...DEFAULT_SERVER_LIMITS,
   headersTimeoutMs: 2_000,
   requestTimeoutMs: 2_000,
-  // Longer than the usual pause of Prometheus between two scrapes.
-  keepAliveTimeoutMs: 65_000,
   stalledTimeoutMs: 10_000,
   maxConnectionMemoryBytes: 4 * 1024 * 1024,
   maxHeaderBytes: 8 * 1024,
-  checkIntervalMs: 1_000,
 };
 
 /** The most connections at a time; further ones are closed at once. */

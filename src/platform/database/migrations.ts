@@ -69,8 +69,7 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
 
 /** Without this, Knex would call the directory corrupt. */
 async function requireKnownMigrations(db: Knex): Promise<void> {
-  const files = await new SqlMigrationSource().getMigrations();
-  const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];
+  const { files, applied } = await readMigrations(db);
   const unknown = applied.filter((name) => !files.includes(name));
   if (unknown.length > 0) {
     throw new OperatorError(
@@ -81,8 +80,13 @@ async function requireKnownMigrations(db: Knex): Promise<void> {
 
 /** @returns the names of the migrations that the database lacks, without changing anything */
 export async function pendingMigrations(db: Knex): Promise<readonly string[]> {
+  const { files, applied } = await readMigrations(db);
+  return files.filter((file) => !applied.includes(file));
+}
+
+/** Reads the names of our migrations, and of those that the database has. */
+async function readMigrations(db: Knex): Promise<{ files: readonly string[]; applied: readonly string[] }> {
   const files = await new SqlMigrationSource().getMigrations();
-  if (!(await db.schema.hasTable('migrations'))) return files;
-  const applied = new Set(await db('migrations').pluck<string[]>('name'));
-  return files.filter((file) => !applied.has(file));
+  const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];
+  return { files, applied };
 }

@@ -39,11 +39,11 @@ export function batched<Key, Value>(
 /**
  * Like {@link batched}, for reads that cannot be joined. Requests for one key share a read. Keys are read in parallel.
  */
-export function shared<Value>(read: KeyedRead<string, Value>): KeyedRead<string, Value> {
+export function shared<Value>(read: KeyedRead<string, Value>): (db: Knex, key?: string) => Promise<Value> {
   const load = batched<string, Promise<Value>>((db, keys) => {
     const reads = new Map([...new Set(keys)].map((key) => [key, read(db, key)]));
     // The reads are not awaited together: each request goes on when its own read ends.
     return Promise.resolve(keys.map((key) => reads.get(key) ?? read(db, key)));
   });
-  return async (db, key) => load(db, key);
+  return async (db, key = '') => load(db, key);
 }

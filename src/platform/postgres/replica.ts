@@ -27,37 +27,31 @@ export type ReplicaListener = (state: 'lost' | 'up', error?: unknown) => void;
  *
  * The replica's bounds must leave the primary time to answer within the bound of a request.
  */
-export class ReplicaReader {
+export function readFromReplica(primary: Knex, replica: Knex, onChange: ReplicaListener): Read {
   /** From when on the replica may be tried again; 0 while it answers. */
-  #retryAt = 0;
+  let retryAt = 0;
 
-  constructor(
-    private readonly primary: Knex,
-    private readonly replica: Knex,
-    private readonly onChange: ReplicaListener,
-  ) {}
-
-  readonly read: Read = Object.assign(this.#read.bind(this), { mayLag: true });
-
-  async #read<T>(query: (db: Knex) => Promise<T>, isEnough: (result: T) => boolean = () => true): Promise<T> {
-    const lost = this.#retryAt > 0;
+  async function read<T>(query: (db: Knex) => Promise<T>, isEnough: (result: T) => boolean = () => true): Promise<T> {
+    const lost = retryAt > 0;
     if (lost) {
-      if (performance.now() < this.#retryAt) return query(this.primary);
+      if (performance.now() < retryAt) return query(primary);
       // Only this query waits for it. Queries that arrive meanwhile do not.
-      this.#retryAt = performance.now() + RETRY_AFTER_MS;
+      retryAt = performance.now() + RETRY_AFTER_MS;
     }
     let result;
     try {
-      result = await query(this.replica);
+      result = await query(replica);
     } catch (error) {
-      if (!lost) this.onChange('lost', error);
-      this.#retryAt = performance.now() + RETRY_AFTER_MS;
-      return query(this.primary);
+      if (!lost) onChange('lost', error);
+      retryAt = performance.now() + RETRY_AFTER_MS;
+      return query(primary);
     }
     if (lost) {
-      this.#retryAt = 0;
-      this.onChange('up');
+      retryAt = 0;
+      onChange('up');
     }
-    return isEnough(result) ? result : query(this.primary);
+    return isEnough(result) ? result : query(primary);
   }
+
+  return Object.assign(read, { mayLag: true });
 }

@@ -34,16 +34,38 @@ export function primaryOf(address: RedisAddress, key: string, onChange: (reason:
   }
   /** The last server found, unless it is known to be replaced. */
   let current: RedisNode | undefined;
-  const target = {
-    find: async () => (current = await findPrimary(address, key)),
-    isCurrent: () => current !== undefined,
-    tls: address.tls,
-  };
-  class Connector extends PrimaryConnector {
+
+  class Connector extends AbstractConnector {
+    #report: ((type: string, error: Error) => void) | undefined;
+
     constructor() {
-      super(target);
+      super(DISCONNECT_TIMEOUT_MS);
+    }
+
+    override async connect(report: (type: string, error: Error) => void): Promise<Socket> {
+      this.#report = report;
+      this.connecting = true;
+      current = await findPrimary(address as Exclude<RedisAddress, { kind: 'server' }>, key);
+      // The link may have disconnected meanwhile.
+      if (this.#isGivenUp()) throw new Error('the connection was given up');
+      const stream: Socket = address.tls ? connectTls(current) : connectPlain(current);
+      stream.once('error', (error) => (this.firstError = error));
+      this.stream = stream;
+      return stream;
+    }
+
+    #isGivenUp(): boolean {
+      return !this.connecting;
+    }
+
+    /** Checks a new connection with INFO: the node that named this server may not know the latest change. */
+    override check(info: { role?: string }): boolean {
+      const fits = (info.role === undefined || info.role === 'master') && current !== undefined;
+      if (!fits) this.#report?.('error', new Error('what should be the master is not, or not any more'));
+      return fits;
     }
   }
+
   if (address.kind === 'cluster') return { options: { ...options, Connector }, changes: true, close: () => undefined };
   const sentinels = address.nodes.map((node) =>
     listenToSentinel(address, node, (host, port) => {
@@ -59,44 +81,4 @@ export function primaryOf(address: RedisAddress, key: string, onChange: (reason:
       for (const sentinel of sentinels) sentinel.disconnect();
     },
   };
-}
-
-interface Target {
-  readonly find: () => Promise<RedisNode>;
-  /** Whether the last server found still is the one. */
-  readonly isCurrent: () => boolean;
-  readonly tls: boolean;
-}
-
-class PrimaryConnector extends AbstractConnector {
-  #report: ((type: string, error: Error) => void) | undefined;
-
-  constructor(private readonly target: Target) {
-    super(DISCONNECT_TIMEOUT_MS);
-  }
-
-  override async connect(report: (type: string, error: Error) => void): Promise<Socket> {
-    this.#report = report;
-    this.connecting = true;
-    const node = await this.target.find();
-    // The link may have disconnected meanwhile.
-    if (this.#isGivenUp()) throw new Error('the connection was given up');
-    const stream: Socket = this.target.tls ? connectTls(node) : connectPlain(node);
-    stream.once('error', (error) => (this.firstError = error));
-    this.stream = stream;
-    return stream;
-  }
-
-  #isGivenUp(): boolean {
-    return !this.connecting;
-  }
-
-  /**
-   * Checked with INFO before the connection is used: the node that named this server may not know the latest change.
-   */
-  override check(info: { role?: string }): boolean {
-    const fits = (info.role === undefined || info.role === 'master') && this.target.isCurrent();
-    if (!fits) this.#report?.('error', new Error('what should be the master is not, or not any more'));
-    return fits;
-  }
 }

@@ -64,26 +64,23 @@ export class Metrics implements MetricsSource {
 
   /** Adds a counter that is read at each scrape. Its value must only grow. */
   readCounter<Label extends string>(definition: ReadDefinition<Label>): void {
-    new Counter({
-      ...this.#configuration(definition),
-      collect() {
-        this.reset();
-        const values = definition.read();
-        if (typeof values === 'number') this.inc(values);
-        else for (const { labels, value } of values) this.inc(labels, value);
-      },
-    });
+    this.#addRead(Counter, definition);
   }
 
   /** Adds a gauge that is read at each scrape. */
   readGauge<Label extends string>(definition: ReadDefinition<Label>): void {
-    new Gauge({
+    this.#addRead(Gauge, definition);
+  }
+
+  #addRead<Label extends string>(Metric: typeof Counter | typeof Gauge, definition: ReadDefinition<Label>): void {
+    new Metric({
       ...this.#configuration(definition),
       collect() {
         this.reset();
         const values = definition.read();
-        if (typeof values === 'number') this.set(values);
-        else for (const { labels, value } of values) this.set(labels, value);
+        for (const { labels, value } of typeof values === 'number' ? [{ labels: {}, value: values }] : values) {
+          this.inc(labels, value);
+        }
       },
     });
   }

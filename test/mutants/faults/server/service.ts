@@ -150,9 +150,9 @@ export const SERVICE_FAULTS: readonly Fault[] = [
       {
         file: 'src/platform/postgres/replica.ts',
         from: `    } catch (error) {
-      if (!lost) this.onChange('lost', error);
-      this.#retryAt = performance.now() + RETRY_AFTER_MS;
-      return query(this.primary);`,
+      if (!lost) onChange('lost', error);
+      retryAt = performance.now() + RETRY_AFTER_MS;
+      return query(primary);`,
         to: `    } catch (error) {
       throw error;`,
       },
