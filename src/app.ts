@@ -3,19 +3,20 @@ import type { Document } from 'openapi-backend';
 import type { Logger } from 'pino';
 import type { QuotaReader } from './admission/charge/limiter.js';
 import type { Dependencies } from './api/operation.js';
-import { drainConnections } from './http/connection/draining.js';
+import { closeWhileStopping } from './http/connection/close-while-stopping.js';
 import { dispatch } from './http/openapi/dispatch.js';
-import { probes, type ContractTexts, type ReadinessParts } from './http/probes/operational.js';
+import { answerOutsideApi, type ContractTexts, type ReadinessParts } from './http/probes/outside-api.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
-import { ignoreContent } from './http/request/content.js';
-import { identifyRequest, type RequestState } from './http/request/context.js';
+import { limitContent } from './http/request/content.js';
+import type { RequestState } from './http/request/context.js';
 import { deadline } from './http/request/deadline.js';
 import { requireHost } from './http/request/host.js';
+import { identifyRequest } from './http/request/identify-request.js';
 import { sendAnswers } from './http/response/answers.js';
 import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
-import { recordRequests } from './http/telemetry/request-log.js';
+import { recordRequests } from './http/telemetry/record-requests.js';
 import type { UsageCounter } from './usage/usage-counter.js';
 import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
@@ -44,13 +45,14 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.on('error', logFailedAnswers(parts.log));
   app.use(identifyRequest);
   app.use(recordRequests(parts.log, parts.requestMetrics, parts.usage));
-  app.use(drainConnections(parts.isStopping));
+  app.use(closeWhileStopping(parts.isStopping));
   app.use(problems);
   app.use(requireHost);
+  // The pages have stages of their own, which site.ts lists.
   if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
-  app.use(ignoreContent);
-  // Written anew, so that it is sent without the indentation of the file.
-  app.use(probes({ yaml: parts.contract.yaml, json: JSON.stringify(document) }, parts));
+  app.use(limitContent);
+  // JSON.stringify leaves out the indentation of generated/openapi.json.
+  app.use(answerOutsideApi({ yaml: parts.contract.yaml, json: JSON.stringify(document) }, parts));
   app.use(deadline());
   app.use(authenticate(parts));
   app.use(sendAnswers);

@@ -14,7 +14,10 @@ import type { LoadCaller } from './caller-loader.js';
  */
 const REDIS_BUDGET_MS = 400;
 
-/** Another request may have filled the cache anew after an epoch ended. So a request tries twice before it asks the database. */
+/**
+ * How often a request tries a cached record before it asks the database itself. Another request may have filled the cache
+ * anew after an epoch ended.
+ */
 const CACHED_ATTEMPTS = 2;
 
 export interface CachedAdmissionParts {
@@ -24,12 +27,13 @@ export interface CachedAdmissionParts {
   readonly cache: CallerCache;
 }
 
-/** A caller, and the epoch that was known before the database was asked; undefined when there was none. */
-type Found =
-  | ({ readonly kind: 'cached' } & CachedCaller)
-  /** Read for this request, so valid without a confirmation. */
+/** What the database knows of a key. A caller that was read for this request is valid without a confirmation. */
+type Reading =
+  /** The epoch is the one known before the database was asked; undefined when there was none. */
   | { readonly kind: 'fresh'; readonly caller: Caller; readonly epoch: string | undefined }
   | { readonly kind: 'unknown_key' };
+
+type Found = ({ readonly kind: 'cached' } & CachedCaller) | Reading;
 
 /**
  * Admission from a cache, in three steps: find the caller, confirm the epoch, charge. Redis confirms and charges in one
@@ -44,20 +48,20 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
 
   /** Finds the caller in the cache, by the reading of another request, or in the database. */
   async function find(hash: KeyHash, budget: RedisBudget): Promise<Found> {
-    // Nothing is awaited without a reading in flight: two requests at the same time must not both begin one.
-    const reading = inFlight.get(hash);
-    if (reading !== undefined) await budget.pauseDuring(reading);
+    // No await where nothing is in flight: two requests at the same time would both begin a reading.
+    const others = inFlight.get(hash);
+    if (others !== undefined) await budget.pauseDuring(others);
     const cached = cache.get(hash);
     if (cached !== undefined) return { kind: 'cached', ...cached };
     cache.lookupCounts.miss += 1;
-    const found = read(hash, budget);
+    const reading = read(hash, budget);
     // Without a place to keep the record there is nothing to share.
-    if (redis.isUp && cache.isOpen) inFlight.add(hash, found);
-    return found;
+    if (redis.isUp && cache.isOpen) inFlight.add(hash, reading);
+    return reading;
   }
 
   /** Reads the caller from the database, and keeps it. */
-  async function read(hash: KeyHash, budget: RedisBudget): Promise<Found> {
+  async function read(hash: KeyHash, budget: RedisBudget): Promise<Reading> {
     // The epoch is read before the database: one that is read later could be newer than the record. The cache's own epoch
     // will do, so that an unknown key costs no reading of it. The charge finds out whether it has ended.
     const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readOrBeginEpoch(redis, budget.until)) : undefined);
@@ -78,7 +82,9 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
   }
 
   /** Charges a request whose caller was read for it, whatever the epoch. Records of an epoch that has ended go. */
-  async function chargeFresh(caller: Caller, epoch: string | undefined): Promise<Admission> {
+  async function chargeRead(reading: Reading): Promise<Admission> {
+    if (reading.kind === 'unknown_key') return reading;
+    const { caller, epoch } = reading;
     // This command has its own time. So the request counts against the limits of all servers, however long it took so
     // far.
     const { result, epoch: current } = await limiter.chargeAndReadEpoch(caller);
@@ -88,13 +94,13 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
 
   return async (hash) => {
     const budget = new RedisBudget();
-    for (let attempt = 1; ; attempt += 1) {
-      const found = await (attempt <= CACHED_ATTEMPTS ? find(hash, budget) : read(hash, budget));
-      if (found.kind === 'unknown_key') return found;
-      if (found.kind === 'fresh') return chargeFresh(found.caller, found.epoch);
+    for (let attempt = 1; attempt <= CACHED_ATTEMPTS; attempt += 1) {
+      const found = await find(hash, budget);
+      if (found.kind !== 'cached') return chargeRead(found);
       const admission = await chargeCached(found, budget);
       if (admission !== undefined) return admission;
     }
+    return chargeRead(await read(hash, budget));
   };
 }
 

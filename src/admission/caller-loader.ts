@@ -17,7 +17,7 @@ export type LoadCaller = (hash: KeyHash) => Promise<Caller | undefined>;
 interface Load {
   readonly hash: KeyHash;
   /** On the clock of `performance.now()`. */
-  readonly since: number;
+  readonly queuedAt: number;
 }
 
 /** The most loads that share a query. Few queries run at a time, so a flood of unknown keys needs large ones. */
@@ -40,10 +40,10 @@ export function callerLoader(db: Knex, queriesAtOnce: number, clock = STEADY_CLO
   async function loadAll(loads: readonly Load[]): Promise<(Caller | undefined | Error)[]> {
     try {
       const oldest = performance.now() - MAX_WAIT_MS;
-      const due = loads.filter(({ since }) => since >= oldest).map(({ hash }) => hash);
+      const due = loads.filter(({ queuedAt }) => queuedAt >= oldest).map(({ hash }) => hash);
       const callers = await findCallers(db, due, clock);
-      return loads.map(({ hash, since }) =>
-        since >= oldest ? callers.get(hash) : new DatabaseTimeout('no query was free in time to look up a key'),
+      return loads.map(({ hash, queuedAt }) =>
+        queuedAt >= oldest ? callers.get(hash) : new DatabaseTimeout('no query was free in time to look up a key'),
       );
     } finally {
       queries.release();
@@ -51,5 +51,5 @@ export function callerLoader(db: Knex, queriesAtOnce: number, clock = STEADY_CLO
   }
 
   const load = batchLoader(loadAll, { maxBatchSize: MAX_BATCH_SIZE, waitForTurn: () => queries.acquire() });
-  return (hash) => load({ hash, since: performance.now() });
+  return (hash) => load({ hash, queuedAt: performance.now() });
 }

@@ -29,7 +29,7 @@ export interface OperationRequest<Id extends OperationId> {
 export type Handler<Id extends OperationId> = (
   dependencies: Dependencies,
   request: OperationRequest<Id>,
-) => Promise<Answer<Id>>;
+) => Answer<Id> | Promise<Answer<Id>>;
 
 /** Parses every value that a request gives a parameter. @throws Problem that explains what is wrong */
 export type Explain = (values: readonly string[]) => unknown;

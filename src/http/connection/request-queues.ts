@@ -18,8 +18,8 @@ interface QueuedRequest {
 /** For all servers of the process: the middleware that drains connections has no access to a server's queues. */
 const queues = new WeakMap<Duplex, QueuedRequest[]>();
 
-/** @returns whether other requests of the connection wait for the answer to a request */
-export function isWaitedFor({ socket }: IncomingMessage): boolean {
+/** @returns whether requests of a connection wait for the answer to the one before them */
+export function hasQueuedRequests(socket: Duplex): boolean {
   return (queues.get(socket)?.length ?? 0) > 0;
 }
 
@@ -35,14 +35,8 @@ export function isWaitedFor({ socket }: IncomingMessage): boolean {
  */
 export class RequestQueues {
   readonly #closing = new WeakSet<Duplex>();
-  readonly #onClose: (this: ServerResponse) => void;
 
-  constructor(private readonly memory: ConnectionMemory) {
-    const beginNext = (socket: Duplex): void => this.#beginNext(socket);
-    this.#onClose = function () {
-      beginNext(this.req.socket);
-    };
-  }
+  constructor(private readonly memory: ConnectionMemory) {}
 
   /**
    * Runs `begin` for a request: at once, or after the answers to earlier requests of its connection.
@@ -50,7 +44,7 @@ export class RequestQueues {
    * @param begin - must end the response in time: the requests behind it wait
    */
   add({ socket }: IncomingMessage, response: ServerResponse, begin: () => void): void {
-    response.on('close', this.#onClose);
+    response.on('close', () => this.#beginNext(socket));
     // Node gives a response its socket when the responses before it have ended.
     if (response.socket !== null) {
       begin();

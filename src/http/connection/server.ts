@@ -5,7 +5,7 @@ import { takeConnect } from './connect-method.js';
 import { ConnectionMemory } from './connection-memory.js';
 import { noteContent, rejectConnection, type Rejection } from './rejection.js';
 import { RequestQueues } from './request-queues.js';
-import { UnreadAnswers } from './unread-answers.js';
+import { watchUnread } from './unread-answers.js';
 
 /** Bounds on what one connection may cost. */
 export interface ServerLimits {
@@ -57,14 +57,15 @@ export function createHttpServer(
 ): Server {
   const memory = new ConnectionMemory(limits.maxConnectionMemoryBytes, log);
   const queues = new RequestQueues(memory);
-  const unread = new UnreadAnswers(memory, limits.stalledTimeoutMs);
-  const begin: Listener = (request, response) => {
-    unread.watch(response);
+  /** Answers a request whose turn has come. */
+  const answer: Listener = (request, response) => {
+    watchUnread(response, memory, limits.stalledTimeoutMs);
     listener(request, response);
   };
-  const handle: Listener = (request, response) => {
+  /** Takes a request as soon as Node has read its header fields. */
+  const receive: Listener = (request, response) => {
     noteContent(request);
-    queues.add(request, response, () => begin(request, response));
+    queues.add(request, response, () => answer(request, response));
   };
   const server = createServer(
     {
@@ -76,24 +77,24 @@ export function createHttpServer(
       // The application asks for it, and answers in the form of all other errors.
       requireHostHeader: false,
     },
-    handle,
+    receive,
   );
   // Node would silently leave out all fields after so many: a second key, a second host, the length of content. The limit on
   // bytes bounds their number.
   server.maxHeadersCount = 0;
   server.setTimeout(limits.stalledTimeoutMs);
   // No operation takes content, so the server never asks a client to go on and send it.
-  server.on('checkContinue', handle);
+  server.on('checkContinue', receive);
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
-  server.on('checkExpectation', handle);
+  server.on('checkExpectation', receive);
   server.on('connect', (request) => {
-    takeConnect(request, queues, limits.stalledTimeoutMs, (response) => begin(request, response));
+    takeConnect(request, queues, limits.stalledTimeoutMs, (response) => answer(request, response));
   });
   server.on('clientError', (error, socket) => {
     const rejection = rejectConnection(error, socket, queues);
     if (rejection) onRejected?.(rejection);
   });
-  // Node's documentation does not name it. Without it, a client that sends no more looks like one that reads no more.
+  // `httpAllowHalfOpen` is not documented. Without it, a client that has closed its own side would get no answer.
   Object.assign(server, { httpAllowHalfOpen: true });
   return server;
 }

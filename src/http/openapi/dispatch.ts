@@ -23,8 +23,8 @@ export async function dispatch(contract: Document, dependencies: Dependencies): 
   const backend = await createBackend(contract, dependencies);
   const names = queryNames(backend.getOperations());
   return async (ctx) => {
-    const { target, timeUp } = ctx.state;
-    if (timeUp !== undefined) throw timeUp;
+    const { target, isTimeUp } = ctx.state;
+    if (isTimeUp) return;
     requireDecodable(target);
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
     const request = { method, path: target.path, query: queryObject(target.search, names), headers: {} };
@@ -79,7 +79,7 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
   return backend;
 
   function toHandler<Id extends OperationId>({ handle }: Operation<Id>) {
-    return ({ request }: Context, { state: { target, caller } }: RequestContext): Promise<Answer<Id>> => {
+    return ({ request }: Context, { state: { target, caller } }: RequestContext): Answer<Id> | Promise<Answer<Id>> => {
       if (caller === undefined) throw new Error('a request without a caller was dispatched');
       // The contract's validation has just checked that the parameters have the handler's type.
       const path = request.params as PathParameters<Id>;
@@ -105,6 +105,7 @@ function invalidParameter(
   const missing = (error?.params as { missingProperty?: string } | undefined)?.missingProperty;
   const name = missing ?? error?.instancePath?.split('/').at(2) ?? '';
   const explains: Readonly<Record<string, Explain | undefined>> = operation?.policy.explains ?? {};
+  // Called for the problem that it throws.
   explains[name]?.(target.search.getAll(name));
   return new Problem('invalid_parameter', `The parameter ${name} ${error?.message ?? 'is not valid'}.`);
 }

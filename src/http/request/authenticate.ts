@@ -33,8 +33,12 @@ export interface AuthenticationParts {
 export function authenticate(parts: AuthenticationParts): Middleware {
   return async (ctx, next) => {
     ctx.set('Vary', VARY_BY_KEY);
-    const admission = await parts.admit(readHash(ctx));
-    if (admission.kind === 'unknown_key') throw await countFailure(parts, ctx);
+    const admission = await parts.admit(requireKeyHash(ctx));
+    if (admission.kind === 'unknown_key') {
+      const attempt = await parts.failedAttempts.count(clientAddress(ctx.req, parts.trustedProxies));
+      // Valid keys from the same address are served.
+      throw attempt.kind === 'over_limit' ? tooManyFailures(attempt.standing) : unknownApiKey();
+    }
     const { caller, quotas, violated } = admission;
     ctx.state.caller = caller;
     // A request over its quota also counts as use of the key.
@@ -46,7 +50,7 @@ export function authenticate(parts: AuthenticationParts): Middleware {
 }
 
 /** @throws Problem when the request carries no key, several, or a text without the form of a key */
-function readHash({ req, state }: RequestContext): KeyHash {
+function requireKeyHash({ req, state }: RequestContext): KeyHash {
   const credentials = readCredentials(req, state.target.search);
   switch (credentials.kind) {
     case 'none':
@@ -64,17 +68,6 @@ function readHash({ req, state }: RequestContext): KeyHash {
       return hash;
     }
   }
-}
-
-/**
- * Failed keys are counted by the client's address. Above the limit the client gets 429 instead of 401. Valid keys from
- * the same address are served.
- *
- * @returns the refusal
- */
-async function countFailure(parts: AuthenticationParts, { req }: RequestContext): Promise<Problem> {
-  const attempt = await parts.failedAttempts.count(clientAddress(req, parts.trustedProxies));
-  return attempt.kind === 'over_limit' ? tooManyFailures(attempt.standing) : unknownApiKey();
 }
 
 function unknownApiKey(): Problem {

@@ -9,7 +9,7 @@ const MAX_IGNORED_CONTENT = 16 * 1024;
  *
  * @throws Problem content_too_large for more content, or content of unknown length; the connection closes after it
  */
-export const ignoreContent: Middleware = ({ req }, next) => {
+export const limitContent: Middleware = ({ req }, next) => {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
   if (encoding !== undefined || Number(length) > MAX_IGNORED_CONTENT) {
     throw new Problem('content_too_large', 'No operation takes content. Send the request without a body.', {

@@ -6,7 +6,7 @@ import type { Middleware } from './context.js';
 const REQUEST_DEADLINE_MS = 900;
 
 /**
- * Bounds the time of all later stages together. When the time is up, the state of the request has `timeUp`. From
+ * Bounds the time of all later stages together. When the time is up, the state of the request has `isTimeUp`. From
  * then on no operation begins, and no late answer is made. What has begun ends by its own bounds: nothing would listen to
  * an AbortSignal.
  *
@@ -16,8 +16,7 @@ const REQUEST_DEADLINE_MS = 900;
 export function deadline(timeoutMs = REQUEST_DEADLINE_MS): Middleware {
   return (ctx, next) =>
     inTime(next(), timeoutMs, () => {
-      const timeUp = serviceUnavailable({ cause: new Error('the deadline of the request passed') });
-      ctx.state.timeUp = timeUp;
-      return timeUp;
+      ctx.state.isTimeUp = true;
+      return serviceUnavailable({ cause: new Error('the deadline of the request passed') });
     });
 }

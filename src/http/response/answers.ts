@@ -16,8 +16,8 @@ const MAX_TEXT_LENGTH = 4_096;
  */
 export const sendAnswers: Middleware = async (ctx, next) => {
   await next();
-  const { operation, answer, timeUp } = ctx.state;
-  if (operation === undefined || answer === undefined || timeUp !== undefined) return;
+  const { operation, answer, isTimeUp } = ctx.state;
+  if (operation === undefined || answer === undefined || isTimeUp) return;
   const { cache, compress = false } = operation.policy;
   const text = JSON.stringify(answer);
   // Node sends a short text together with the header fields. A long text is encoded once, for all uses of its bytes.

@@ -140,7 +140,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'A 304 has the Cache-Control of the 200.',
     edits: [
       {
-        file: 'src/http/probes/operational.ts',
+        file: 'src/http/probes/outside-api.ts',
         from: 'ctx.status = 304;',
         to: `{
         ctx.remove('Cache-Control');
@@ -155,7 +155,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'The service serves the contract that it was started with.',
     edits: [
       {
-        file: 'src/http/probes/operational.ts',
+        file: 'src/http/probes/outside-api.ts',
         from: 'else ctx.body = text;',
         to: 'else ctx.body = text.slice(0, -1);',
       },
@@ -245,19 +245,19 @@ export const HTTP_FAULTS: readonly Fault[] = [
   {
     name: 'late-answer-made',
     promise: 'No late answer replaces that of the deadline.',
-    edits: [{ file: 'src/http/response/answers.ts', from: ' || timeUp !== undefined) return;', to: ') return;' }],
+    edits: [{ file: 'src/http/response/answers.ts', from: ' || isTimeUp) return;', to: ') return;' }],
     suites: ['test/http/request/deadline.test.ts'],
   },
   {
     name: 'dispatched-after-the-deadline',
     promise: 'A request that is answered already reaches no operation.',
-    edits: [{ file: 'src/http/openapi/dispatch.ts', from: '    if (timeUp !== undefined) throw timeUp;\n', to: '' }],
+    edits: [{ file: 'src/http/openapi/dispatch.ts', from: '    if (isTimeUp) return;\n', to: '' }],
     suites: ['test/http/openapi/dispatch.test.ts'],
   },
   {
     name: 'deadline-aborts-nothing',
     promise: 'A request that is answered already reaches no operation.',
-    edits: [{ file: 'src/http/request/deadline.ts', from: '      ctx.state.timeUp = timeUp;\n', to: '' }],
+    edits: [{ file: 'src/http/request/deadline.ts', from: '      ctx.state.isTimeUp = true;\n', to: '' }],
     suites: ['test/http/request/deadline.test.ts'],
   },
   {

@@ -233,8 +233,8 @@ export const KEYS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/request/authenticate.ts',
-        from: 'clientAddress(req, parts.trustedProxies)',
-        to: 'clientAddress(req, Math.min(parts.trustedProxies, 1))',
+        from: 'clientAddress(ctx.req, parts.trustedProxies)',
+        to: 'clientAddress(ctx.req, Math.min(parts.trustedProxies, 1))',
       },
     ],
     suites: ['test/admission/failed-attempts.test.ts'],

@@ -7,7 +7,7 @@ export const LOG_FAULTS: readonly Fault[] = [
     promise: 'No log line holds a key.',
     edits: [
       {
-        file: 'src/http/telemetry/request-log.ts',
+        file: 'src/http/telemetry/record-requests.ts',
         from: '        key_prefix: caller?.keyPrefix,',
         to: `        key_prefix: caller?.keyPrefix,
         headers: status === 500 ? ctx.req.headers : undefined,`,
@@ -33,7 +33,7 @@ export const LOG_FAULTS: readonly Fault[] = [
     promise: 'No log line of the program holds a key.',
     edits: [
       {
-        file: 'src/http/telemetry/request-log.ts',
+        file: 'src/http/telemetry/record-requests.ts',
         from: 'url: loggableUrl(target, isFound),',
         to: 'url: ctx.req.url,',
       },

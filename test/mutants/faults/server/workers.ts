@@ -108,7 +108,7 @@ export const WORKERS_FAULTS: readonly Fault[] = [
     promise: 'What clients send makes no new series of metrics.',
     edits: [
       {
-        file: 'src/http/telemetry/request-log.ts',
+        file: 'src/http/telemetry/record-requests.ts',
         from: 'metrics.end(operation?.id, status,',
         to: 'metrics.end(operation?.id ?? target.path, status,',
       },

@@ -60,7 +60,7 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
     promise: 'The log has no token of a link.',
     edits: [
       {
-        file: 'src/http/telemetry/request-log.ts',
+        file: 'src/http/telemetry/record-requests.ts',
         from: 'const isFound = operation !== undefined &&',
         to: 'const isFound = (operation !== undefined || caller === undefined) &&',
       },

@@ -29,7 +29,7 @@ export interface ContractTexts {
  *
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
-export function probes(
+export function answerOutsideApi(
   contract: ContractTexts,
   { databaseCheck, health, warnings, isStopping }: ReadinessParts,
 ): Middleware {
