@@ -7,9 +7,7 @@ export interface FailurePolicy {
   readonly windowSeconds: number;
 }
 
-/**
- * A program with a revoked key gets so many 401 a minute. A search is hopeless: the first hit is 190 random bits away.
- */
+/** A program with a revoked key gets so many 401 a minute. A search is hopeless: a hit is 190 random bits away. */
 const FAILURE_POLICY: FailurePolicy = { limit: 30, windowSeconds: 60 };
 
 /** Whether an address may go on with attempts that fail. */

@@ -22,9 +22,7 @@ export interface ExportOptions {
 
 export interface ExportResult {
   readonly rows: number;
-  /**
-   * For titles: from where a mirror that begins with this copy follows the feed. People and collections have no feed.
-   */
+  /** For titles: from where a mirror that begins with this copy follows the feed. People and collections have none. */
   readonly position: Micros | undefined;
 }
 

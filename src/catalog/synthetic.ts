@@ -72,10 +72,7 @@ export async function createSyntheticTitles(
   return { created: done - existing, titles: done };
 }
 
-/**
- * @returns how many titles of this seed there are
- * @throws OperatorError when there are other titles
- */
+/** @returns how many titles of this seed there are @throws OperatorError when there are other titles */
 async function countExisting(db: Knex, seed: number): Promise<number> {
   const last = await db('titles')
     .whereBetween('svc_id', [idOf(seed, 0), idOf(seed, MOST_TITLES)])

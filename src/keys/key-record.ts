@@ -68,10 +68,7 @@ const EXPIRES_SOON_DAYS = 14;
 
 const DAY_MS = 86_400_000;
 
-/**
- * @param now - in milliseconds since 1970
- * @returns hints on a key; none for a key that was rolled or does not work
- */
+/** @param now - in milliseconds since 1970 @returns hints on a key; none for a key that was rolled or does not work */
 export function hintsOf(record: KeyRecord, now: number): readonly KeyHint[] {
   if (stateOf(record).kind !== 'working') return [];
   const { lastUsedAt, createdAt, expiresAt } = record;

@@ -2,9 +2,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/settings.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/database/connect.js';
 
-/**
- * Bound on a connection from the pool and on a statement, in milliseconds. It is shorter than the bound on a request.
- */
+/** Bound on a connection from the pool and on a statement, in milliseconds. It is shorter than that of a request. */
 const DATABASE_TIMEOUT_MS = 800;
 
 /** What a process of the service needs to open its database. */

@@ -14,9 +14,7 @@ export interface Rejection {
 /** The last request of a connection that announced content. */
 const lastWithContent = new WeakMap<Duplex, IncomingMessage>();
 
-/**
- * Remembers a request that announces content. When the content does not arrive, its connection fails after the answer.
- */
+/** Remembers a request that announces content. Where the content never comes, its connection fails after the answer. */
 export function noteContent(request: IncomingMessage): void {
   const { headers, socket } = request;
   const hasContent = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;

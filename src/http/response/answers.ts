@@ -2,9 +2,7 @@ import type { Middleware } from '../request/context.js';
 import { clientHas, entityTag } from './conditional.js';
 import { chooseCoding, codedTag, encode } from './content-coding.js';
 
-/**
- * The longest text, in characters, that is cheaper to encode several times than to send apart from the header fields.
- */
+/** The longest text, in characters, that is cheaper to encode several times than to send apart from the header. */
 const MAX_TEXT_LENGTH = 4_096;
 
 /**

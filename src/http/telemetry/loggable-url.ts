@@ -3,9 +3,7 @@ import type { Target } from '../request/target.js';
 
 const MAX_LENGTH = 200;
 
-/**
- * How often a text may have been encoded. Proxies do it once or twice. Each decoding costs as much as the text is long.
- */
+/** How often a text may have been encoded. Proxies do it once or twice. Each decoding costs the length of the text. */
 const MAX_ENCODINGS = 8;
 
 /** Replaces a target that was encoded more often, whose content is unknown. */

@@ -93,9 +93,7 @@ function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
   );
 }
 
-/**
- * Migrates on connections of its own, without a bound on statements: a migration may take long and waits for writers.
- */
+/** Migrates on connections of its own, without a bound on statements: a migration may be long and waits for writers. */
 function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
   return onOwnPool(
     { ...options, ...START_BOUNDS, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 },

@@ -11,9 +11,7 @@ export interface Writability {
   readonly is_read_only: boolean;
 }
 
-/**
- * A server takes no writes where the primary should be. A standby may be out of date: a revoked key still works there.
- */
+/** A server takes no writes where the primary should be. A standby may be out of date: a revoked key may work there. */
 export class DatabaseNotWritable extends DatabaseUnavailable {
   override readonly name = 'DatabaseNotWritable';
 

@@ -9,10 +9,7 @@ export class SteadyClock {
   readonly #origin: number;
   #gained = 0;
 
-  /**
-   * @param timeOfDay - in milliseconds since 1970; it may jump
-   * @param monotonic - in milliseconds
-   */
+  /** @param timeOfDay - in milliseconds since 1970; it may jump @param monotonic - in milliseconds */
   constructor(
     private readonly timeOfDay: () => number = Date.now,
     private readonly monotonic: () => number = () => performance.now(),

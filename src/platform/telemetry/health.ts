@@ -14,9 +14,7 @@ export const CONSEQUENCES: Readonly<Record<Dependency, string>> = {
   replica: 'The primary is read instead.',
 };
 
-/**
- * The one place that knows which dependencies are up. Each change of state is logged once, however often it is reported.
- */
+/** The one place that knows which dependencies are up. Each change is logged once, however often it is reported. */
 export class Health {
   readonly #states: Map<Dependency, DependencyState>;
 
