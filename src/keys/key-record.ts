@@ -15,7 +15,17 @@ export interface KeyRecord {
   readonly revokedAt: string | null;
   /** Whether the key had expired, by the database's clock, when the record was read. */
   readonly isExpired: boolean;
+  /** Whether the successor is revoked or has expired, and no other key replaces it. */
+  readonly isSuccessorLost: boolean;
 }
+
+/** Selects something of the successor. */
+function ofSuccessor(expression: string): string {
+  return `(select ${expression} from api_keys successor where successor.id = api_keys.successor_id)`;
+}
+
+const SUCCESSOR_LOST = `successor.successor_id is null
+  and (successor.revoked_at is not null or coalesce(successor.expires_at <= now(), false))`;
 
 /** What each field of a record is selected by, from a table or an alias `api_keys`. */
 const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
@@ -26,9 +36,10 @@ const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
   createdAt: 'api_keys.created_at',
   lastUsedAt: 'api_keys.last_used_at',
   expiresAt: 'api_keys.expires_at',
-  successor: '(select successor.prefix from api_keys successor where successor.id = api_keys.successor_id)',
+  successor: ofSuccessor('successor.prefix'),
   revokedAt: 'api_keys.revoked_at',
   isExpired: 'coalesce(api_keys.expires_at <= now(), false)',
+  isSuccessorLost: `coalesce(${ofSuccessor(SUCCESSOR_LOST)}, false)`,
 };
 
 /** The columns of a {@link KeyRecord}, for SELECT and RETURNING. */
@@ -44,15 +55,20 @@ export function keyFields(db: Knex): Knex.Raw {
 export type KeyState =
   | { readonly kind: 'working' }
   /** It has a successor, and goes on until it expires; null for without end, after a change in SQL. */
-  | { readonly kind: 'rolled'; readonly until: string | null; readonly successor: string }
+  | {
+      readonly kind: 'rolled';
+      readonly until: string | null;
+      readonly successor: string;
+      readonly isSuccessorLost: boolean;
+    }
   | { readonly kind: 'expired'; readonly at: string }
   | { readonly kind: 'revoked'; readonly at: string };
 
 /** @returns the state of a key when its record was read */
-export function stateOf({ revokedAt, expiresAt, isExpired, successor }: KeyRecord): KeyState {
+export function stateOf({ revokedAt, expiresAt, isExpired, successor, isSuccessorLost }: KeyRecord): KeyState {
   if (revokedAt !== null) return { kind: 'revoked', at: revokedAt };
   if (isExpired && expiresAt !== null) return { kind: 'expired', at: expiresAt };
-  return successor === null ? { kind: 'working' } : { kind: 'rolled', until: expiresAt, successor };
+  return successor === null ? { kind: 'working' } : { kind: 'rolled', until: expiresAt, successor, isSuccessorLost };
 }
 
 export type KeyHint =

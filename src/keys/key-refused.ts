@@ -7,6 +7,8 @@ export type RefusalReason =
   | 'expired'
   /** It has a successor already. */
   | 'rolled'
+  /** It has a successor, which does not work any more. */
+  | 'successor_lost'
   | 'suspended'
   /** The developer has as many keys as may work at the same time. */
   | 'too_many'

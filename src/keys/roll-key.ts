@@ -42,7 +42,8 @@ export async function rollWithin(
   if (locked === undefined) throw unknownPrefix(which.prefix);
   const { id } = locked;
   const [record] = await transaction('api_keys').where({ id }).select<KeyRecord[]>(keyFields(transaction));
-  requireWorking(record, which.prefix);
+  if (record === undefined) throw unknownPrefix(which.prefix);
+  requireRollable(record);
   const { key, ...successor } = await insertKey(transaction, {
     ...columns,
     developer_id: record.developerId,
@@ -61,10 +62,10 @@ export async function rollWithin(
   return { successor: { ...successor, key }, predecessor };
 }
 
-function requireWorking(old: KeyRecord | undefined, prefix: string): asserts old is KeyRecord {
-  if (old === undefined) throw unknownPrefix(prefix);
-  const state = stateOf(old);
-  const { developerId, planId } = old;
+/** @throws KeyRefused when the key is revoked, expired or rolled already */
+export function requireRollable(record: KeyRecord): void {
+  const { prefix, developerId, planId } = record;
+  const state = stateOf(record);
   const instead = `Create a new one: "catalog keys create --developer ${developerId} --plan ${planId}".`;
   switch (state.kind) {
     case 'revoked':
@@ -72,6 +73,13 @@ function requireWorking(old: KeyRecord | undefined, prefix: string): asserts old
     case 'expired':
       throw new KeyRefused('expired', `Key ${prefix} has expired, and cannot be rolled. ${instead}`);
     case 'rolled':
+      if (state.isSuccessorLost) {
+        throw new KeyRefused(
+          'successor_lost',
+          `Key ${prefix} is rolled, and its successor ${state.successor} does not work. ${instead}`,
+          state.successor,
+        );
+      }
       throw new KeyRefused(
         'rolled',
         `Key ${prefix} is rolled already: ${state.successor} replaces it. Roll that key instead.`,

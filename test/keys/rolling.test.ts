@@ -52,6 +52,7 @@ describe('a rolled key', () => {
       kind: 'rolled',
       until: predecessor.expiresAt,
       successor: successor.prefix,
+      isSuccessorLost: false,
     });
     assert.deepEqual([await works(old), await works(successor)], [true, true]);
     const listed = await listKeys(database.db, developerId);
@@ -112,6 +113,29 @@ describe('a rolled key', () => {
     ]);
   });
 
+  it('counts its successor as lost once that is revoked or has expired, unless another key replaces it', async () => {
+    const { db } = database;
+    const isLost = async (prefix: string): Promise<boolean | undefined> =>
+      (await listKeys(db, developerId)).find((record) => record.prefix === prefix)?.isSuccessorLost;
+    const [old, other] = [await newKey(), await newKey()];
+    const { successor } = await rollKey(db, old.prefix, 3_600);
+    const { successor: second } = await rollKey(db, other.prefix, 3_600);
+    assert.deepEqual([await isLost(old.prefix), await isLost(successor.prefix)], [false, false]);
+    await revokeKey(db, successor.prefix);
+    await expireIn(db, second.prefix, 0);
+    assert.deepEqual([await isLost(old.prefix), await isLost(other.prefix)], [true, true]);
+    await assert.rejects(rollKey(db, old.prefix, 60), {
+      reason: 'successor_lost',
+      message: new RegExp(
+        `^Key ${old.prefix} is rolled, and its successor ${successor.prefix} does not work\\. Create a new one`,
+      ),
+    });
+    const third = await newKey();
+    const { successor: fourth } = await rollKey(db, third.prefix, 3_600);
+    await rollKey(db, fourth.prefix, 0);
+    assert.equal(await isLost(third.prefix), false);
+  });
+
   it('must be one that works', async () => {
     const [revoked, expired] = [await newKey(), await newKey()];
     await revokeKey(database.db, revoked.prefix);
@@ -145,6 +169,7 @@ describe('what is said of a key', () => {
     successor: null,
     revokedAt: null,
     isExpired: false,
+    isSuccessorLost: false,
   };
   const at = (days: number): string => new Date(NOW + days * DAY_MS).toISOString();
 
@@ -155,6 +180,7 @@ describe('what is said of a key', () => {
       kind: 'rolled',
       until: at(-1),
       successor: 'svc_11111111',
+      isSuccessorLost: false,
     });
     assert.deepEqual(stateOf(expired), { kind: 'expired', at: at(-1) });
     assert.deepEqual(stateOf({ ...expired, revokedAt: at(0) }), { kind: 'revoked', at: at(0) });

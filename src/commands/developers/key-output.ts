@@ -5,7 +5,7 @@ export function describeState(record: KeyRecord): string {
   const state = stateOf(record);
   switch (state.kind) {
     case 'rolled':
-      return `rolled, ${state.successor} replaces it`;
+      return `rolled, ${state.successor} ${state.isSuccessorLost ? 'does not work any more' : 'replaces it'}`;
     case 'revoked':
       return `revoked ${shortTime(state.at) ?? ''}`;
     case 'working':

@@ -233,7 +233,7 @@ describe('the keys page in Chromium', () => {
       await page.goto('/settings/keys/new');
       await page.getByLabel('Expires').selectOption('On a date');
       await page.getByRole('button', { name: 'Create key' }).click();
-      await page.getByText('Choose a day to come').waitFor();
+      await page.getByText('Choose a date after today').waitFor();
       assert.equal(await page.getByLabel('Expires').inputValue(), 'date');
       await check(page, view);
       await page.goto(`/settings/keys/${prefix}/roll`);

@@ -107,7 +107,7 @@ describe('the keys page', () => {
     for (const date of ['2020-01-01', '2100-02-30', 'soon', '']) {
       const { status, text } = await create({ lifetime: 'date', date, label: 'kept' });
       assert.equal(status, 422, date);
-      assert.ok(text.includes('Choose a day to come') && text.includes('value="kept"'), date);
+      assert.ok(text.includes('Choose a date after today') && text.includes('value="kept"'), date);
     }
     assert.equal((await listKeys(service.db, developerId)).length, 1);
   });
@@ -164,7 +164,7 @@ describe('the keys page', () => {
     await newKey();
     const { status, text } = await create();
     assert.equal(status, 409);
-    assert.ok(text.includes('You have 20 keys of this kind that work'));
+    assert.ok(text.includes('At most 20 keys work at the same time'));
     assert.equal((await listKeys(service.db, developerId)).length, 20);
   });
 
@@ -231,6 +231,41 @@ describe('the keys page', () => {
     assert.ok(!lie.text.includes('is revoked. Every server'));
   });
 
+  it('says of a rolled key that its successor is lost, and before that what revoking the successor means', async () => {
+    const old = await newKey();
+    const roll = `/settings/keys/${old.prefix}/roll`;
+    const form = await formOf(roll);
+    const reply = await visitor.post(roll, { form, overlap: '24h' });
+    const successor = (KEY.exec(reply.text)?.[0] ?? assert.fail('no key is shown')).slice(0, 12);
+    const question = await visitor.get(`/settings/keys/${successor}/revoke`);
+    assert.match(question.text, new RegExp(`${old.prefix}</code> ends at <time.*no key replaces it then`));
+    assert.equal((await visitor.post(`/settings/keys/${successor}/revoke`)).status, 303);
+    const list = (await visitor.get('/settings/keys')).text;
+    assert.match(list, new RegExp(`works until <time.*${successor}</code> does not work any more`));
+    assert.ok(!list.includes('replaces it'));
+    for (const again of [await visitor.get(roll), await visitor.post(roll, { form: 'a'.repeat(64), overlap: '24h' })]) {
+      assert.equal(again.status, 409);
+      assert.match(again.text, /its successor.*does not work any more.*href="\/settings\/keys\/new"/s);
+    }
+  });
+
+  it('asks nothing about a key that cannot be rolled or is revoked, and says why', async () => {
+    const { prefix } = await newKey();
+    const [roll, revoke] = [`/settings/keys/${prefix}/roll`, `/settings/keys/${prefix}/revoke`];
+    const rolled = await visitor.post(roll, { form: await formOf(roll), overlap: '24h' });
+    const successor = (KEY.exec(rolled.text)?.[0] ?? assert.fail('no key is shown')).slice(0, 12);
+    const second = await visitor.get(roll);
+    assert.equal(second.status, 409);
+    assert.ok(second.text.includes(`<code>${successor}</code> replaces it`));
+    await visitor.post(revoke);
+    const third = await visitor.get(roll);
+    assert.equal(third.status, 409);
+    assert.ok(third.text.includes('This key is revoked.') && !third.text.includes('<form class="form"'));
+    const question = await visitor.get(revoke);
+    assert.equal(question.status, 303);
+    assert.ok((await visitor.get(question.headers.location ?? '')).text.includes('was revoked before'));
+  });
+
   it('keeps past keys in the list, with their state', async () => {
     const { prefix } = await newKey();
     await expireIn(service.db, prefix, 0);
@@ -238,7 +273,7 @@ describe('the keys page', () => {
     assert.match(text, /Past keys[\s\S]*Expired/);
     const rolled = await visitor.post(`/settings/keys/${prefix}/roll`, { form: 'a'.repeat(64), overlap: 'now' });
     assert.equal(rolled.status, 409);
-    assert.ok(rolled.text.includes('This key has expired. Create a new one.'));
+    assert.match(rolled.text, /This key has expired\. <a href="\/settings\/keys\/new">Create a new one/);
   });
 
   it('shows and changes no key of another developer', async () => {

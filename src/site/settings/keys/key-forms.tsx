@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { generateToken } from '../../../accounts/tokens.js';
-import type { KeyRecord } from '../../../keys/key-record.js';
+import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
+import { Notice } from '../../layout/components.js';
 import { described, Field } from '../../layout/form-field.js';
 import { Time } from '../../layout/time.js';
 import { UserText } from '../../layout/user-text.js';
@@ -85,14 +86,28 @@ export function RollForm({ record }: { readonly record: KeyRecord }): VNode {
   );
 }
 
+interface RevokeFormProps {
+  readonly record: KeyRecord;
+  /** The key that this one replaces; undefined for none. */
+  readonly rolled: KeyRecord | undefined;
+}
+
 /** The question before a key is revoked. */
-export function RevokeForm({ record }: { readonly record: KeyRecord }): VNode {
+export function RevokeForm({ record, rolled }: RevokeFormProps): VNode {
+  const state = rolled && stateOf(rolled);
   return (
     <>
       <p>
         Every server refuses <KeyName record={record} /> from the next request on, permanently.{' '}
         <LastUse at={record.lastUsedAt} />
       </p>
+      {state?.kind === 'rolled' && state.until !== null && record.successor === null && (
+        <Notice tone="warning">
+          <p>
+            The rolled key <code>{rolled?.prefix}</code> ends at <Time at={state.until} />, and no key replaces it then.
+          </p>
+        </Notice>
+      )}
       <form class="form" method="post">
         <Actions label={`Revoke ${record.prefix}`} tone="button-danger" />
       </form>

@@ -101,7 +101,16 @@ function State({ state, hints }: { readonly state: KeyState; readonly hints: rea
       return (
         <>
           <Badge tone="info">Rolled</Badge> works until {state.until === null ? 'revoked' : <Time at={state.until} />};{' '}
-          <code>{state.successor}</code> replaces it
+          {state.isSuccessorLost ? (
+            <>
+              its successor <code>{state.successor}</code> does not work any more:{' '}
+              <a href="/settings/keys/new">create a new key</a>
+            </>
+          ) : (
+            <>
+              <code>{state.successor}</code> replaces it
+            </>
+          )}
         </>
       );
     case 'expired':

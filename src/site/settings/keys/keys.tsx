@@ -1,6 +1,7 @@
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { listKeys } from '../../../keys/keys.js';
+import { requireRollable } from '../../../keys/roll-key.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
 import { toMilliseconds } from '../../../platform/postgres/timestamps.js';
 import type { KnownSince } from '../../../admission/forget-callers.js';
@@ -32,12 +33,12 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
   }
 
   /** A page about one of the developer's keys. */
-  function about(show: (ctx: SettingsContext, record: KeyRecord) => void): PageHandler {
+  function about(show: (ctx: SettingsContext, record: KeyRecord, keys: readonly KeyRecord[]) => void): PageHandler {
     return recently(async (ctx) => {
       const keys = await listKeys(db, ctx.state.session.developerId);
       const record = keys.find(({ prefix }) => prefix === prefixOf(ctx));
       if (record === undefined) throw noSuchKey();
-      show(ctx, record);
+      show(ctx, record, keys);
     });
   }
 
@@ -78,6 +79,12 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
   router.get(
     `${PATH}/:prefix/roll`,
     about((ctx, record) => {
+      try {
+        requireRollable(record);
+      } catch (error) {
+        answerRefusal(ctx, error);
+        return;
+      }
       settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys' }, <RollForm record={record} />);
     }),
   );
@@ -95,8 +102,14 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
 
   router.get(
     `${PATH}/:prefix/revoke`,
-    about((ctx, record) => {
-      settingsPage(ctx, { title: `Revoke ${record.prefix}`, tab: 'keys' }, <RevokeForm record={record} />);
+    about((ctx, record, keys) => {
+      const { prefix } = record;
+      if (record.revokedAt !== null) {
+        seeOther(ctx, revokedPath(prefix, 'before'));
+        return;
+      }
+      const rolled = keys.find(({ successor }) => successor === prefix);
+      settingsPage(ctx, { title: `Revoke ${prefix}`, tab: 'keys' }, <RevokeForm record={record} rolled={rolled} />);
     }),
   );
 
@@ -107,7 +120,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
       // A key that was revoked before must not make servers forget all that they know of others.
       const since = isRevoked ? await site.forgetCallers() : 'before';
-      seeOther(ctx, `${PATH}?revoked=${encodeURIComponent(prefix)}&since=${since}`);
+      seeOther(ctx, revokedPath(prefix, since));
     }),
   );
 }
@@ -117,6 +130,11 @@ function prefixOf(ctx: SettingsContext): string {
   const { prefix = '' } = ctx.params as { prefix?: string };
   if (!isKeyPrefix(prefix)) throw noSuchKey();
   return prefix;
+}
+
+/** @returns the address of the list with a notice of a revoked key */
+function revokedPath(prefix: string, since: KnownSince | 'before'): string {
+  return `${PATH}?revoked=${encodeURIComponent(prefix)}&since=${since}`;
 }
 
 /** What the address says of a revocation. Without a known value the key was revoked before. */

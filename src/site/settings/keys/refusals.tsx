@@ -47,16 +47,34 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
           <RollLink prefix={otherPrefix} />.
         </>
       );
+    case 'successor_lost':
+      return (
+        <>
+          This key is rolled, and its successor <code>{otherPrefix}</code> does not work any more. <NewKeyLink />
+        </>
+      );
     case 'too_many':
-      return `You have ${MOST_WORKING_KEYS} keys of this kind that work. Revoke one, or end a rolled one, and try again.`;
+      return `At most ${MOST_WORKING_KEYS} keys work at the same time, and as many rolled ones. Revoke a key, or end a rolled one, and try again.`;
     case 'suspended':
       return 'Your account is suspended. Ask the operator of this service.';
     case 'expired':
-      return 'This key has expired. Create a new one.';
+      return (
+        <>
+          This key has expired. <NewKeyLink />
+        </>
+      );
     case 'revoked':
     case 'unknown':
-      return 'This key is revoked. Create a new one.';
+      return (
+        <>
+          This key is revoked. <NewKeyLink />
+        </>
+      );
   }
+}
+
+function NewKeyLink(): VNode {
+  return <a href="/settings/keys/new">Create a new one.</a>;
 }
 
 function RollLink({ prefix }: { readonly prefix: string }): VNode {
