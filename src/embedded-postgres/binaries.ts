@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, cp, mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -154,9 +154,28 @@ async function makeWorldReadable(directory: string): Promise<void> {
   }
 }
 
-/** Makes a directory with its parents. Everybody can enter the new ones, whatever the umask. */
+/**
+ * Makes a directory with its parents. Everybody can enter the new ones, whatever the umask.
+ *
+ * It does not use `recursive` of mkdir(), which tries for ever where the system takes no new directory, as in /proc.
+ */
 export async function makeTraversableDirectory(directory: string): Promise<void> {
-  const firstMade = await mkdir(directory, { recursive: true });
-  if (firstMade === undefined) return;
-  for (let made = directory; made.length >= firstMade.length; made = dirname(made)) await chmod(made, 0o755);
+  if (await isDirectory(directory)) return;
+  const parent = dirname(directory);
+  if (parent !== directory) await makeTraversableDirectory(parent);
+  try {
+    await mkdir(directory);
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (await isDirectory(directory)) return;
+    throw error;
+  }
+  await chmod(directory, 0o755);
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 }

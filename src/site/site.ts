@@ -78,6 +78,10 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
         return make(ctx, next);
       });
     }
+    const page = path.slice(0, -1);
+    if (path.endsWith('/') && ['GET', 'HEAD'].includes(ctx.method) && methodsAt(router, page, 'GET').length > 0) {
+      return answer(ctx, () => limitContent(ctx, () => moveTo(ctx, page)));
+    }
     try {
       await next();
     } catch (error) {
@@ -99,6 +103,13 @@ function stageOf(
 /** @returns the methods that routes answer at a path; none where there is no such page */
 function methodsAt(router: Router<PageState>, path: string, method: string): readonly string[] {
   return [...new Set(router.match(path, method).path.flatMap(({ methods }) => methods))].sort();
+}
+
+/** Leads to another address with the same query. */
+async function moveTo(ctx: PageContext, path: string): Promise<void> {
+  const { querystring } = ctx.state.target;
+  ctx.status = 301;
+  ctx.set('Location', querystring === '' ? path : `${path}?${querystring}`);
 }
 
 /** @throws Problem method_not_allowed for another method */

@@ -33,12 +33,14 @@ describe('the places of the embedded PostgreSQL', function () {
       const folder = await temporaryFolder();
       const file = join(folder, 'file');
       await writeFile(file, '');
-      const configured = join(file, 'data');
-      await assert.rejects(
-        chooseDataDirectory({ packageRoot: folder, configured, isRoot: false, systemDirectory: folder }),
-        (error) =>
-          error instanceof OperatorError && error.message.startsWith(`The data directory ${configured} cannot be`),
-      );
+      // Linux takes no new folder in /proc, and says of it that it does not exist.
+      for (const configured of [join(file, 'data'), file, '/proc/data']) {
+        await assert.rejects(
+          chooseDataDirectory({ packageRoot: folder, configured, isRoot: false, systemDirectory: folder }),
+          (error) =>
+            error instanceof OperatorError && error.message.startsWith(`The data directory ${configured} cannot be`),
+        );
+      }
     });
   });
 

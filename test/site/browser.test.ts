@@ -111,7 +111,7 @@ describe('the pages in Chromium', () => {
     await page.getByText('Copied').waitFor();
     assert.equal(
       await page.evaluate(() => navigator.clipboard.readText()),
-      `curl -H "Authorization: Bearer $KEY" ${service.url}/api/v1/stats`,
+      `curl -H "Authorization: Bearer $KEY" \\\n  ${service.url}/api/v1/stats`,
     );
   });
 

@@ -13,7 +13,7 @@ describe('the pages while something is away', () => {
     const { status, text } = await send(url, '/');
     assert.equal(status, 200);
     assert.ok(text.includes('The database does not answer at the moment'));
-    assert.ok(text.includes('Not ready') && text.includes('Requests that need it are answered with 503.'));
+    assert.ok(text.includes('Not ready') && text.includes('Requests that need the database are answered with 503.'));
     assert.ok(text.includes('curl -H'));
     health.note('database', 'up');
     health.note('redis', 'lost');

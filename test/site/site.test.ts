@@ -86,6 +86,16 @@ describe('the site', () => {
     assertProblem(await ask('/nope', {}), 'not_found');
   });
 
+  it('leads from the address of a page with a slash at its end to the one without', async () => {
+    for (const path of ['/docs/', '/docs/guides/?from=mail']) {
+      const { status, headers } = await ask(path);
+      assert.deepEqual([status, headers.location], [301, path.replace('/?', '?').replace(/\/$/, '')]);
+    }
+    for (const path of ['/nope/', '//docs/', '/docs//', '/readyz/']) assertPage(await ask(path), 404);
+    assertProblem(await ask('/api/v1/stats/'), 'missing_api_key');
+    assertPage(await ask('/docs/', BROWSER, 'POST'), 404);
+  });
+
   it('leaves the API and the probes as they are, also to a browser', async () => {
     assertProblem(await ask('/api/v1/stats'), 'missing_api_key');
     assertProblem(await ask('/api/v1/nope'), 'missing_api_key');

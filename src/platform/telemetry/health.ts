@@ -8,10 +8,10 @@ export type DependencyState = 'up' | 'lost';
 
 /** What the loss of a dependency means for clients, in one sentence. It is public and names no address. */
 export const CONSEQUENCES: Readonly<Record<Dependency, string>> = {
-  database: 'Requests that need it are answered with 503.',
+  database: 'Requests that need the database are answered with 503.',
   redis: 'Limits are counted in each process, and keys are checked in the database.',
   announcements: 'Changes made in the database are not heard of, so keys are checked there at each request.',
-  replica: 'The primary is read instead.',
+  replica: 'The primary is read in place of the replica.',
 };
 
 /** The one place that knows which dependencies are up. Each change is logged once, however often it is reported. */

@@ -64,15 +64,6 @@ export function LandingBody({ baseUrl, numbers, status }: LandingContent): VNode
         )}
       </section>
 
-      <section aria-labelledby="first-call">
-        <h2 id="first-call">First call</h2>
-        <p>
-          Put your key into the environment as <code>KEY</code>, and ask for the totals of the catalogue.
-        </p>
-        <SampleTabs name="language" baseUrl={baseUrl} target="/api/v1/stats" />
-        {numbers !== undefined && <CodeBlock label="Response" code={statsAnswer(numbers.counts)} />}
-      </section>
-
       <section aria-labelledby="key">
         <h2 id="key">Get a key</h2>
         <p>
@@ -81,12 +72,21 @@ export function LandingBody({ baseUrl, numbers, status }: LandingContent): VNode
         </p>
         <CodeBlock
           label="Command line"
-          code={`catalog developers create --project-name "My project"\ncatalog keys create --developer ID --plan free`}
+          code={`npx catalog developers create --project-name "My project"\nnpx catalog keys create --developer ID --plan free`}
         />
         <p>
           Keys belong in back ends, never in client-side code. Hold one key for each environment, so that you can revoke
           each alone. A revoked key fails on the very next request.
         </p>
+      </section>
+
+      <section aria-labelledby="first-call">
+        <h2 id="first-call">First call</h2>
+        <p>
+          Put your key into the environment with <code>export KEY=svc_…</code>, and ask for the totals of the catalogue.
+        </p>
+        <SampleTabs name="language" baseUrl={baseUrl} target="/api/v1/stats" />
+        {numbers !== undefined && <CodeBlock label="Response" code={statsAnswer(numbers.counts)} />}
       </section>
 
       <section aria-labelledby="plans">

@@ -20,7 +20,7 @@ export function samplesOf(baseUrl: string, target: string): readonly Sample[] {
   const js = isTimed ? `\`${url.replace(AN_HOUR_AGO, '${Math.floor(Date.now() / 1000) - 3600}')}\`` : `'${url}'`;
   const python = isTimed ? `f"${url.replace(AN_HOUR_AGO, '{int(time.time()) - 3600}')}"` : `"${url}"`;
   return [
-    { language: 'curl', code: `curl -H "Authorization: Bearer $KEY" ${curl}` },
+    { language: 'curl', code: `curl -H "Authorization: Bearer $KEY" \\\n  ${curl}` },
     {
       language: 'JavaScript',
       code: `const response = await fetch(${js}, {

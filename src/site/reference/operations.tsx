@@ -100,7 +100,7 @@ function Operation({ context, operation }: OperationProps): VNode {
 }
 
 /** Shared answers are links; what only this operation answers unfolds in place. */
-function OtherResponses({ context, operation: { operationId, responses } }: OperationProps): VNode {
+function OtherResponses({ context, operation: { operationId, responses, summary } }: OperationProps): VNode {
   const others = Object.entries(responses)
     .filter(([status]) => status !== '200')
     .map(([status, response]) => ({ status, ...resolve(context.contract, 'responses', response) }));
@@ -119,9 +119,9 @@ function OtherResponses({ context, operation: { operationId, responses } }: Oper
           ))}
       </ul>
       {own.map(({ status, part }) => (
-        <details key={status} id={`${operationId}-${status}`} class="fold">
+        <details key={status} id={`${operationId}-${status}`} class="fold" data-find={`${status}: ${summary}`}>
           <summary>
-            <span class="status">{status}</span> only here
+            <span class="status">{status}</span> of this operation alone
           </summary>
           <ResponseDetails context={context} response={part} />
         </details>

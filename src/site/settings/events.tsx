@@ -50,7 +50,7 @@ function Events({ events, number }: { readonly events: readonly DeveloperEvent[]
             .map((event) => [
               <Time at={event.at} />,
               describe(event),
-              event.keyPrefix === null ? '' : <code>{event.keyPrefix}</code>,
+              event.keyPrefix === null ? '' : <code class="nowrap">{event.keyPrefix}</code>,
               ACTORS[event.actor],
             ])}
         />
@@ -77,7 +77,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'rolled':
       return (
         <>
-          Key rolled: <code>{successor}</code> replaces it{end && <>, and it works until {end}</>}
+          Key rolled: <code class="nowrap">{successor}</code> replaces it{end && <>, and it works until {end}</>}
         </>
       );
     case 'expiry_changed':

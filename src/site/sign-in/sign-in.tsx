@@ -73,8 +73,8 @@ function SignedInAlready({ session }: { readonly session: Session }): VNode {
   ) : (
     <Notice tone="info">
       <p>
-        Changes to keys need a sign-in of the last 15 minutes. You are signed in for{' '}
-        <ProjectName name={session.projectName} /> since longer, so sign in again. Until then{' '}
+        Changes to keys need a sign-in of the last 15 minutes. You signed in for{' '}
+        <ProjectName name={session.projectName} /> before that, so sign in again. Until then{' '}
         <a href={SETTINGS}>you can read the settings</a>.
       </p>
     </Notice>

@@ -65,6 +65,13 @@ describe('each request gets one answer', () => {
     });
   }
 
+  it('a request that offers an upgrade is answered as the last one of its connection', async () => {
+    const upgrade = request('/api/v1/stats', ['Connection: Upgrade', 'Upgrade: h2c']);
+    const { received, statuses } = await converse(service.url, `${upgrade}${request('/api/v1/me')}`);
+    assert.deepEqual(statuses, [200]);
+    assert.match(received, /^Connection: close\r$/m);
+  });
+
   it('CONNECT is answered with a problem and has its line in the log', async () => {
     const { received, statuses } = await converse(
       service.url,

@@ -6,8 +6,9 @@ import { sum, total, type DayTotal } from './totals.js';
 /** In units of the drawing. */
 const WIDTH = 960;
 const HEIGHT = 280;
-const LEFT = 56;
-const RIGHT = 20;
+const LEFT = 20;
+/** The axis stands beside the newest days: on a narrow screen, both are in view. */
+const RIGHT = 56;
 const TOP = 12;
 const BOTTOM = 28;
 const PLOT_WIDTH = WIDTH - LEFT - RIGHT;
@@ -59,7 +60,7 @@ export function UsageChart({ days }: { readonly days: readonly DayTotal[] }): VN
                   y1={y(count)}
                   y2={y(count)}
                 />
-                <text class="chart-label" x={LEFT - 8} y={y(count) + 4} text-anchor="end">
+                <text class="chart-label" x={WIDTH - RIGHT + 8} y={y(count) + 4}>
                   {compact(count)}
                 </text>
               </g>

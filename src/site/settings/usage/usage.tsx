@@ -75,18 +75,22 @@ function Usage({ standings, report: { days, rows }, chosen }: UsageProps): VNode
           Refused are requests above a limit of the plan. Days are those of UTC. Servers save their counts about every
           10 seconds. A server that crashes loses those that it has not saved.
         </p>
-        <KeyTable totals={totalsByKey(shown)} />
-        <h3>By day</h3>
-        <Table
-          caption="Requests by day"
-          columns={['Day', ...COUNT_COLUMNS]}
-          rows={byDay
-            .toReversed()
-            .map(({ day, ...counts }) => [<span class="nowrap">{day}</span>, ...countCells(counts)])}
-        />
         <p>
           <a href={`${PATH}.csv${chosen === undefined ? '' : `?key=${chosen}`}`}>Download as CSV, by day and key</a>
         </p>
+        <KeyTable totals={totalsByKey(shown)} />
+        <details class="fold">
+          <summary>
+            <h3>By day</h3>
+          </summary>
+          <Table
+            caption="Requests by day"
+            columns={['Day', ...COUNT_COLUMNS]}
+            rows={byDay
+              .toReversed()
+              .map(({ day, ...counts }) => [<span class="nowrap">{day}</span>, ...countCells(counts)])}
+          />
+        </details>
       </section>
     </>
   );
