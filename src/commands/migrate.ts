@@ -1,5 +1,6 @@
 import { addCommand } from './add-command.js';
-import { connectForCommand, type RegisterCommand } from './context.js';
+import { connectForCommand } from './connections.js';
+import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
 
 export const registerMigrate: RegisterCommand = (program, context) => {

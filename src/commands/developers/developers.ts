@@ -7,7 +7,8 @@ import {
 } from '../../developers/developers.js';
 import { addCommand } from '../add-command.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { changeCallers, type RegisterCommand } from '../context.js';
+import { changeCallers } from '../change-callers.js';
+import type { RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime, toSnakeCase } from '../output.js';
 import { registerSignIn } from './sign-in.js';
 

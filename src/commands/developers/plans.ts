@@ -1,7 +1,8 @@
 import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
 import { addCommand } from '../add-command.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { changeCallers, type RegisterCommand } from '../context.js';
+import { changeCallers } from '../change-callers.js';
+import type { RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, toSnakeCase, type Columns } from '../output.js';
 
 interface SetOptions {
