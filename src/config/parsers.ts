@@ -1,7 +1,9 @@
-import { InvalidSetting } from './invalid-setting.js';
+// Each parser takes the text of an environment variable and returns its value. It throws InvalidSetting when it cannot.
 
-// Each parser takes the text of an environment variable, returns its value, and throws InvalidSetting for an invalid
-// text.
+/** A setting has an invalid text. The message follows its name, and repeats the text only if that is no secret. */
+export class InvalidSetting extends Error {
+  override readonly name = 'InvalidSetting';
+}
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
