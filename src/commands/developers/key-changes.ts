@@ -53,6 +53,7 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
     .description('refuse a key permanently, from the next request on')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
+      // A key that was revoked before gets a new epoch too: the operator may repeat a command that could not set one.
       const which = await readPrefixOrKey(argument, context.stdin, command);
       const { changed: record, since } = await changeCallers(context, (db) => revokeKey(db, which));
       if (json) printJson(stdout, keyToJson(record));
