@@ -23,10 +23,9 @@ export function changeCallers<T>(
 }
 
 /**
- * Sets a new epoch, so that all servers read keys, developers and plans from the database again. Call it after the commit
- * of a change, and before the command reports success.
- *
- * Without Redis the change still holds, so the command has not failed.
+ * Sets a new epoch, so that all servers read keys, developers and plans from the database again. Call it after the
+ * commit of a change, and before the command reports success. Without Redis the change still holds, so the command has
+ * not failed.
  *
  * @returns since when the change holds, in words; when that is not the next request, stderr gives the reason
  */

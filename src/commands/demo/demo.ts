@@ -26,18 +26,14 @@ export const registerDemo: RegisterCommand = (program, { stdout, stderr, signal,
     .action(async ({ titles, seed, json }: DemoFlags) => {
       const display = new ImportDisplay(stderr, { label: 'titles', size: undefined, canDraw: !json });
       const onProgress = (rows: number): void => display.update({ phase: 'writing', rows, bytes: 0, total: titles });
-      let result: { created: number; titles: number };
-      try {
-        result = await withDatabase((db) => createSyntheticTitles(db, { titles, seed, onProgress, signal }), {
-          bulk: true,
-        });
-      } finally {
-        display.stop();
-      }
+      const options = { titles, seed, onProgress, signal };
+      const work = withDatabase((db) => createSyntheticTitles(db, options), { bulk: true });
+      const result = await work.finally(() => display.stop());
       if (json) printJson(stdout, { seed, ...result });
       else {
-        const [created, total] = [result.created, result.titles].map((count) => count.toLocaleString('en-US'));
-        printLine(stdout, `${created ?? ''} titles created; there are ${total ?? ''}, all of seed ${seed}`);
+        const created = result.created.toLocaleString('en-US');
+        const total = result.titles.toLocaleString('en-US');
+        printLine(stdout, `${created} titles created; there are ${total}, all of seed ${seed}`);
       }
     });
 };

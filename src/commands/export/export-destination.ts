@@ -17,11 +17,7 @@ export interface Destination {
   discard(): Promise<void>;
 }
 
-/**
- * Opens a file, or standard output for `-`.
- *
- * @param signal - when aborted, a write that waits for a reader fails at once
- */
+/** Opens a file, or standard output for `-`. @param signal - when aborted, a write that waits for a reader fails */
 export function openDestination(file: string, stdout: Stdout, signal: AbortSignal): Promise<Destination> {
   return file === '-' ? Promise.resolve(openStdout(stdout, signal)) : openFile(file);
 }

@@ -64,7 +64,7 @@ async function run(file: string, flags: ExportFlags, context: CommandContext): P
     });
   const state = await openNewState(file, flags, context.signal);
   try {
-    const result = await writeCopy(file, { kind, format, canDraw: !flags.json }, context);
+    const result = await writeCopy(file, format, flags, context);
     const since = result.position === undefined ? undefined : toSeconds(result.position);
     if (since !== undefined) await state?.save(since);
     const report = file === '-' ? context.stderr : context.stdout;
@@ -80,25 +80,19 @@ async function run(file: string, flags: ExportFlags, context: CommandContext): P
   }
 }
 
-interface Copy {
-  readonly kind: Kind;
-  readonly format: ExportFormat;
-  readonly canDraw: boolean;
-}
-
 /** Writes the whole copy to its destination, or nothing under its name. */
 async function writeCopy(
   file: string,
-  { kind, format, canDraw }: Copy,
+  format: ExportFormat,
+  { kind, json }: ExportFlags,
   context: CommandContext,
 ): Promise<ExportResult> {
   const { signal, stdout, stderr } = context;
   const destination = await openDestination(file, stdout, signal);
-  const display = new ImportDisplay(stderr, { label: kind, size: undefined, canDraw });
+  const display = new ImportDisplay(stderr, { label: kind, size: undefined, canDraw: !json });
   const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
-    if (/\.gz$/i.test(file))
-      await pipeline(text, createGzip(), (bytes: AsyncIterable<Buffer>) => destination.write(bytes), { signal });
-    else await destination.write(text);
+    if (!/\.gz$/i.test(file)) return destination.write(text);
+    return pipeline(text, createGzip(), (bytes: AsyncIterable<Buffer>) => destination.write(bytes), { signal });
   };
   try {
     const result = await context.withDatabase(

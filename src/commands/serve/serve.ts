@@ -85,8 +85,8 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
 }
 
 /**
- * Starts this process as the only server, or as the primary of several workers. The primary answers no requests and does
- * not load the application. This saves a quarter of a second and 30 MiB.
+ * Starts this process as the only server, or as the primary of several workers. The primary answers no requests and
+ * does not load the application. This saves a quarter of a second and 30 MiB.
  */
 async function start(options: ServiceOptions, primary: PrimaryProcess): Promise<RunningService> {
   if (options.config.workers > 1) {
