@@ -32,12 +32,12 @@ export const registerFeed: RegisterCommand = (program, { stdout, withDatabase })
       }
       printLine(
         stdout,
-        `The feed now begins at ${String(toSeconds(beginning))} (${toRfc3339(beginning)}). Mirrors with an earlier position are refused, and need a fresh copy.`,
+        `The feed now begins at ${toSeconds(beginning)} (${toRfc3339(beginning)}). Mirrors with an earlier position are refused, and need a fresh copy.`,
       );
       if (beginning - clock > NOTABLY_AHEAD) {
         printLine(
           stdout,
-          `This is ${String((beginning - clock) / MICROS_PER_SECOND)} s ahead of the database's clock: until then, new entries have times in the future.`,
+          `This is ${(beginning - clock) / MICROS_PER_SECOND} s ahead of the database's clock: until then, new entries have times in the future.`,
         );
       }
     });

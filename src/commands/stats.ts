@@ -16,7 +16,7 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
       else {
         for (const mismatch of repaired) printLine(stdout, `Repaired ${describe(mismatch)}`);
         if (mismatches.length === 0) {
-          const summary = Object.entries(counts).map(([name, count]) => `${name} ${String(count)}`);
+          const summary = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
           printLine(stdout, `All counters are right: ${summary.join(', ')}`);
         }
       }
@@ -29,5 +29,5 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
 };
 
 function describe({ counter, kept, counted }: CountMismatch): string {
-  return `${counter} is kept as ${String(kept)}, a recount says ${String(counted)}`;
+  return `${counter} is kept as ${kept}, a recount says ${counted}`;
 }

@@ -26,9 +26,7 @@ export function parseWholeNumber(least: number, most: number): (text: string) =>
   return (text) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
     if (value >= least && value <= most) return value;
-    throw new InvalidSetting(
-      `must be a whole number from ${String(least)} to ${String(most)}, not ${JSON.stringify(text)}`,
-    );
+    throw new InvalidSetting(`must be a whole number from ${least} to ${most}, not ${JSON.stringify(text)}`);
   };
 }
 

@@ -104,7 +104,7 @@ function refusal(problem: Refusal<'getChanges'> | undefined, said: string, respo
         `${showPosition(problem.oldest_since)}: what changed in between can no longer be asked for (${said}). Get a ` +
         'fresh full copy of the catalogue from its operator, and start again with the state file that comes with it. ' +
         'Without one, remove the state file, and start again with --since set to an hour before that copy was begun, ' +
-        `or to ${String(problem.oldest_since)} if that is later.`
+        `or to ${problem.oldest_since} if that is later.`
       );
     case 'missing_api_key':
     case 'invalid_api_key':

@@ -25,8 +25,8 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       const developer = await withDatabase((db) => createDeveloper(db, options));
       if (options.json) printJson(stdout, { developer: toSnakeCase(developer) });
       else {
-        printLine(stdout, `Created developer ${String(developer.id)}. Next: a key for it:`);
-        printLine(stdout, `  catalog keys create --developer ${String(developer.id)} --plan free`);
+        printLine(stdout, `Created developer ${developer.id}. Next: a key for it:`);
+        printLine(stdout, `  catalog keys create --developer ${developer.id} --plan free`);
       }
     });
 
@@ -55,7 +55,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .action(async (id: number, { plan, json }: { plan: string; json?: boolean }) => {
       const developer = await withDatabase((db) => setDeveloperPlan(db, id, plan));
       if (json) printJson(stdout, { developer: toSnakeCase(developer) });
-      else printLine(stdout, `Keys that developer ${String(id)} makes from now on are on plan ${plan}.`);
+      else printLine(stdout, `Keys that developer ${id} makes from now on are on plan ${plan}.`);
     });
 
   addCommand(developers, 'suspend', 'catalog developers suspend 1')
@@ -64,7 +64,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .action(async (id: number, { json }: { json?: boolean }) => {
       const { changed: developer } = await changeCallers(context, (db) => suspendDeveloper(db, id));
       if (json) printJson(stdout, { developer: toSnakeCase(developer) });
-      else printLine(stdout, `Suspended developer ${String(id)}. To undo: catalog developers reinstate ${String(id)}`);
+      else printLine(stdout, `Suspended developer ${id}. To undo: catalog developers reinstate ${id}`);
     });
 
   addCommand(developers, 'reinstate', 'catalog developers reinstate 1')
@@ -73,7 +73,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .action(async (id: number, { json }: { json?: boolean }) => {
       const { changed: developer } = await changeCallers(context, (db) => reinstateDeveloper(db, id));
       if (json) printJson(stdout, { developer: toSnakeCase(developer) });
-      else printLine(stdout, `Reinstated developer ${String(id)}.`);
+      else printLine(stdout, `Reinstated developer ${id}.`);
     });
 
   registerSignIn(developers, context);

@@ -20,10 +20,7 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
       const url = signInLinkUrl(publicUrl, token);
       if (json) printJson(stdout, { developer_id: id, url, expires_in_seconds: LINK_LIFETIME_MINUTES * 60 });
       else {
-        printLine(
-          stdout,
-          `Signs developer ${String(id)} in, once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`,
-        );
+        printLine(stdout, `Signs developer ${id} in, once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`);
         printLine(stdout, `  ${url}`);
       }
     });
@@ -44,7 +41,7 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
     .action(async (id: number, { issuer, subject, json }: { issuer: string; subject: string; json?: boolean }) => {
       await withDatabase((db) => linkIdentity(db, id, { issuer, subject }));
       if (json) printJson(stdout, { developer_id: id, issuer, subject });
-      else printLine(stdout, `Linked developer ${String(id)}: this identity signs in as that developer from now on.`);
+      else printLine(stdout, `Linked developer ${id}: this identity signs in as that developer from now on.`);
     });
 
   addCommand(developers, 'sign-out', 'catalog developers sign-out 1')
@@ -53,7 +50,7 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
     .action(async (id: number, { json }: { json?: boolean }) => {
       const ended = await withDatabase((db) => endAllSessions(db, id, 'operator'));
       if (json) printJson(stdout, { developer_id: id, sessions_ended: ended });
-      else printLine(stdout, `Ended ${ended === 1 ? '1 session' : `${ended} sessions`} of developer ${String(id)}.`);
+      else printLine(stdout, `Ended ${ended === 1 ? '1 session' : `${ended} sessions`} of developer ${id}.`);
     });
 };
 
