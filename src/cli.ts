@@ -2,7 +2,8 @@
 import cluster from 'node:cluster';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { openDatabaseFor, openRedisFor, type CommandContext } from './commands/context.js';
+import { openDatabaseFor, openRedisFor } from './commands/connections.js';
+import type { CommandContext } from './commands/context.js';
 import { EXIT_FAILED, runCommand } from './commands/program.js';
 import { readConfig } from './config/config.js';
 import { openFilesIn } from './platform/process/file-descriptors.js';
@@ -65,9 +66,7 @@ const context: CommandContext = {
     process.once('exit', act);
   },
   clientKey: () => process.env.CATALOG_API_KEY?.trim() ?? '',
-  withDatabase: openDatabaseFor(base, () => {
-    stopping.signal.addEventListener('abort', exitSoon);
-  }),
+  withDatabase: openDatabaseFor(base, exitOnSignal),
   withRedis: openRedisFor(base),
 };
 
@@ -87,7 +86,9 @@ function endAtOnce(): never {
   process.exit(EXIT_FAILED);
 }
 
-/** Ends a command that may be waiting. Its work is one transaction, which commits or has no effect. */
-function exitSoon(): void {
-  setTimeout(() => process.exit(EXIT_FAILED), LAST_OUTPUT_MS).unref();
+/** Lets a signal end a command that may be waiting. Its work is one transaction, which commits or has no effect. */
+function exitOnSignal(): void {
+  stopping.signal.addEventListener('abort', () => {
+    setTimeout(() => process.exit(EXIT_FAILED), LAST_OUTPUT_MS).unref();
+  });
 }

@@ -1,6 +1,6 @@
 /**
- * Every error that a client can see: its HTTP status and its fixed title. Codes are part of the contract: they are never renamed and never reused. A retired
- * code stays listed here with a remark.
+ * Every error that a client can see: its HTTP status and its fixed title. Codes are part of the contract: they are never
+ * renamed and never reused. A retired code stays listed here with a remark.
  */
 // oxfmt-ignore
 export const ERROR_CODES = {
@@ -70,7 +70,7 @@ export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }
 
-/** The error of a command that names a developer or a plan which is not there. Texts are quoted, and numbers are not. */
+/** The error of a command that names a developer or a plan that does not exist. Texts are quoted, numbers are not. */
 export function noSuch(what: 'developer' | 'plan', id: number | string): OperatorError {
   return new OperatorError(`There is no ${what} ${JSON.stringify(id)}. "catalog ${what}s list" shows them all.`);
 }

@@ -16,7 +16,7 @@ export function text(maximum: number): (value: string) => string {
     // Characters as PostgreSQL counts them.
     const { length } = Array.from(trimmed);
     if (length < 1 || length > maximum) {
-      throw new InvalidArgumentError(`Give 1 to ${String(maximum)} characters.`);
+      throw new InvalidArgumentError(`Give 1 to ${maximum} characters.`);
     }
     if (!isPlainText(trimmed)) throw new InvalidArgumentError(NOT_PLAIN);
     return trimmed;

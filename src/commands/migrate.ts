@@ -1,12 +1,11 @@
-import { connectForCommand, type RegisterCommand } from './context.js';
+import { addCommand } from './add-command.js';
+import { connectForCommand } from './connections.js';
+import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
 
 export const registerMigrate: RegisterCommand = (program, context) => {
-  program
-    .command('migrate')
+  addCommand(program, 'migrate', 'DATABASE_URL=postgres://catalog@db/catalog catalog migrate')
     .description("bring the database's schema up to date")
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  DATABASE_URL=postgres://catalog@db/catalog catalog migrate')
     .action(async ({ json }: { json?: boolean }) => {
       const database = await connectForCommand(context, { migrate: true, bulk: true });
       await database.close();

@@ -1,17 +1,14 @@
 import { repairCounts, verifyCounts, type CountMismatch } from '../catalog/counts.js';
 import { OperatorError } from '../errors.js';
+import { addCommand } from './add-command.js';
 import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
 
 export const registerStats: RegisterCommand = (program, { stdout, withDatabase }) => {
-  program
-    .command('stats')
-    .description('the counts that /api/v1/stats answers with')
-    .command('verify')
+  const stats = program.command('stats').description('the counts that /api/v1/stats answers with');
+  addCommand(stats, 'verify', 'catalog stats verify')
     .description('count everything again and compare; exit code 1 when a counter is wrong')
     .option('--repair', 'set wrong counters right; writers of the catalogue wait meanwhile')
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog stats verify')
     .action(async ({ repair, json }: { repair?: boolean; json?: boolean }) => {
       const repaired = repair ? await withDatabase(repairCounts, { bulk: true }) : [];
       const { counts, mismatches } = await withDatabase(verifyCounts, { bulk: true });
@@ -19,7 +16,7 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
       else {
         for (const mismatch of repaired) printLine(stdout, `Repaired ${describe(mismatch)}`);
         if (mismatches.length === 0) {
-          const summary = Object.entries(counts).map(([name, count]) => `${name} ${String(count)}`);
+          const summary = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
           printLine(stdout, `All counters are right: ${summary.join(', ')}`);
         }
       }
@@ -32,5 +29,5 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
 };
 
 function describe({ counter, kept, counted }: CountMismatch): string {
-  return `${counter} is kept as ${String(kept)}, a recount says ${String(counted)}`;
+  return `${counter} is kept as ${kept}, a recount says ${counted}`;
 }

@@ -1,4 +1,4 @@
-import { InvalidSetting } from './invalid-setting.js';
+import { InvalidSetting } from './parsers.js';
 import { SETTINGS, type Config } from './settings.js';
 
 /** Unusable settings. The message lists all of them. */
@@ -6,17 +6,16 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /**
  * Reads the settings from environment variables. An empty variable counts as not set.
  *
  * @throws ConfigError that names every wrong setting, not only the first
  */
-export function readConfig(environment: Environment): Config {
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const textOf = (name: string): string => environment[name]?.trim() ?? '';
   const problems: string[] = [];
   const values = Object.entries(SETTINGS).map(([key, { name, fallback, parse }]) => {
-    const text = environment[name]?.trim() ?? '';
+    const text = textOf(name);
     if (text === '') return [key, fallback];
     try {
       return [key, parse(text)];
@@ -30,12 +29,12 @@ export function readConfig(environment: Environment): Config {
   if (config.databaseReadUrl !== undefined && config.databaseUrl === undefined) {
     problems.push('DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set');
   }
-  if (config.workers > 1 && !environment.REDIS_URL?.trim()) {
+  if (config.workers > 1 && textOf('REDIS_URL') === '') {
     problems.push(
       'WORKERS must be 1 without REDIS_URL: each process would count limits for itself, and allow that many times the plan',
     );
   }
-  problems.push(...missingForOidc(environment));
+  problems.push(...missingForOidc(textOf));
   if (problems.length > 0) {
     throw new ConfigError(['These settings cannot be used:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
   }
@@ -43,14 +42,12 @@ export function readConfig(environment: Environment): Config {
 }
 
 /** A provider of identities needs all of its settings: with some of them nobody could sign in. */
-function missingForOidc(environment: Environment): string[] {
+function missingForOidc(textOf: (name: string) => string): string[] {
   const { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl } = SETTINGS;
-  const needed = [oidcIssuer, oidcClientId, oidcClientSecret, publicUrl].map(({ name }) => name);
-  const isSet = (name: string): boolean => (environment[name]?.trim() ?? '') !== '';
-  const isWanted =
-    needed.some((name) => name !== publicUrl.name && isSet(name)) || environment[oidcSignUp.name] === 'on';
+  const ofProvider = [oidcIssuer, oidcClientId, oidcClientSecret].map(({ name }) => name);
+  const isWanted = ofProvider.some((name) => textOf(name) !== '') || textOf(oidcSignUp.name) === 'on';
   if (!isWanted) return [];
-  return needed
-    .filter((name) => !isSet(name))
+  return [...ofProvider, publicUrl.name]
+    .filter((name) => textOf(name) === '')
     .map((name) => `${name} must be set: signing in by OpenID Connect needs it`);
 }

@@ -1,7 +1,9 @@
-import { InvalidSetting } from './invalid-setting.js';
+// Each parser takes the text of an environment variable and returns its value. It throws InvalidSetting when it cannot.
 
-// Each parser takes the text of an environment variable, returns its value, and throws InvalidSetting for an invalid
-// text.
+/** A setting has an invalid text. The message follows its name, and repeats the text only if that is no secret. */
+export class InvalidSetting extends Error {
+  override readonly name = 'InvalidSetting';
+}
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
@@ -24,9 +26,7 @@ export function parseWholeNumber(least: number, most: number): (text: string) =>
   return (text) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
     if (value >= least && value <= most) return value;
-    throw new InvalidSetting(
-      `must be a whole number from ${String(least)} to ${String(most)}, not ${JSON.stringify(text)}`,
-    );
+    throw new InvalidSetting(`must be a whole number from ${least} to ${most}, not ${JSON.stringify(text)}`);
   };
 }
 

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { InvalidSetting } from './invalid-setting.js';
+import { InvalidSetting } from './parsers.js';
 
 export interface RedisNode {
   readonly host: string;

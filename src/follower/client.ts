@@ -31,9 +31,8 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const PASSING = new Set([408, 425, 429]);
 
 /**
- * Reads a base URL: the part before `/api/v1`.
+ * Reads a base URL: the part before `/api/v1`, without a slash at its end.
  *
- * @returns it without a slash at its end
  * @throws OperatorError; the input may contain a password and is not repeated
  */
 export function parseBaseUrl(text: string): string {
@@ -47,11 +46,7 @@ export function parseBaseUrl(text: string): string {
   return (url.origin + url.pathname).replace(/(?:\/api\/v1)?\/*$/, '');
 }
 
-/**
- * Makes a reader of the feed.
- *
- * @throws OperatorError when the text cannot be a key
- */
+/** Makes a reader of the feed. @throws OperatorError when `key` cannot be a key */
 export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): ReadPage {
   // Otherwise fetch would repeat the key in its error.
   if (!/^[\x21-\x7e]{1,1000}$/.test(key)) {
@@ -109,7 +104,7 @@ function refusal(problem: Refusal<'getChanges'> | undefined, said: string, respo
         `${showPosition(problem.oldest_since)}: what changed in between can no longer be asked for (${said}). Get a ` +
         'fresh full copy of the catalogue from its operator, and start again with the state file that comes with it. ' +
         'Without one, remove the state file, and start again with --since set to an hour before that copy was begun, ' +
-        `or to ${String(problem.oldest_since)} if that is later.`
+        `or to ${problem.oldest_since} if that is later.`
       );
     case 'missing_api_key':
     case 'invalid_api_key':

@@ -27,11 +27,7 @@ export async function writeLines(stream: LineStream, entries: readonly unknown[]
   }
 }
 
-/**
- * Writes text, and resolves when it has left the process.
- *
- * @throws the signal's reason when it is aborted first; the stream's error
- */
+/** Writes text, and resolves when it has left the process. @throws the stream's error, or the reason of the signal */
 export function writeText(stream: Writable, text: string | Buffer, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();

@@ -11,9 +11,7 @@ export const DEFAULT_PATIENCE: Patience = { firstMs: 1_000, longestMs: 60_000 };
 /** The longest wait that a server may ask for, in milliseconds: a day, the longest window of a plan's limits. */
 const LONGEST_ASKED_MS = 86_400_000;
 
-/**
- * The longest random addition to a wait that the server asked for, in milliseconds: clients must not return together.
- */
+/** The longest random addition to a wait that the server asked for, in milliseconds. It keeps clients apart. */
 const LONGEST_STRETCH_MS = 5_000;
 
 /**

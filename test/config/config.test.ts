@@ -141,7 +141,9 @@ describe('settings', () => {
     });
 
     it('are no use without a provider: who may sign up must not be asked for in vain', () => {
-      assert.equal(complaint({ OIDC_SIGN_UP: 'on' }).split('\n').length, 1 + Object.keys(OIDC).length);
+      for (const OIDC_SIGN_UP of ['on', ' on ']) {
+        assert.equal(complaint({ OIDC_SIGN_UP }).split('\n').length, 1 + Object.keys(OIDC).length);
+      }
     });
 
     it('are checked', () => {

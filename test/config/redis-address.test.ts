@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { InvalidSetting } from '../../src/config/invalid-setting.js';
+import { InvalidSetting } from '../../src/config/parsers.js';
 import { parseRedisAddress, type RedisAddress } from '../../src/config/redis-address.js';
 
 const NOBODY = { username: undefined, password: undefined };

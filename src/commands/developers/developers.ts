@@ -5,8 +5,10 @@ import {
   setDeveloperPlan,
   suspendDeveloper,
 } from '../../developers/developers.js';
+import { addCommand } from '../add-command.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { changeCallers, type RegisterCommand } from '../context.js';
+import { changeCallers } from '../change-callers.js';
+import type { RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime, toSnakeCase } from '../output.js';
 import { registerSignIn } from './sign-in.js';
 
@@ -15,27 +17,21 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const developers = program.command('developers').description('those who registered for access');
 
-  developers
-    .command('create')
+  addCommand(developers, 'create', 'catalog developers create --project-name "Film club"')
     .description('register a developer')
     .requiredOption('--project-name <name>', 'what the developer builds; shown by /api/v1/me', text(200))
     .option('--attribution-required', 'the project must name the catalogue as its source', false)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog developers create --project-name "Film club"')
     .action(async (options: { projectName: string; attributionRequired: boolean; json?: boolean }) => {
       const developer = await withDatabase((db) => createDeveloper(db, options));
       if (options.json) printJson(stdout, { developer: toSnakeCase(developer) });
       else {
-        printLine(stdout, `Created developer ${String(developer.id)}. Next: a key for it:`);
-        printLine(stdout, `  catalog keys create --developer ${String(developer.id)} --plan free`);
+        printLine(stdout, `Created developer ${developer.id}. Next: a key for it:`);
+        printLine(stdout, `  catalog keys create --developer ${developer.id} --plan free`);
       }
     });
 
-  developers
-    .command('list')
+  addCommand(developers, 'list', 'catalog developers list')
     .description('list all developers')
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog developers list')
     .action(async ({ json }: { json?: boolean }) => {
       const rows = await withDatabase(listDevelopers);
       if (json) printJson(stdout, { developers: rows.map(toSnakeCase) });
@@ -51,44 +47,33 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       }
     });
 
-  developers
-    .command('set-plan')
+  addCommand(developers, 'set-plan', 'catalog developers set-plan 1 --plan pro')
     .description('set the plan of the keys that a developer makes. Keys that exist stay on theirs')
     .argument('<id>', 'id of the developer', positiveInteger)
     .requiredOption('--plan <plan>', 'the plan of the keys to come', planId)
-    .option('--json', 'print one JSON document')
-    .addHelpText(
-      'after',
-      '\nA key that exists is moved by "catalog keys set-plan".\n\nExample:\n  catalog developers set-plan 1 --plan pro',
-    )
+    .addHelpText('after', '\nA key that exists is moved by "catalog keys set-plan".')
     .action(async (id: number, { plan, json }: { plan: string; json?: boolean }) => {
       const developer = await withDatabase((db) => setDeveloperPlan(db, id, plan));
       if (json) printJson(stdout, { developer: toSnakeCase(developer) });
-      else printLine(stdout, `Keys that developer ${String(id)} makes from now on are on plan ${plan}.`);
+      else printLine(stdout, `Keys that developer ${id} makes from now on are on plan ${plan}.`);
     });
 
-  developers
-    .command('suspend')
+  addCommand(developers, 'suspend', 'catalog developers suspend 1')
     .description("refuse all of a developer's keys from the next request on")
     .argument('<id>', 'id of the developer', positiveInteger)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog developers suspend 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
       const { changed: developer } = await changeCallers(context, (db) => suspendDeveloper(db, id));
       if (json) printJson(stdout, { developer: toSnakeCase(developer) });
-      else printLine(stdout, `Suspended developer ${String(id)}. To undo: catalog developers reinstate ${String(id)}`);
+      else printLine(stdout, `Suspended developer ${id}. To undo: catalog developers reinstate ${id}`);
     });
 
-  developers
-    .command('reinstate')
+  addCommand(developers, 'reinstate', 'catalog developers reinstate 1')
     .description("let a suspended developer's keys work again, except those that were revoked or have expired")
     .argument('<id>', 'id of the developer', positiveInteger)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog developers reinstate 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
       const { changed: developer } = await changeCallers(context, (db) => reinstateDeveloper(db, id));
       if (json) printJson(stdout, { developer: toSnakeCase(developer) });
-      else printLine(stdout, `Reinstated developer ${String(id)}.`);
+      else printLine(stdout, `Reinstated developer ${id}.`);
     });
 
   registerSignIn(developers, context);

@@ -1,4 +1,5 @@
 import { listEvents } from '../../events/events.js';
+import { addCommand } from '../add-command.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printTable, shortTime, toSnakeCase } from '../output.js';
@@ -7,13 +8,10 @@ import { printJson, printTable, shortTime, toSnakeCase } from '../output.js';
 const DEFAULT_LIMIT = 50;
 
 export const registerEvents: RegisterCommand = (program, { stdout, withDatabase }) => {
-  program
-    .command('events')
+  addCommand(program, 'events', 'catalog events --developer 1')
     .description('what happened to developers and their keys, when and by whom, newest first')
     .option('--developer <id>', 'only those of one developer', positiveInteger)
     .option('--limit <number>', 'the most events that are listed', positiveInteger, DEFAULT_LIMIT)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog events --developer 1')
     .action(async ({ developer, limit, json }: { developer?: number; limit: number; json?: boolean }) => {
       const events = await withDatabase((db) => listEvents(db, { developerId: developer, limit }));
       if (json) printJson(stdout, { events: events.map(toSnakeCase) });

@@ -4,7 +4,7 @@ import { hashApiKey, isKeyPrefix, type KeyHash } from '../../keys/api-key.js';
 
 const PREFIX_OF_KEY = /^(svc_[0-9A-Za-z]{8})_/;
 
-/** More than a key and the line end after it. */
+/** More than a key and the line end after it, in characters. */
 const MOST_INPUT = 200;
 
 /** Reads the prefix of a key. A whole key ends the command with code 2, and is not repeated. */
@@ -19,10 +19,7 @@ export function readPrefix(argument: string, command: Command): string {
   );
 }
 
-/**
- * Finds the named key: by its prefix, or for `-` by what standard input holds. That may be the whole key, since no other user
- * can read it.
- */
+/** Reads a prefix, or for `-` a prefix or a whole key from standard input, which no other user can read. */
 export async function readPrefixOrKey(
   argument: string,
   stdin: Readable,

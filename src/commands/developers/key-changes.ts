@@ -2,8 +2,10 @@ import type { Command } from 'commander';
 import { setKeyPlan } from '../../keys/keys.js';
 import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
+import { addCommand } from '../add-command.js';
 import { overlap as toOverlap, planId } from '../arguments.js';
-import { changeCallers, renewEpochOfServers, type CommandContext } from '../context.js';
+import { changeCallers, forgetCallers } from '../change-callers.js';
+import type { CommandContext } from '../context.js';
 import { printJson, printLine, shortTime } from '../output.js';
 import { readPrefix, readPrefixOrKey } from './key-argument.js';
 import { keyToJson } from './key-output.js';
@@ -14,18 +16,15 @@ const PREFIX_HELP = 'what "catalog keys list" shows: svc_ and 8 characters';
 export function registerKeyChanges(keys: Command, context: CommandContext): void {
   const { stdout, withDatabase } = context;
 
-  keys
-    .command('set-plan')
+  addCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
     .description('put a key on another plan. Holds from the next request on')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--plan <plan>', 'the plan that sets its limits', planId)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog keys set-plan svc_1a2B3c4D --plan pro')
     .action(async (argument: string, { plan, json }: { plan: string; json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
       const { record, previousPlanId, since } = await withDatabase(async (db) => {
         const moved = await setKeyPlan(db, prefix, plan);
-        return { ...moved, since: moved.previousPlanId === plan ? undefined : await renewEpochOfServers(context, db) };
+        return { ...moved, since: moved.previousPlanId === plan ? undefined : await forgetCallers(context, db) };
       });
       const changed = since !== undefined;
       if (json) printJson(stdout, { ...keyToJson(record), changed });
@@ -33,17 +32,11 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
       else printLine(stdout, `Moved ${prefix} from plan ${previousPlanId} to ${plan}. It holds ${since}.`);
     });
 
-  keys
-    .command('roll')
+  addCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h')
     .description('replace a key by a new one and print that: this once. The old key goes on for the overlap')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--overlap <duration>', 'how long the old key goes on: now, or a duration such as 24h', toOverlap)
-    .option('--json', 'print one JSON document')
-    .addHelpText(
-      'after',
-      '\nThe new key has the label and the plan of the old one, and expires after the same time.\n' +
-        '\nExample:\n  catalog keys roll svc_1a2B3c4D --overlap 24h',
-    )
+    .addHelpText('after', '\nThe new key has the label and the plan of the old one, and expires after the same time.')
     .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
       const { changed, since } = await changeCallers(context, (db) => rollKey(db, prefix, overlap));
@@ -57,13 +50,11 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
       }
     });
 
-  keys
-    .command('revoke')
+  addCommand(keys, 'revoke', 'catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt')
     .description('refuse a key permanently, from the next request on')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExamples:\n  catalog keys revoke svc_1a2B3c4D\n  catalog keys revoke - < leaked-key.txt')
     .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
+      // A key that was revoked before gets a new epoch too: the operator may repeat a command that could not set one.
       const which = await readPrefixOrKey(argument, context.stdin, command);
       const { changed: record, since } = await changeCallers(context, (db) => revokeKey(db, which));
       if (json) printJson(stdout, keyToJson(record));

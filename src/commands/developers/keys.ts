@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import { listKeys, createKey } from '../../keys/keys.js';
 import type { Expiry } from '../../keys/expiry.js';
+import { addCommand } from '../add-command.js';
 import { expiry, planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime } from '../output.js';
@@ -21,8 +22,12 @@ export const registerKeys: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const keys = program.command('keys').description('API keys');
 
-  keys
-    .command('create')
+  addCommand(
+    keys,
+    'create',
+    'catalog keys create --developer 1 --plan free --label production',
+    'catalog keys create --developer 1 --plan free --expires 90d',
+  )
     .description('create a key and print it: this once, it is not stored')
     .option('--developer <id>', 'whose key it is', positiveInteger)
     .option('--plan <plan>', 'the plan that sets its limits', planId)
@@ -35,12 +40,6 @@ export const registerKeys: RegisterCommand = (program, context) => {
         'label',
         'expires',
       ]),
-    )
-    .option('--json', 'print one JSON document')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  catalog keys create --developer 1 --plan free --label production\n' +
-        '  catalog keys create --developer 1 --plan free --expires 90d',
     )
     .action(async ({ developer, plan, label, expires, demo, json }: CreateOptions, command: Command) => {
       if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
@@ -61,12 +60,9 @@ export const registerKeys: RegisterCommand = (program, context) => {
       }
     });
 
-  keys
-    .command('list')
+  addCommand(keys, 'list', 'catalog keys list --developer 1')
     .description('list keys by their prefix')
     .option('--developer <id>', 'only those of one developer', positiveInteger)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog keys list --developer 1')
     .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {
       const rows = await withDatabase((db) => listKeys(db, developer));
       if (json) printJson(stdout, { keys: rows.map(keyToJson) });

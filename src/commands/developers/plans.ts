@@ -1,6 +1,8 @@
 import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
+import { addCommand } from '../add-command.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { changeCallers, type RegisterCommand } from '../context.js';
+import { changeCallers } from '../change-callers.js';
+import type { RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, toSnakeCase, type Columns } from '../output.js';
 
 interface SetOptions {
@@ -23,19 +25,15 @@ export const registerPlans: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const plans = program.command('plans').description('the plans that keys are tied to');
 
-  plans
-    .command('list')
+  addCommand(plans, 'list', 'catalog plans list')
     .description('list all plans')
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog plans list')
     .action(async ({ json }: { json?: boolean }) => {
       const rows = await withDatabase(listPlans);
       if (json) printJson(stdout, { plans: rows.map(toSnakeCase) });
       else printTable(stdout, rows, COLUMNS);
     });
 
-  plans
-    .command('set')
+  addCommand(plans, 'set', 'catalog plans set pro --per-minute 900')
     .description('change a plan, or add one; what is left out stays as it is. Holds from the next request on')
     .argument('<plan>', 'id of the plan', planId)
     .option('--name <name>', 'name for people', text(100))
@@ -43,8 +41,6 @@ export const registerPlans: RegisterCommand = (program, context) => {
     .option('--per-day <requests>', 'requests allowed in 86,400 seconds', positiveInteger)
     .option('--commercial-use', 'allow commercial use')
     .option('--no-commercial-use', 'do not allow commercial use')
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog plans set pro --per-minute 900')
     .action(async (id: string, { name, perMinute, perDay, commercialUse, json }: SetOptions) => {
       const { changed } = await changeCallers(context, (db) =>
         setPlan(db, id, {

@@ -4,34 +4,32 @@ import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../ac
 import type { Config } from '../../config/settings.js';
 import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
+import { addCommand } from '../add-command.js';
 import { positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printLine } from '../output.js';
 
 /** `catalog developers sign-in-link|link|sign-out` */
 export const registerSignIn: RegisterCommand = (developers, { stdout, config, withDatabase }) => {
-  developers
-    .command('sign-in-link')
+  addCommand(developers, 'sign-in-link', 'PUBLIC_URL=https://catalog.example catalog developers sign-in-link 1')
     .description(`print a link that signs a developer in, once, within ${LINK_LIFETIME_MINUTES} minutes`)
     .argument('<id>', 'id of the developer', positiveInteger)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  PUBLIC_URL=https://catalog.example catalog developers sign-in-link 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
       const publicUrl = publicUrlOf(config());
       const token = await withDatabase((db) => createSignInLink(db, id));
       const url = signInLinkUrl(publicUrl, token);
       if (json) printJson(stdout, { developer_id: id, url, expires_in_seconds: LINK_LIFETIME_MINUTES * 60 });
       else {
-        printLine(
-          stdout,
-          `Signs developer ${String(id)} in, once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`,
-        );
+        printLine(stdout, `Signs developer ${id} in, once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`);
         printLine(stdout, `  ${url}`);
       }
     });
 
-  developers
-    .command('link')
+  addCommand(
+    developers,
+    'link',
+    'catalog developers link 1 --issuer https://accounts.example.com --subject 10769150350006150715',
+  )
     .description('let an identity of your OpenID Connect provider sign in as a developer')
     .argument('<id>', 'id of the developer', positiveInteger)
     .requiredOption('--issuer <url>', 'the provider, as OIDC_ISSUER names it', text(500))
@@ -40,27 +38,19 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
       'who it is there; the page shows it when somebody tries to sign in',
       text(255),
     )
-    .option('--json', 'print one JSON document')
-    .addHelpText(
-      'after',
-      '\nExample:\n  catalog developers link 1 --issuer https://accounts.example.com --subject 10769150350006150715',
-    )
     .action(async (id: number, { issuer, subject, json }: { issuer: string; subject: string; json?: boolean }) => {
       await withDatabase((db) => linkIdentity(db, id, { issuer, subject }));
       if (json) printJson(stdout, { developer_id: id, issuer, subject });
-      else printLine(stdout, `Linked developer ${String(id)}: this identity signs in as that developer from now on.`);
+      else printLine(stdout, `Linked developer ${id}: this identity signs in as that developer from now on.`);
     });
 
-  developers
-    .command('sign-out')
+  addCommand(developers, 'sign-out', 'catalog developers sign-out 1')
     .description('end all sessions of a developer and void the sign-in links; keys go on working')
     .argument('<id>', 'id of the developer', positiveInteger)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog developers sign-out 1')
     .action(async (id: number, { json }: { json?: boolean }) => {
       const ended = await withDatabase((db) => endAllSessions(db, id, 'operator'));
       if (json) printJson(stdout, { developer_id: id, sessions_ended: ended });
-      else printLine(stdout, `Ended ${ended === 1 ? '1 session' : `${ended} sessions`} of developer ${String(id)}.`);
+      else printLine(stdout, `Ended ${ended === 1 ? '1 session' : `${ended} sessions`} of developer ${id}.`);
     });
 };
 

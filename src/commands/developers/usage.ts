@@ -3,6 +3,7 @@ import { listKeys } from '../../keys/keys.js';
 import { OperatorError } from '../../errors.js';
 import { listPlans, type Plan } from '../../limits/plans.js';
 import { QUOTA_NAMES, toQuota, type Quota } from '../../limits/quotas.js';
+import { addCommand } from '../add-command.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printTable } from '../output.js';
@@ -18,12 +19,9 @@ interface Usage {
 }
 
 export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, withRedis }) => {
-  program
-    .command('usage')
+  addCommand(program, 'usage', 'catalog usage --developer 1')
     .description('what a developer has used of the current minute and day, on each plan that the keys are tied to')
     .requiredOption('--developer <id>', 'whose requests', positiveInteger)
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', '\nExample:\n  catalog usage --developer 1')
     .action(async ({ developer, json }: { developer: number; json?: boolean }) => {
       const plans = await withDatabase(async (db) => {
         const used = new Set((await listKeys(db, developer)).map(({ planId }) => planId));

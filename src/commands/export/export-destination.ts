@@ -1,11 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { lstat } from 'node:fs/promises';
-import type { Writable } from 'node:stream';
 import { OperatorError } from '../../errors.js';
-import { syncFile, writeText } from '../../follower/lines.js';
+import { syncFile, writeText, type LineStream } from '../../follower/lines.js';
 import { createWholeFile } from '../../follower/whole-file.js';
-
-type Stdout = Writable & { readonly fd?: number };
 
 export interface Destination {
   /** Why a write failed. A failure of standard output also interrupts the program, which hides the reason. */
@@ -17,12 +14,8 @@ export interface Destination {
   discard(): Promise<void>;
 }
 
-/**
- * Opens a file, or standard output for `-`.
- *
- * @param signal - when aborted, a write that waits for a reader fails at once
- */
-export function openDestination(file: string, stdout: Stdout, signal: AbortSignal): Promise<Destination> {
+/** Opens a file, or standard output for `-`. @param signal - when aborted, a write that waits for a reader fails */
+export function openDestination(file: string, stdout: LineStream, signal: AbortSignal): Promise<Destination> {
   return file === '-' ? Promise.resolve(openStdout(stdout, signal)) : openFile(file);
 }
 
@@ -51,7 +44,7 @@ async function requireReplaceable(file: string): Promise<void> {
   }
 }
 
-function openStdout(stdout: Stdout, signal: AbortSignal): Destination {
+function openStdout(stdout: LineStream, signal: AbortSignal): Destination {
   let failure: Error | undefined;
   const fail = (error: unknown): never => {
     if (error === signal.reason) throw error;

@@ -8,6 +8,7 @@ import { OperatorError } from '../../errors.js';
 import { parseBaseUrl } from '../../follower/client.js';
 import { showPosition } from '../../follower/printable.js';
 import { openState, type FollowerState } from '../../follower/state.js';
+import { addCommand } from '../add-command.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { openDestination } from './export-destination.js';
 import { formatOption, kindOption, requireFormat } from '../import/file-options.js';
@@ -24,7 +25,7 @@ interface ExportFlags {
 
 const FORMATS = ['ndjson', 'csv'] as const;
 
-const HELP = `
+const NOTES = `
 The file has the columns that catalog import reads. Titles have svc_id, media_type, title, has_bundles and
 available_in_library, in the order of the feed. People and collections have svc_id and name, by svc_id. The file holds
 the catalogue as of one moment. Writers go on meanwhile. The role only needs to read the tables.
@@ -34,23 +35,22 @@ standard output, and all messages to standard error.
 
 With a copy of titles comes the position from which a mirror follows. --state writes it to a new state file for catalog
 follow, once the copy is complete. It needs --base-url, the address that the mirror will follow. The command refuses an
-existing state file, since its follower would lose its place. Hand out copy and state file together.
+existing state file, since its follower would lose its place. Hand out copy and state file together.`;
 
-Examples:
-  catalog export titles.csv.gz --kind titles --state mirror.json --base-url https://catalog.example.com
-  catalog export - --kind people --format ndjson | zstd > people.ndjson.zst`;
+const EXAMPLES = [
+  'catalog export titles.csv.gz --kind titles --state mirror.json --base-url https://catalog.example.com',
+  'catalog export - --kind people --format ndjson | zstd > people.ndjson.zst',
+];
 
 export const registerExport: RegisterCommand = (program, context) => {
-  program
-    .command('export')
+  addCommand(program, 'export', ...EXAMPLES)
     .description('write all titles, people or collections, as of one moment, to a file')
     .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
     .addOption(kindOption('what to write'))
     .addOption(formatOption('how to write it', FORMATS))
     .option('--state <file>', 'new state file: with it, catalog follow continues exactly where the copy ends')
     .option('--base-url <url>', 'with --state, the service to follow: the URL before /api/v1')
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', HELP)
+    .addHelpText('after', NOTES)
     .action((file: string, flags: ExportFlags) => run(file, flags, context));
 };
 
@@ -64,7 +64,7 @@ async function run(file: string, flags: ExportFlags, context: CommandContext): P
     });
   const state = await openNewState(file, flags, context.signal);
   try {
-    const result = await writeCopy(file, { kind, format, canDraw: !flags.json }, context);
+    const result = await writeCopy(file, format, flags, context);
     const since = result.position === undefined ? undefined : toSeconds(result.position);
     if (since !== undefined) await state?.save(since);
     const report = file === '-' ? context.stderr : context.stdout;
@@ -80,25 +80,19 @@ async function run(file: string, flags: ExportFlags, context: CommandContext): P
   }
 }
 
-interface Copy {
-  readonly kind: Kind;
-  readonly format: ExportFormat;
-  readonly canDraw: boolean;
-}
-
 /** Writes the whole copy to its destination, or nothing under its name. */
 async function writeCopy(
   file: string,
-  { kind, format, canDraw }: Copy,
+  format: ExportFormat,
+  { kind, json }: ExportFlags,
   context: CommandContext,
 ): Promise<ExportResult> {
   const { signal, stdout, stderr } = context;
   const destination = await openDestination(file, stdout, signal);
-  const display = new ImportDisplay(stderr, { label: kind, size: undefined, canDraw });
+  const display = new ImportDisplay(stderr, { label: kind, size: undefined, canDraw: !json });
   const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
-    if (/\.gz$/i.test(file))
-      await pipeline(text, createGzip(), (bytes: AsyncIterable<Buffer>) => destination.write(bytes), { signal });
-    else await destination.write(text);
+    if (!/\.gz$/i.test(file)) return destination.write(text);
+    return pipeline(text, createGzip(), (bytes: AsyncIterable<Buffer>) => destination.write(bytes), { signal });
   };
   try {
     const result = await context.withDatabase(

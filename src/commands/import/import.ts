@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { Option } from 'commander';
 import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
 import { OperatorError } from '../../errors.js';
+import { addCommand } from '../add-command.js';
 import { formatOption, kindOption, requireFormat } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ImportDisplay } from './import-display.js';
@@ -25,7 +26,7 @@ const FORMATS = ['csv', 'tsv', 'ndjson'] as const;
 /** How many bytes of a file one read takes. */
 const CHUNK = 256 * 1024;
 
-const HELP = `
+const NOTES = `
 Columns (of CSV and TSV in the header line, of NDJSON the members of each object); others are ignored:
   titles               svc_id, media_type (movie or series), title, and optionally
                        has_bundles, available_in_library (true/false, yes/no, 1/0, t/f)
@@ -41,17 +42,17 @@ names are kept unchanged.
 The command reads the whole file before it writes. It reports each row that cannot be used on stderr, with its line,
 and leaves it out. The exit code is still 0; --strict stops at the first such row with exit code 1, and writes nothing.
 Of several rows with one id, the first counts. An interrupted import leaves the rows written so far; run it again to
-complete it.
+complete it.`;
 
-Examples:
-  catalog import titles.csv --kind titles
-  catalog import people.ndjson.gz --kind people --json 2>rejected.txt
-  catalog import films.tsv --kind titles --column svc_id=id --column title=name --column media_type=type \\
-    --value media_type:Movie=movie --value 'media_type:TV Show=series' --skip-unmapped`;
+const EXAMPLES = [
+  'catalog import titles.csv --kind titles',
+  'catalog import people.ndjson.gz --kind people --json 2>rejected.txt',
+  `catalog import films.tsv --kind titles --column svc_id=id --column title=name --column media_type=type \\
+    --value media_type:Movie=movie --value 'media_type:TV Show=series' --skip-unmapped`,
+];
 
 export const registerImport: RegisterCommand = (program, context) => {
-  program
-    .command('import')
+  addCommand(program, 'import', ...EXAMPLES)
     .description('create and update titles, people or collections from a file')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, as it is or compressed with gzip; - for standard input')
     .addOption(kindOption('what the rows are'))
@@ -61,8 +62,7 @@ export const registerImport: RegisterCommand = (program, context) => {
     .option('--skip-unmapped', 'leave out rows whose value, in a column with --value, is neither mapped nor ours')
     .addOption(new Option('--quote <character>', 'TSV with cells in quotes, each quote in them doubled').choices(['"']))
     .option('--strict', 'stop at the first row that cannot be used, with nothing written')
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', HELP)
+    .addHelpText('after', NOTES)
     .action((file: string, flags: ImportFlags) => run(file, flags, context));
 };
 

@@ -18,7 +18,7 @@ export async function runCommand(
 ): Promise<Outcome> {
   // By import(), as the program loads its commands: mocha loads what is imported otherwise as CommonJS, and each class twice.
   const [{ openDatabaseFor, openRedisFor }, { runCommand: run }, { readConfig }] = await Promise.all([
-    import('../../../src/commands/context.js'),
+    import('../../../src/commands/connections.js'),
     import('../../../src/commands/program.js'),
     import('../../../src/config/config.js'),
   ]);

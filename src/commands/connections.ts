@@ -1,0 +1,76 @@
+import { OperatorError } from '../errors.js';
+import type { ConnectedDatabase } from '../platform/database/connect.js';
+import type { CommandContext, DatabaseUse } from './context.js';
+
+const POOL_SIZE = 5;
+
+/** Bound on connecting to the database, in milliseconds. */
+const ACQUIRE_TIMEOUT_MS = 10_000;
+
+/** Bound on a statement that is not bulk work, in milliseconds. It only waits for other commands. */
+const STATEMENT_TIMEOUT_MS = 30_000;
+
+/** Bound on one command of Redis, in milliseconds. An operator who revokes a key needs certainty more than speed. */
+const REDIS_TIMEOUT_MS = 2_000;
+
+/** The part of the context that opens a command's database and Redis. */
+type CommandBase = Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>;
+
+/** Opens the service's database for a command. The caller closes it. */
+export async function connectForCommand(
+  context: CommandBase,
+  { bulk = false, mayBeReadOnly = false, migrate = false }: DatabaseUse & { readonly migrate?: boolean },
+): Promise<ConnectedDatabase> {
+  const { databaseUrl, dataDir } = context.config();
+  // Imported only when it is used: a command without it starts in half the time.
+  const { connectDatabase } = await import('../platform/database/connect.js');
+  return connectDatabase({
+    databaseUrl,
+    dataDir,
+    packageRoot: context.packageRoot,
+    pid: context.pid,
+    applicationName: 'catalog command',
+    poolSize: POOL_SIZE,
+    acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,
+    statementTimeoutMs: bulk ? 0 : STATEMENT_TIMEOUT_MS,
+    mayBeReadOnly,
+    migrate,
+  });
+}
+
+/**
+ * @param exitOnSignal - called before work that a signal may interrupt: one bounded transaction
+ * @returns {@link CommandContext.withDatabase}
+ */
+export function openDatabaseFor(base: CommandBase, exitOnSignal: () => void): CommandContext['withDatabase'] {
+  return async (use, options = {}) => {
+    if (!options.bulk) exitOnSignal();
+    const database = await connectForCommand(base, options);
+    try {
+      return await use(database.db);
+    } finally {
+      await database.close();
+    }
+  };
+}
+
+/** @returns {@link CommandContext.withRedis} */
+export function openRedisFor({ config }: CommandBase): CommandContext['withRedis'] {
+  return async (use) => {
+    const { redis: address } = config();
+    if (address === undefined) return undefined;
+    const { RedisLink, RedisUnavailable } = await import('../platform/redis/link.js');
+    let reason: unknown;
+    const redis = new RedisLink(address, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
+    try {
+      await redis.settled();
+      return await use(redis);
+    } catch (error) {
+      if (!(error instanceof RedisUnavailable)) throw error;
+      const why = reason instanceof Error ? ` (${reason.message})` : '';
+      throw new OperatorError(`The Redis named by REDIS_URL cannot be reached${why}.`, { cause: error });
+    } finally {
+      redis.close();
+    }
+  };
+}
