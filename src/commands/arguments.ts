@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { isPlainText, NOT_PLAIN } from '../developers/plain-text.js';
-import { parseExpiryTime, type Expiry } from '../keys/expiry.js';
+import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
 
 /** Reads an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */
 export function positiveInteger(text: string): number {
@@ -38,9 +38,6 @@ export function position(value: string): number {
 }
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
-
-/** A hundred years: no key or overlap needs more, and PostgreSQL's times go further. */
-const MOST_DAYS = 36_500;
 
 /** Reads a duration such as 90d, 24h, 30m or 10s. @returns seconds @throws InvalidArgumentError */
 function duration(value: string): number {

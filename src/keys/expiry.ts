@@ -4,8 +4,10 @@ export type Expiry =
   /** In RFC 3339. */
   | { readonly kind: 'at'; readonly time: string };
 
-/** A hundred years, in milliseconds: no key needs more. */
-const MOST_MS = 36_500 * 86_400_000;
+/** A hundred years: no key or overlap needs more, and PostgreSQL's times go further. */
+export const MOST_DAYS = 36_500;
+
+const DAY_MS = 86_400_000;
 
 /**
  * Reads a date or a time in UTC: `2027-01-31` or `2027-01-31T18:00Z`.
@@ -15,7 +17,7 @@ const MOST_MS = 36_500 * 86_400_000;
 export function parseExpiryTime(text: string): Expiry | undefined {
   const time = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z)?$/.test(text) ? Date.parse(text) : NaN;
   const fromNow = time - Date.now();
-  if (!(fromNow > 0 && fromNow <= MOST_MS)) return undefined;
+  if (!(fromNow > 0 && fromNow <= MOST_DAYS * DAY_MS)) return undefined;
   // A day that a month does not have is read as one of the next month.
   const exact = new Date(time).toISOString();
   return exact.startsWith(text.slice(0, 10)) ? { kind: 'at', time: exact } : undefined;

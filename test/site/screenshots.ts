@@ -12,7 +12,7 @@ import { createSampleDeveloper } from './sample-developer.js';
 import { startWithProvider } from './settings/oidc-service.js';
 
 // Takes pictures of each page, or of those that ONLY matches, into .cache/screenshots. Each is light and dark, on a wide and
-// on a narrow screen. Also takes the picture that the README shows.
+// on a narrow screen. With README=1 it also takes the picture that the README shows.
 
 const FOLDER = fileURLToPath(new URL('.cache/screenshots', ROOT));
 
@@ -35,7 +35,7 @@ const STRANGERS = { on: 'sign-up', off: 'not-known-here' } as const;
 const SCREENS = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
 
 const program = provideProgram(CHROMIUM);
-const { ONLY = '', FULL } = process.env;
+const { ONLY = '', FULL, README } = process.env;
 
 /** Calls back for each screen and color scheme, with what names its pictures. */
 async function onEachScreen(
@@ -72,7 +72,8 @@ async function showPages(): Promise<void> {
         await open(path);
         const name = path === '/' ? 'overview' : path.slice(1).replaceAll('/', '-');
         await takePicture(page, `${FOLDER}/${name}-${kind}.png`);
-        if (path === SHOWN.path && kind === 'desktop-light') await takePicture(page, SHOWN.file, false);
+        if (README === '1' && path === SHOWN.path && kind === 'desktop-light')
+          await takePicture(page, SHOWN.file, false);
       }
     });
   } finally {

@@ -227,4 +227,34 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     ],
     suites: ['test/site/revoke-leaked-key.test.ts'],
   },
+  {
+    name: 'lost-successor-not-seen',
+    promise: 'The list says of a rolled key when its successor does not work any more.',
+    edits: [{ file: 'src/keys/key-record.ts', from: '${ofSuccessor(SUCCESSOR_LOST)}', to: 'null::boolean' }],
+    suites: ['test/keys/rolling.test.ts'],
+  },
+  {
+    name: 'replaced-successor-counts-as-lost',
+    promise: 'A successor that was rolled itself is not lost.',
+    edits: [{ file: 'src/keys/key-record.ts', from: 'successor.successor_id is null\n  and ', to: '' }],
+    suites: ['test/keys/rolling.test.ts'],
+  },
+  {
+    name: 'form-for-a-key-that-cannot-be-rolled',
+    promise: 'The page of a key that cannot be rolled says why, before anything is sent.',
+    edits: [{ file: 'src/site/settings/keys/keys.tsx', from: '        requireRollable(record);\n', to: '' }],
+    suites: ['test/site/settings/keys.test.ts'],
+  },
+  {
+    name: 'control-characters-in-names',
+    promise: 'The command line takes no name that could control a terminal.',
+    edits: [
+      {
+        file: 'src/commands/arguments.ts',
+        from: 'if (!isPlainText(trimmed))',
+        to: 'if (trimmed === "")',
+      },
+    ],
+    suites: ['test/cli/commands.test.ts'],
+  },
 ];

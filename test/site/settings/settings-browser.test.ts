@@ -86,6 +86,17 @@ describe('the settings in Chromium', () => {
     }
   });
 
+  it('show the newest day of the usage on a narrow screen, with its numbers, before anybody scrolls', async () => {
+    const page = await signIn({ width: NARROWEST, height: 640 });
+    await watched.open('/settings/usage');
+    const shown = await page.evaluate(() => {
+      const parts = ['.usage-chart .chart g:last-of-type .chart-bar', '.usage-chart .chart-label'];
+      const places = parts.map((part) => document.querySelector(part)?.getBoundingClientRect());
+      return places.map((place) => place !== undefined && place.left >= 0 && place.right <= innerWidth);
+    });
+    assert.deepEqual(shown, [true, true]);
+  });
+
   it('work with and without scripts, break no policy, and run nothing that a name or a label holds', async () => {
     for (const javaScript of [true, false]) {
       const page = await signIn({ javaScript });

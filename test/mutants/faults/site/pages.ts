@@ -91,4 +91,10 @@ export const PAGES_FAULTS: readonly Fault[] = [
     edits: [{ file: 'db/migrations/010_event_retention.sql', from: "interval '400 days'", to: "interval '4000 days'" }],
     suites: ['test/events/events.test.ts'],
   },
+  {
+    name: 'site-slash-leads-anywhere',
+    promise: 'Only the address of a page leads on from the one with a slash at its end.',
+    edits: [{ file: 'src/site/site.ts', from: "methodsAt(router, page, 'GET').length > 0", to: 'page.length > 0' }],
+    suites: ['test/site/site.test.ts'],
+  },
 ];
