@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { fieldValues } from './field-values.js';
 
 /**
@@ -33,10 +32,17 @@ function withoutPort(text: string): string {
 
 function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
-  if (isIP(plain) === 0) return plain;
-  // As IPv4 where an IPv6 address only carries one.
-  const parsed = ipaddr.process(plain);
-  if (parsed instanceof ipaddr.IPv4) return parsed.toString();
-  const groups = parsed.parts.slice(0, 4).map((group) => group.toString(16));
-  return `${groups.join(':')}::/64`;
+  if (isIP(plain) !== 6) return plain;
+  // The URL parser writes an address in one way: small letters, no leading zeros, no dotted part.
+  const canonical = new URL(`http://[${plain}]`).hostname.slice(1, -1);
+  const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical);
+  if (mapped !== null) {
+    const [high = 0, low = 0] = mapped.slice(1).map((group) => parseInt(group, 16));
+    return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+  }
+  const [head = '', tail] = canonical.split('::');
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0');
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
 }
