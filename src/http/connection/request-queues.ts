@@ -15,7 +15,7 @@ interface QueuedRequest {
   readonly drop: () => void;
 }
 
-/** For all servers of the process: the middleware that drains connections has no access to a server's queues. */
+/** For all servers of the process: the middleware that closes connections has no access to a server's queues. */
 const queues = new WeakMap<Duplex, QueuedRequest[]>();
 
 /** @returns whether requests of a connection wait for the answer to the one before them */

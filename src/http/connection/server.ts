@@ -65,8 +65,6 @@ export function createHttpServer(
   /** Takes a request as soon as Node has read its header fields. */
   const receive: Listener = (request, response) => {
     noteContent(request);
-    // Node drops what follows such a request in the same packet. So it is the last request of its connection.
-    if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close');
     queues.add(request, response, () => answer(request, response));
   };
   const server = createServer(

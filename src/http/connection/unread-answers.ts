@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectionMemory } from './connection-memory.js';
 
 /**
- * Counts an answer that its client does not read in the memory of connections, and cuts its connection in time. Its
- * connection sends no other response until this one is read or cut.
+ * Adds an answer that stays unread to the memory of connections. Cuts the connection when it stays so for too long. The
+ * connection sends no other answer until this one is read or cut.
  *
  * @param timeoutMs - how long a client may take to read what the system does not buffer of an answer, in milliseconds
  */

@@ -347,16 +347,4 @@ export const HTTP_FAULTS: readonly Fault[] = [
     ],
     suites: ['test/http/connection/pipelining.test.ts'],
   },
-  {
-    name: 'connection-goes-on-after-an-upgrade',
-    promise: 'No request is dropped behind one that offers an upgrade: that one is the last of its connection.',
-    edits: [
-      {
-        file: 'src/http/connection/server.ts',
-        from: "    if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close');\n",
-        to: '',
-      },
-    ],
-    suites: ['test/http/connection/one-answer.test.ts'],
-  },
 ];
