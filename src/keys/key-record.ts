@@ -10,22 +10,31 @@ export interface KeyRecord {
   readonly lastUsedAt: string | null;
   /** Null for never. */
   readonly expiresAt: string | null;
-  /** The prefix of the key that replaces this one; null when it was not rolled. */
+  /** The prefix of the key that this one was rolled to; null when it was not rolled. */
   readonly successor: string | null;
+  /**
+   * The prefix of the key that replaces this one. It is the successor, or the last key of its own successors. Null when
+   * that key does not work, and when this one was not rolled.
+   */
+  readonly replacement: string | null;
   readonly revokedAt: string | null;
   /** Whether the key had expired, by the database's clock, when the record was read. */
   readonly isExpired: boolean;
-  /** Whether the successor is revoked or has expired, and no other key replaces it. */
-  readonly isSuccessorLost: boolean;
 }
 
-/** Selects something of the successor. */
-function ofSuccessor(expression: string): string {
-  return `(select ${expression} from api_keys successor where successor.id = api_keys.successor_id)`;
-}
-
-const SUCCESSOR_LOST = `successor.successor_id is null
-  and (successor.revoked_at is not null or coalesce(successor.expires_at <= now(), false))`;
+/**
+ * The key at the end of the chain of successors, if it works. With `union`, a circle that somebody made in SQL ends.
+ */
+const REPLACEMENT = `(
+  with recursive chain (id, prefix, next, works) as (
+    select id, prefix, successor_id, revoked_at is null and (expires_at is null or expires_at > now())
+      from api_keys key where key.id = api_keys.successor_id
+    union
+    select key.id, key.prefix, key.successor_id,
+           key.revoked_at is null and (key.expires_at is null or key.expires_at > now())
+      from chain join api_keys key on key.id = chain.next
+  )
+  select prefix from chain where next is null and works)`;
 
 /** What each field of a record is selected by, from a table or an alias `api_keys`. */
 const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
@@ -36,10 +45,10 @@ const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
   createdAt: 'api_keys.created_at',
   lastUsedAt: 'api_keys.last_used_at',
   expiresAt: 'api_keys.expires_at',
-  successor: ofSuccessor('successor.prefix'),
+  successor: '(select successor.prefix from api_keys successor where successor.id = api_keys.successor_id)',
+  replacement: REPLACEMENT,
   revokedAt: 'api_keys.revoked_at',
   isExpired: 'coalesce(api_keys.expires_at <= now(), false)',
-  isSuccessorLost: `coalesce(${ofSuccessor(SUCCESSOR_LOST)}, false)`,
 };
 
 /** The columns of a {@link KeyRecord}, for SELECT and RETURNING. */
@@ -54,21 +63,19 @@ export function keyFields(db: Knex): Knex.Raw {
 /** What has become of a key. Only the first two kinds work. */
 export type KeyState =
   | { readonly kind: 'working' }
-  /** It has a successor, and goes on until it expires; null for without end, after a change in SQL. */
-  | {
-      readonly kind: 'rolled';
-      readonly until: string | null;
-      readonly successor: string;
-      readonly isSuccessorLost: boolean;
-    }
+  /**
+   * It has a successor, and goes on until it expires; null for without end, after a change in SQL. Without a replacement,
+   * no key takes its place then.
+   */
+  | { readonly kind: 'rolled'; readonly until: string | null; readonly replacement: string | null }
   | { readonly kind: 'expired'; readonly at: string }
   | { readonly kind: 'revoked'; readonly at: string };
 
 /** @returns the state of a key when its record was read */
-export function stateOf({ revokedAt, expiresAt, isExpired, successor, isSuccessorLost }: KeyRecord): KeyState {
+export function stateOf({ revokedAt, expiresAt, isExpired, successor, replacement }: KeyRecord): KeyState {
   if (revokedAt !== null) return { kind: 'revoked', at: revokedAt };
   if (isExpired && expiresAt !== null) return { kind: 'expired', at: expiresAt };
-  return successor === null ? { kind: 'working' } : { kind: 'rolled', until: expiresAt, successor, isSuccessorLost };
+  return successor === null ? { kind: 'working' } : { kind: 'rolled', until: expiresAt, replacement };
 }
 
 export type KeyHint =

@@ -7,8 +7,8 @@ export type RefusalReason =
   | 'expired'
   /** It has a successor already. */
   | 'rolled'
-  /** It has a successor, which does not work any more. */
-  | 'successor_lost'
+  /** It was rolled, and no key that works replaces it. */
+  | 'not_replaced'
   | 'suspended'
   /** The developer has as many keys as may work at the same time. */
   | 'too_many'
@@ -20,7 +20,7 @@ export class KeyRefused extends OperatorError {
   constructor(
     readonly reason: RefusalReason,
     message: string,
-    /** The prefix of the key that the form has made, or of the successor. */
+    /** The prefix of the key that the form has made, or of the one that replaces a rolled key. */
     readonly otherPrefix?: string,
   ) {
     super(message);

@@ -73,17 +73,13 @@ export function requireRollable(record: KeyRecord): void {
     case 'expired':
       throw new KeyRefused('expired', `Key ${prefix} has expired, and cannot be rolled. ${instead}`);
     case 'rolled':
-      if (state.isSuccessorLost) {
-        throw new KeyRefused(
-          'successor_lost',
-          `Key ${prefix} is rolled, and its successor ${state.successor} does not work. ${instead}`,
-          state.successor,
-        );
+      if (state.replacement === null) {
+        throw new KeyRefused('not_replaced', `Key ${prefix} was rolled, and no key that works replaces it. ${instead}`);
       }
       throw new KeyRefused(
         'rolled',
-        `Key ${prefix} is rolled already: ${state.successor} replaces it. Roll that key instead.`,
-        state.successor,
+        `Key ${prefix} is rolled already: ${state.replacement} replaces it. Roll that key instead.`,
+        state.replacement,
       );
     case 'working':
   }

@@ -51,8 +51,7 @@ describe('a rolled key', () => {
     assert.deepEqual(stateOf(predecessor), {
       kind: 'rolled',
       until: predecessor.expiresAt,
-      successor: successor.prefix,
-      isSuccessorLost: false,
+      replacement: successor.prefix,
     });
     assert.deepEqual([await works(old), await works(successor)], [true, true]);
     const listed = await listKeys(database.db, developerId);
@@ -113,27 +112,27 @@ describe('a rolled key', () => {
     ]);
   });
 
-  it('counts its successor as lost once that is revoked or has expired, unless another key replaces it', async () => {
+  it('is replaced by the last key of its successors, and by none where that does not work', async () => {
     const { db } = database;
-    const isLost = async (prefix: string): Promise<boolean | undefined> =>
-      (await listKeys(db, developerId)).find((record) => record.prefix === prefix)?.isSuccessorLost;
-    const [old, other] = [await newKey(), await newKey()];
-    const { successor } = await rollKey(db, old.prefix, 3_600);
-    const { successor: second } = await rollKey(db, other.prefix, 3_600);
-    assert.deepEqual([await isLost(old.prefix), await isLost(successor.prefix)], [false, false]);
-    await revokeKey(db, successor.prefix);
-    await expireIn(db, second.prefix, 0);
-    assert.deepEqual([await isLost(old.prefix), await isLost(other.prefix)], [true, true]);
-    await assert.rejects(rollKey(db, old.prefix, 60), {
-      reason: 'successor_lost',
-      message: new RegExp(
-        `^Key ${old.prefix} is rolled, and its successor ${successor.prefix} does not work\\. Create a new one`,
-      ),
+    const first = await newKey();
+    const replacement = async (): Promise<string | null | undefined> =>
+      (await listKeys(db, developerId)).find(({ prefix }) => prefix === first.prefix)?.replacement;
+    assert.equal(await replacement(), null);
+    const { successor: second } = await rollKey(db, first.prefix, 3_600);
+    assert.equal(await replacement(), second.prefix);
+    const { successor: third } = await rollKey(db, second.prefix, 0);
+    assert.equal(await replacement(), third.prefix);
+    await revokeKey(db, second.prefix);
+    assert.equal(await replacement(), third.prefix);
+    await assert.rejects(rollKey(db, first.prefix, 60), { reason: 'rolled', otherPrefix: third.prefix });
+    await expireIn(db, third.prefix, 0);
+    assert.equal(await replacement(), null);
+    await assert.rejects(rollKey(db, first.prefix, 60), {
+      reason: 'not_replaced',
+      message: new RegExp(`^Key ${first.prefix} was rolled, and no key that works replaces it\\. Create a new one`),
     });
-    const third = await newKey();
-    const { successor: fourth } = await rollKey(db, third.prefix, 3_600);
-    await rollKey(db, fourth.prefix, 0);
-    assert.equal(await isLost(third.prefix), false);
+    await revokeKey(db, third.prefix);
+    assert.equal(await replacement(), null);
   });
 
   it('must be one that works', async () => {
@@ -169,7 +168,7 @@ describe('what is said of a key', () => {
     successor: null,
     revokedAt: null,
     isExpired: false,
-    isSuccessorLost: false,
+    replacement: null,
   };
   const at = (days: number): string => new Date(NOW + days * DAY_MS).toISOString();
 
@@ -179,8 +178,7 @@ describe('what is said of a key', () => {
     assert.deepEqual(stateOf({ ...expired, isExpired: false }), {
       kind: 'rolled',
       until: at(-1),
-      successor: 'svc_11111111',
-      isSuccessorLost: false,
+      replacement: null,
     });
     assert.deepEqual(stateOf(expired), { kind: 'expired', at: at(-1) });
     assert.deepEqual(stateOf({ ...expired, revokedAt: at(0) }), { kind: 'revoked', at: at(0) });

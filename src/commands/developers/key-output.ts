@@ -5,7 +5,7 @@ export function describeState(record: KeyRecord): string {
   const state = stateOf(record);
   switch (state.kind) {
     case 'rolled':
-      return `rolled, ${state.successor} ${state.isSuccessorLost ? 'does not work any more' : 'replaces it'}`;
+      return `rolled, ${state.replacement ?? 'no key'} replaces it`;
     case 'revoked':
       return `revoked ${shortTime(state.at) ?? ''}`;
     case 'working':
@@ -25,6 +25,7 @@ export function keyToJson(record: KeyRecord): Record<string, unknown> {
     last_used_at: record.lastUsedAt,
     expires_at: record.expiresAt,
     successor: record.successor,
+    replacement: record.replacement,
     revoked_at: record.revokedAt,
   };
 }

@@ -228,16 +228,24 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     suites: ['test/site/revoke-leaked-key.test.ts'],
   },
   {
-    name: 'lost-successor-not-seen',
-    promise: 'The list says of a rolled key when its successor does not work any more.',
-    edits: [{ file: 'src/keys/key-record.ts', from: '${ofSuccessor(SUCCESSOR_LOST)}', to: 'null::boolean' }],
+    name: 'lost-replacement-not-seen',
+    promise: 'The list says of a rolled key when no key that works replaces it.',
+    edits: [{ file: 'src/keys/key-record.ts', from: 'where next is null and works)', to: 'where next is null)' }],
     suites: ['test/keys/rolling.test.ts'],
   },
   {
-    name: 'replaced-successor-counts-as-lost',
-    promise: 'A successor that was rolled itself is not lost.',
-    edits: [{ file: 'src/keys/key-record.ts', from: 'successor.successor_id is null\n  and ', to: '' }],
+    name: 'successor-alone-replaces',
+    promise: 'A successor that was rolled itself is replaced by its own successor.',
+    edits: [{ file: 'src/keys/key-record.ts', from: 'on key.id = chain.next', to: 'on false' }],
     suites: ['test/keys/rolling.test.ts'],
+  },
+  {
+    name: 'no-warning-of-a-rolled-key',
+    promise: 'The page warns before somebody revokes the key that replaces a rolled one.',
+    edits: [
+      { file: 'src/site/settings/keys/keys.tsx', from: 'key.replacement === prefix', to: 'key.prefix === prefix' },
+    ],
+    suites: ['test/site/settings/keys.test.ts'],
   },
   {
     name: 'form-for-a-key-that-cannot-be-rolled',

@@ -231,21 +231,34 @@ describe('the keys page', () => {
     assert.ok(!lie.text.includes('is revoked. Every server'));
   });
 
-  it('says of a rolled key that its successor is lost, and before that what revoking the successor means', async () => {
-    const old = await newKey();
-    const roll = `/settings/keys/${old.prefix}/roll`;
-    const form = await formOf(roll);
-    const reply = await visitor.post(roll, { form, overlap: '24h' });
-    const successor = (KEY.exec(reply.text)?.[0] ?? assert.fail('no key is shown')).slice(0, 12);
-    const question = await visitor.get(`/settings/keys/${successor}/revoke`);
-    assert.match(question.text, new RegExp(`${old.prefix}</code> ends at <time.*no key replaces it then`));
-    assert.equal((await visitor.post(`/settings/keys/${successor}/revoke`)).status, 303);
+  it('says which key replaces a rolled one, through a chain, and warns before that one is revoked', async () => {
+    const first = await newKey();
+    const rollForm = (prefix: string): string => `/settings/keys/${prefix}/roll`;
+    const roll = async (prefix: string, overlap: string): Promise<string> => {
+      const { text } = await visitor.post(rollForm(prefix), { form: await formOf(rollForm(prefix)), overlap });
+      return (KEY.exec(text)?.[0] ?? assert.fail('no key is shown')).slice(0, 12);
+    };
+    const second = await roll(first.prefix, '24h');
+    const third = await roll(second, '1h');
     const list = (await visitor.get('/settings/keys')).text;
-    assert.match(list, new RegExp(`works until <time.*${successor}</code> does not work any more`));
-    assert.ok(!list.includes('replaces it'));
-    for (const again of [await visitor.get(roll), await visitor.post(roll, { form: 'a'.repeat(64), overlap: '24h' })]) {
+    assert.equal(list.split(`<code>${third}</code> replaces it`).length, 3);
+    const question = async (prefix: string): Promise<string> =>
+      (await visitor.get(`/settings/keys/${prefix}/revoke`)).text;
+    const warning = /It replaces the rolled key <code>(svc_\w{8})<\/code>, which works until <time/g;
+    assert.deepEqual(
+      Array.from((await question(third)).matchAll(warning), ([, prefix]) => prefix),
+      [first.prefix, second],
+    );
+    assert.doesNotMatch(await question(second), warning);
+    assert.equal((await visitor.post(`/settings/keys/${third}/revoke`)).status, 303);
+    const after = (await visitor.get('/settings/keys')).text;
+    assert.ok(after.includes('no key that works replaces it') && !after.includes('</code> replaces it'));
+    for (const again of [
+      await visitor.get(rollForm(first.prefix)),
+      await visitor.post(rollForm(first.prefix), { form: 'a'.repeat(64), overlap: '24h' }),
+    ]) {
       assert.equal(again.status, 409);
-      assert.match(again.text, /its successor.*does not work any more.*href="\/settings\/keys\/new"/s);
+      assert.match(again.text, /was rolled, and no key that works replaces it\. <a href="\/settings\/keys\/new"/);
     }
   });
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { generateToken } from '../../../accounts/tokens.js';
-import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
+import type { KeyRecord } from '../../../keys/key-record.js';
 import { Notice } from '../../layout/components.js';
 import { described, Field } from '../../layout/form-field.js';
 import { Time } from '../../layout/time.js';
@@ -88,26 +88,26 @@ export function RollForm({ record }: { readonly record: KeyRecord }): VNode {
 
 interface RevokeFormProps {
   readonly record: KeyRecord;
-  /** The key that this one replaces; undefined for none. */
-  readonly rolled: KeyRecord | undefined;
+  /** The rolled keys that still work, and that this key replaces. */
+  readonly rolled: readonly KeyRecord[];
 }
 
 /** The question before a key is revoked. */
 export function RevokeForm({ record, rolled }: RevokeFormProps): VNode {
-  const state = rolled && stateOf(rolled);
   return (
     <>
       <p>
         Every server refuses <KeyName record={record} /> from the next request on, permanently.{' '}
         <LastUse at={record.lastUsedAt} />
       </p>
-      {state?.kind === 'rolled' && state.until !== null && record.successor === null && (
-        <Notice tone="warning">
+      {rolled.map(({ prefix, expiresAt }) => (
+        <Notice key={prefix} tone="warning">
           <p>
-            The rolled key <code>{rolled?.prefix}</code> ends at <Time at={state.until} />, and no key replaces it then.
+            It replaces the rolled key <code>{prefix}</code>, which works until{' '}
+            {expiresAt === null ? 'revoked' : <Time at={expiresAt} />}. No key replaces that one then.
           </p>
         </Notice>
-      )}
+      ))}
       <form class="form" method="post">
         <Actions label={`Revoke ${record.prefix}`} tone="button-danger" />
       </form>

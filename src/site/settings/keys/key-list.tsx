@@ -101,14 +101,11 @@ function State({ state, hints }: { readonly state: KeyState; readonly hints: rea
       return (
         <>
           <Badge tone="info">Rolled</Badge> works until {state.until === null ? 'revoked' : <Time at={state.until} />};{' '}
-          {state.isSuccessorLost ? (
-            <>
-              its successor <code>{state.successor}</code> does not work any more:{' '}
-              <a href="/settings/keys/new">create a new key</a>
-            </>
+          {state.replacement === null ? (
+            'no key that works replaces it'
           ) : (
             <>
-              <code>{state.successor}</code> replaces it
+              <code>{state.replacement}</code> replaces it
             </>
           )}
         </>

@@ -1,5 +1,5 @@
 import { isKeyPrefix } from '../../../keys/api-key.js';
-import type { KeyRecord } from '../../../keys/key-record.js';
+import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { listKeys } from '../../../keys/keys.js';
 import { requireRollable } from '../../../keys/roll-key.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
@@ -82,7 +82,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
       try {
         requireRollable(record);
       } catch (error) {
-        answerRefusal(ctx, error);
+        answerRefusal(ctx, error, 'This key cannot be rolled');
         return;
       }
       settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys' }, <RollForm record={record} />);
@@ -108,7 +108,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
         seeOther(ctx, revokedPath(prefix, 'before'));
         return;
       }
-      const rolled = keys.find(({ successor }) => successor === prefix);
+      const rolled = keys.filter((key) => stateOf(key).kind === 'rolled' && key.replacement === prefix);
       settingsPage(ctx, { title: `Revoke ${prefix}`, tab: 'keys' }, <RevokeForm record={record} rolled={rolled} />);
     }),
   );

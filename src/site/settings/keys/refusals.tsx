@@ -7,12 +7,12 @@ import type { SettingsContext } from '../context.js';
 import { settingsPage } from '../settings-page.js';
 
 /** Answers with the reason of a refusal. @throws what is no refusal, and PageError 404 for an unknown key */
-export function answerRefusal(ctx: SettingsContext, error: unknown): void {
+export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'Nothing was changed'): void {
   if (!(error instanceof KeyRefused)) throw error;
   if (error.reason === 'unknown') throw noSuchKey();
   settingsPage(
     ctx,
-    { title: 'Nothing was changed', tab: 'keys', status: 409 },
+    { title, tab: 'keys', status: 409 },
     <>
       <Notice tone="warning">
         <p>{explain(error)}</p>
@@ -43,14 +43,14 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
     case 'rolled':
       return (
         <>
-          This key is rolled already: <code>{otherPrefix}</code> replaces it. If you do not have the whole successor,{' '}
+          This key is rolled already: <code>{otherPrefix}</code> replaces it. If you do not have the whole of that,{' '}
           <RollLink prefix={otherPrefix} />.
         </>
       );
-    case 'successor_lost':
+    case 'not_replaced':
       return (
         <>
-          This key is rolled, and its successor <code>{otherPrefix}</code> does not work any more. <NewKeyLink />
+          This key was rolled, and no key that works replaces it. <NewKeyLink />
         </>
       );
     case 'too_many':
