@@ -75,7 +75,7 @@ check-dead-code: $(INSTALLED) ## Knip: unused files, exports and packages
 bench: $(BUILT) redis ## Measure size and speed: import, reads, writes, compression, costs, speed, idle, or the PARTS named; growth when named
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
 
-screenshots: $(INSTALLED) programs ## Take pictures of the pages, light and dark, wide and narrow, into .cache/screenshots; README=1 renews that of the README
+screenshots: $(INSTALLED) programs ## Take pictures of the pages, light and dark, wide and narrow, into .cache/screenshots; README=1 also takes the one in the README
 	@exec node --import tsx test/site/screenshots.ts
 
 mutants: $(INSTALLED) programs ## Plant each fault of test/mutants in a copy, and see that a test notices; those that MATCH, or all

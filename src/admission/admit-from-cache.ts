@@ -49,8 +49,8 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
   /** Finds the caller in the cache, by the reading of another request, or in the database. */
   async function find(hash: KeyHash, budget: RedisBudget): Promise<Found> {
     // No await where nothing is in flight: two requests at the same time would both begin a reading.
-    const others = inFlight.get(hash);
-    if (others !== undefined) await budget.pauseDuring(others);
+    const otherReading = inFlight.get(hash);
+    if (otherReading !== undefined) await budget.pauseDuring(otherReading);
     const cached = cache.get(hash);
     if (cached !== undefined) return { kind: 'cached', ...cached };
     cache.lookupCounts.miss += 1;

@@ -7,8 +7,8 @@ import { renewEpoch } from './epoch.js';
 export type KnownSince = 'now' | 'moments';
 
 /**
- * Makes all servers forget the callers that they have cached. Call it after a change of a key, a developer or a plan is
- * committed, and before the change is reported as done.
+ * Makes all servers forget the callers that they have cached. Call it after the commit of a change of keys, developers or
+ * plans, and before the change is reported.
  *
  * @param redis - undefined for a server without one. It cannot set a new epoch, so others learn of the change from the
  *   database.

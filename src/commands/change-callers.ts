@@ -10,7 +10,7 @@ const SOON = 'within moments';
 /**
  * Changes keys, developers or plans, and makes the servers see the change.
  *
- * @returns what the change returned, and {@link forgetCallers since when} it holds
+ * @returns what the change returned, and {@link makeServersForget since when} it holds
  */
 export function changeCallers<T>(
   context: CommandContext,
@@ -18,7 +18,7 @@ export function changeCallers<T>(
 ): Promise<{ readonly changed: T; readonly since: string }> {
   return context.withDatabase(async (db) => ({
     changed: await change(db),
-    since: await forgetCallers(context, db),
+    since: await makeServersForget(context, db),
   }));
 }
 
@@ -28,7 +28,7 @@ export function changeCallers<T>(
  *
  * @returns since when the change holds, in words; when that is not the next request, stderr gives the reason
  */
-export async function forgetCallers({ withRedis, stderr }: CommandContext, db: Knex): Promise<string> {
+export async function makeServersForget({ withRedis, stderr }: CommandContext, db: Knex): Promise<string> {
   try {
     if (await withRedis(async (redis) => (await import('../admission/epoch.js')).renewEpoch(redis))) return AT_ONCE;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { restartFeed } from '../catalog/restart.js';
 import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/postgres/timestamps.js';
-import { addCommand } from './add-command.js';
+import { addJsonCommand } from './add-json-command.js';
 import { position } from './arguments.js';
 import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
@@ -18,7 +18,7 @@ ahead by more, give with --after the latest position that a mirror may hold: the
 
 export const registerFeed: RegisterCommand = (program, { stdout, withDatabase }) => {
   const feed = program.command('feed').description('the feed of changes that mirrors follow');
-  addCommand(feed, 'restart', 'catalog feed restart', 'catalog feed restart --after 1795218005.123456')
+  addJsonCommand(feed, 'restart', 'catalog feed restart', 'catalog feed restart --after 1795218005.123456')
     .description('begin the feed anew: every mirror has to take a fresh copy')
     .option('--after <seconds>', 'begin later than this position too: Unix time in seconds', position)
     .addHelpText('after', NOTES)

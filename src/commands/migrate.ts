@@ -1,10 +1,10 @@
-import { addCommand } from './add-command.js';
+import { addJsonCommand } from './add-json-command.js';
 import { connectForCommand } from './connections.js';
 import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
 
 export const registerMigrate: RegisterCommand = (program, context) => {
-  addCommand(program, 'migrate', 'DATABASE_URL=postgres://catalog@db/catalog catalog migrate')
+  addJsonCommand(program, 'migrate', 'DATABASE_URL=postgres://catalog@db/catalog catalog migrate')
     .description("bring the database's schema up to date")
     .action(async ({ json }: { json?: boolean }) => {
       const database = await connectForCommand(context, { migrate: true, bulk: true });

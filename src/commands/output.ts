@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import type { Writable } from 'node:stream';
-import { DIRECTION_CONTROLS } from '../developers/plain-text.js';
+import { harmless } from '../developers/plain-text.js';
 
 /** The heading of a column, and the text of its cells. */
 export type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | boolean | null>>;
@@ -39,10 +39,8 @@ export function printTable<Row>(stdout: Writable, rows: readonly Row[], columns:
 function cell(value: string | number | boolean | null): string {
   if (value === null) return '-';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  // SQL writes names that nothing has checked. They must not control the terminal, nor turn the direction of its text.
-  return String(value)
-    .replaceAll(/\p{Cc}/gu, '\uFFFD')
-    .replaceAll(DIRECTION_CONTROLS, '\uFFFD');
+  // SQL and earlier versions wrote names that nothing had checked.
+  return harmless(String(value).replaceAll('\n', '\uFFFD'));
 }
 
 /** Cuts a timestamp to the second, for people. */

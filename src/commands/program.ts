@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
+import { harmless } from '../developers/plain-text.js';
 import { OperatorError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 
@@ -55,7 +56,8 @@ async function createProgram(name: string | undefined, context: CommandContext):
     .showHelpAfterError('(--help shows how it is used)')
     .configureOutput({
       writeOut: (text) => void context.stdout.write(text),
-      writeErr: (text) => void context.stderr.write(text),
+      // The error of an argument repeats it.
+      writeErr: (text) => void context.stderr.write(harmless(text)),
     })
     .exitOverride();
   const isKnown = name !== undefined && Object.hasOwn(COMMANDS, name);

@@ -1,12 +1,12 @@
 import { repairCounts, verifyCounts, type CountMismatch } from '../catalog/counts.js';
 import { OperatorError } from '../errors.js';
-import { addCommand } from './add-command.js';
+import { addJsonCommand } from './add-json-command.js';
 import type { RegisterCommand } from './context.js';
 import { printJson, printLine } from './output.js';
 
 export const registerStats: RegisterCommand = (program, { stdout, withDatabase }) => {
   const stats = program.command('stats').description('the counts that /api/v1/stats answers with');
-  addCommand(stats, 'verify', 'catalog stats verify')
+  addJsonCommand(stats, 'verify', 'catalog stats verify')
     .description('count everything again and compare; exit code 1 when a counter is wrong')
     .option('--repair', 'set wrong counters right; writers of the catalogue wait meanwhile')
     .action(async ({ repair, json }: { repair?: boolean; json?: boolean }) => {

@@ -15,3 +15,8 @@ export const NOT_PLAIN =
 export function isPlainText(text: string): boolean {
   return !UNPRINTABLE.test(text) && text.search(DIRECTION_CONTROLS) < 0;
 }
+
+/** Replaces what would control a terminal or turn its text, except line ends. */
+export function harmless(text: string): string {
+  return text.replaceAll(/(?!\n)\p{Cc}/gu, '\uFFFD').replaceAll(DIRECTION_CONTROLS, '\uFFFD');
+}

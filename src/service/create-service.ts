@@ -42,10 +42,10 @@ import { UsageCounter } from '../usage/usage-counter.js';
 /** The same bound for a replica, in milliseconds: the primary can still answer in time when the replica does not. */
 const REPLICA_TIMEOUT_MS = 300;
 
-/** How often the service checks its database, in milliseconds. So its loss is also reported when nobody probes. */
+/** About how often the service checks its database, in milliseconds. So its loss is also reported when nobody probes. */
 const DATABASE_CHECK_INTERVAL_MS = 2_000;
 
-/** How often the service counts the free connections of its database, in milliseconds. */
+/** About how often the service counts the free connections of its database, in milliseconds. */
 const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
 
 /** How long requests may take to finish when the service stops, in milliseconds. */
@@ -144,6 +144,14 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   });
   const budget = budgetOf(config, db, log);
   await budget.check();
+  // They close after the server, since they may wait for the database.
+  for (const check of [
+    recurring(() => databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
+    recurring(() => budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
+  ]) {
+    opened.add(check, (it) => it.stop());
+  }
+  startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
   let stopping: Promise<void> | undefined;
   let url = '';
   const app = await createApp({
@@ -189,14 +197,6 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   if (metricsServer) opened.add(metricsServer, (it) => it.close());
   url = urlOf(config.host, await listen(server, config.host, config.port));
   opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS));
-
-  for (const check of [
-    recurring(() => databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
-    recurring(() => budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
-  ]) {
-    opened.add(check, (it) => it.stop());
-  }
-  startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
 
   async function stop(drains: boolean): Promise<void> {
     const drainSeconds = drains ? config.drainSeconds : 0;

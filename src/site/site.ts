@@ -19,7 +19,7 @@ import { addSignIn } from './sign-in/sign-in.js';
 
 /**
  * Serves the pages for people. Requests of the API and of probes go on to the later stages. A path that nobody knows is
- * answered with a page where the client is a browser.
+ * answered with a page where the client is a browser. The address of a page with a slash at its end leads to the page.
  *
  * A further part of the site is one more line that adds its routes to the router.
  */
@@ -79,7 +79,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
       });
     }
     const page = path.slice(0, -1);
-    if (path.endsWith('/') && ['GET', 'HEAD'].includes(ctx.method) && methodsAt(router, page, 'GET').length > 0) {
+    if (path.endsWith('/') && ['GET', 'HEAD'].includes(ctx.method) && methodsAt(router, page, 'GET').includes('GET')) {
       return answer(ctx, () => limitContent(ctx, () => moveTo(ctx, page)));
     }
     try {
@@ -109,7 +109,7 @@ function methodsAt(router: Router<PageState>, path: string, method: string): rea
 async function moveTo(ctx: PageContext, path: string): Promise<void> {
   const { querystring } = ctx.state.target;
   ctx.status = 301;
-  ctx.set('Location', querystring === '' ? path : `${path}?${querystring}`);
+  ctx.set({ Location: querystring === '' ? path : `${path}?${querystring}`, 'Cache-Control': 'no-store' });
 }
 
 /** @throws Problem method_not_allowed for another method */

@@ -117,6 +117,7 @@ describe('command line', () => {
         const { code, stdout, stderr } = await catalog(...args);
         assert.equal(stdout, '');
         assert.match(stderr, message);
+        assert.doesNotMatch(stderr, /(?!\n)[\p{Cc}\u202E]/u);
         assert.equal(code, 2);
       });
     }
@@ -187,6 +188,7 @@ describe('command line', () => {
         'label',
         'last_used_at',
         'plan_id',
+        'replacement',
         'revoked_at',
         'state',
         'successor',

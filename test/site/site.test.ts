@@ -90,8 +90,9 @@ describe('the site', () => {
     for (const path of ['/docs/', '/docs/guides/?from=mail']) {
       const { status, headers } = await ask(path);
       assert.deepEqual([status, headers.location], [301, path.replace('/?', '?').replace(/\/$/, '')]);
+      assert.equal(headers['cache-control'], 'no-store');
     }
-    for (const path of ['/nope/', '//docs/', '/docs//', '/readyz/']) assertPage(await ask(path), 404);
+    for (const path of ['/nope/', '//docs/', '/docs//', '/readyz/', '/sign-out/']) assertPage(await ask(path), 404);
     assertProblem(await ask('/api/v1/stats/'), 'missing_api_key');
     assertPage(await ask('/docs/', BROWSER, 'POST'), 404);
   });

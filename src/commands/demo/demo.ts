@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { createSyntheticTitles, MOST_TITLES } from '../../catalog/synthetic.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { ImportDisplay } from '../import/import-display.js';
@@ -18,7 +18,7 @@ like all others, and cannot be removed. So the command refuses a catalogue that 
 earlier run with the same seed. For the small catalogue with real titles, see catalog serve --demo.`;
 
 export const registerDemo: RegisterCommand = (program, { stdout, stderr, signal, withDatabase }) => {
-  addCommand(program, 'demo', 'DATABASE_URL=postgres://catalog@localhost/trial catalog demo --titles 1000000')
+  addJsonCommand(program, 'demo', 'DATABASE_URL=postgres://catalog@localhost/trial catalog demo --titles 1000000')
     .description('fill an empty catalogue with any number of generated titles, for trials at size')
     .requiredOption('--titles <number>', 'how many titles there are to be', titleCount)
     .option('--seed <number>', 'another seed gives other titles', seedNumber, 1)

@@ -5,7 +5,7 @@ import {
   setDeveloperPlan,
   suspendDeveloper,
 } from '../../developers/developers.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import { changeCallers } from '../change-callers.js';
 import type { RegisterCommand } from '../context.js';
@@ -17,7 +17,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const developers = program.command('developers').description('those who registered for access');
 
-  addCommand(developers, 'create', 'catalog developers create --project-name "Film club"')
+  addJsonCommand(developers, 'create', 'catalog developers create --project-name "Film club"')
     .description('register a developer')
     .requiredOption('--project-name <name>', 'what the developer builds; shown by /api/v1/me', text(200))
     .option('--attribution-required', 'the project must name the catalogue as its source', false)
@@ -26,11 +26,11 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       if (options.json) printJson(stdout, { developer: toSnakeCase(developer) });
       else {
         printLine(stdout, `Created developer ${developer.id}. Next: a key for it:`);
-        printLine(stdout, `  catalog keys create --developer ${developer.id} --plan free`);
+        printLine(stdout, `  npx catalog keys create --developer ${developer.id} --plan free`);
       }
     });
 
-  addCommand(developers, 'list', 'catalog developers list')
+  addJsonCommand(developers, 'list', 'catalog developers list')
     .description('list all developers')
     .action(async ({ json }: { json?: boolean }) => {
       const rows = await withDatabase(listDevelopers);
@@ -47,7 +47,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       }
     });
 
-  addCommand(developers, 'set-plan', 'catalog developers set-plan 1 --plan pro')
+  addJsonCommand(developers, 'set-plan', 'catalog developers set-plan 1 --plan pro')
     .description('set the plan of the keys that a developer makes. Keys that exist stay on theirs')
     .argument('<id>', 'id of the developer', positiveInteger)
     .requiredOption('--plan <plan>', 'the plan of the keys to come', planId)
@@ -58,7 +58,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       else printLine(stdout, `Keys that developer ${id} makes from now on are on plan ${plan}.`);
     });
 
-  addCommand(developers, 'suspend', 'catalog developers suspend 1')
+  addJsonCommand(developers, 'suspend', 'catalog developers suspend 1')
     .description("refuse all of a developer's keys from the next request on")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {
@@ -67,7 +67,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       else printLine(stdout, `Suspended developer ${id}. To undo: catalog developers reinstate ${id}`);
     });
 
-  addCommand(developers, 'reinstate', 'catalog developers reinstate 1')
+  addJsonCommand(developers, 'reinstate', 'catalog developers reinstate 1')
     .description("let a suspended developer's keys work again, except those that were revoked or have expired")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {

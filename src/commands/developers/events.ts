@@ -1,5 +1,5 @@
 import { listEvents } from '../../events/events.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printTable, shortTime, toSnakeCase } from '../output.js';
@@ -8,7 +8,7 @@ import { printJson, printTable, shortTime, toSnakeCase } from '../output.js';
 const DEFAULT_LIMIT = 50;
 
 export const registerEvents: RegisterCommand = (program, { stdout, withDatabase }) => {
-  addCommand(program, 'events', 'catalog events --developer 1')
+  addJsonCommand(program, 'events', 'catalog events --developer 1')
     .description('what happened to developers and their keys, when and by whom, newest first')
     .option('--developer <id>', 'only those of one developer', positiveInteger)
     .option('--limit <number>', 'the most events that are listed', positiveInteger, DEFAULT_LIMIT)

@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import { setKeyPlan } from '../../keys/keys.js';
 import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { overlap as toOverlap, planId } from '../arguments.js';
-import { changeCallers, forgetCallers } from '../change-callers.js';
+import { changeCallers, makeServersForget } from '../change-callers.js';
 import type { CommandContext } from '../context.js';
 import { printJson, printLine, shortTime } from '../output.js';
 import { readPrefix, readPrefixOrKey } from './key-argument.js';
@@ -16,7 +16,7 @@ const PREFIX_HELP = 'what "catalog keys list" shows: svc_ and 8 characters';
 export function registerKeyChanges(keys: Command, context: CommandContext): void {
   const { stdout, withDatabase } = context;
 
-  addCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
+  addJsonCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
     .description('put a key on another plan. Holds from the next request on')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--plan <plan>', 'the plan that sets its limits', planId)
@@ -24,7 +24,7 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
       const prefix = readPrefix(argument, command);
       const { record, previousPlanId, since } = await withDatabase(async (db) => {
         const moved = await setKeyPlan(db, prefix, plan);
-        return { ...moved, since: moved.previousPlanId === plan ? undefined : await forgetCallers(context, db) };
+        return { ...moved, since: moved.previousPlanId === plan ? undefined : await makeServersForget(context, db) };
       });
       const changed = since !== undefined;
       if (json) printJson(stdout, { ...keyToJson(record), changed });
@@ -32,7 +32,7 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
       else printLine(stdout, `Moved ${prefix} from plan ${previousPlanId} to ${plan}. It holds ${since}.`);
     });
 
-  addCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h')
+  addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h')
     .description('replace a key by a new one and print that: this once. The old key goes on for the overlap')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--overlap <duration>', 'how long the old key goes on: now, or a duration such as 24h', toOverlap)
@@ -50,7 +50,7 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
       }
     });
 
-  addCommand(keys, 'revoke', 'catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt')
+  addJsonCommand(keys, 'revoke', 'catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt')
     .description('refuse a key permanently, from the next request on')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {

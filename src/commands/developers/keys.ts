@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { listKeys, createKey } from '../../keys/keys.js';
 import type { Expiry } from '../../keys/expiry.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { expiry, planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printLine, printTable, shortTime } from '../output.js';
@@ -22,7 +22,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const keys = program.command('keys').description('API keys');
 
-  addCommand(
+  addJsonCommand(
     keys,
     'create',
     'catalog keys create --developer 1 --plan free --label production',
@@ -60,7 +60,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       }
     });
 
-  addCommand(keys, 'list', 'catalog keys list --developer 1')
+  addJsonCommand(keys, 'list', 'catalog keys list --developer 1')
     .description('list keys by their prefix')
     .option('--developer <id>', 'only those of one developer', positiveInteger)
     .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {

@@ -1,5 +1,5 @@
 import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import { changeCallers } from '../change-callers.js';
 import type { RegisterCommand } from '../context.js';
@@ -25,7 +25,7 @@ export const registerPlans: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
   const plans = program.command('plans').description('the plans that keys are tied to');
 
-  addCommand(plans, 'list', 'catalog plans list')
+  addJsonCommand(plans, 'list', 'catalog plans list')
     .description('list all plans')
     .action(async ({ json }: { json?: boolean }) => {
       const rows = await withDatabase(listPlans);
@@ -33,7 +33,7 @@ export const registerPlans: RegisterCommand = (program, context) => {
       else printTable(stdout, rows, COLUMNS);
     });
 
-  addCommand(plans, 'set', 'catalog plans set pro --per-minute 900')
+  addJsonCommand(plans, 'set', 'catalog plans set pro --per-minute 900')
     .description('change a plan, or add one; what is left out stays as it is. Holds from the next request on')
     .argument('<plan>', 'id of the plan', planId)
     .option('--name <name>', 'name for people', text(100))

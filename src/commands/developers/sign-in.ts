@@ -4,14 +4,14 @@ import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../ac
 import type { Config } from '../../config/settings.js';
 import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printLine } from '../output.js';
 
 /** `catalog developers sign-in-link|link|sign-out` */
 export const registerSignIn: RegisterCommand = (developers, { stdout, config, withDatabase }) => {
-  addCommand(developers, 'sign-in-link', 'PUBLIC_URL=https://catalog.example catalog developers sign-in-link 1')
+  addJsonCommand(developers, 'sign-in-link', 'PUBLIC_URL=https://catalog.example catalog developers sign-in-link 1')
     .description(`print a link that signs a developer in, once, within ${LINK_LIFETIME_MINUTES} minutes`)
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {
@@ -25,7 +25,7 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
       }
     });
 
-  addCommand(
+  addJsonCommand(
     developers,
     'link',
     'catalog developers link 1 --issuer https://accounts.example.com --subject 10769150350006150715',
@@ -44,7 +44,7 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
       else printLine(stdout, `Linked developer ${id}: this identity signs in as that developer from now on.`);
     });
 
-  addCommand(developers, 'sign-out', 'catalog developers sign-out 1')
+  addJsonCommand(developers, 'sign-out', 'catalog developers sign-out 1')
     .description('end all sessions of a developer and void the sign-in links; keys go on working')
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {

@@ -3,7 +3,7 @@ import { listKeys } from '../../keys/keys.js';
 import { OperatorError } from '../../errors.js';
 import { listPlans, type Plan } from '../../limits/plans.js';
 import { QUOTA_NAMES, toQuota, type Quota } from '../../limits/quotas.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { printJson, printTable } from '../output.js';
@@ -19,7 +19,7 @@ interface Usage {
 }
 
 export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, withRedis }) => {
-  addCommand(program, 'usage', 'catalog usage --developer 1')
+  addJsonCommand(program, 'usage', 'catalog usage --developer 1')
     .description('what a developer has used of the current minute and day, on each plan that the keys are tied to')
     .requiredOption('--developer <id>', 'whose requests', positiveInteger)
     .action(async ({ developer, json }: { developer: number; json?: boolean }) => {

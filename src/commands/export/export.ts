@@ -8,7 +8,7 @@ import { OperatorError } from '../../errors.js';
 import { parseBaseUrl } from '../../follower/client.js';
 import { showPosition } from '../../follower/printable.js';
 import { openState, type FollowerState } from '../../follower/state.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { openDestination } from './export-destination.js';
 import { formatOption, kindOption, requireFormat } from '../import/file-options.js';
@@ -43,7 +43,7 @@ const EXAMPLES = [
 ];
 
 export const registerExport: RegisterCommand = (program, context) => {
-  addCommand(program, 'export', ...EXAMPLES)
+  addJsonCommand(program, 'export', ...EXAMPLES)
     .description('write all titles, people or collections, as of one moment, to a file')
     .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
     .addOption(kindOption('what to write'))

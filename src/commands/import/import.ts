@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { Option } from 'commander';
 import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
 import { OperatorError } from '../../errors.js';
-import { addCommand } from '../add-command.js';
+import { addJsonCommand } from '../add-json-command.js';
 import { formatOption, kindOption, requireFormat } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ImportDisplay } from './import-display.js';
@@ -52,7 +52,7 @@ const EXAMPLES = [
 ];
 
 export const registerImport: RegisterCommand = (program, context) => {
-  addCommand(program, 'import', ...EXAMPLES)
+  addJsonCommand(program, 'import', ...EXAMPLES)
     .description('create and update titles, people or collections from a file')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, as it is or compressed with gzip; - for standard input')
     .addOption(kindOption('what the rows are'))

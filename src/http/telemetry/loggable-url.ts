@@ -3,7 +3,7 @@ import type { Target } from '../request/target.js';
 
 const MAX_LENGTH = 200;
 
-/** How often a text may have been encoded. Proxies do it once or twice. Each decoding costs the length of the text. */
+/** How often a text may have been encoded. Proxies do it once or twice. Each decoding reads the whole text. */
 const MAX_ENCODINGS = 8;
 
 /** Replaces a target that was encoded more often, whose content is unknown. */

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/telemetry/metrics.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../connection/server.js';
 
-/** Few scrapers exist, and their network is near. */
+/** Few scrapers exist, and their network is near. The default keep-alive outlasts the pause between two scrapes. */
 const LIMITS = {
   ...DEFAULT_SERVER_LIMITS,
   headersTimeoutMs: 2_000,

@@ -9,7 +9,7 @@ const DURATION_BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
 /** These series exist before the first such answer, so that its increase is visible. */
 const STATUSES_FROM_THE_START = [500, 503] as const;
 
-/** Counts requests by operation and status. A client can choose neither: the contract and this service do. */
+/** Counts requests by operation and status. The contract and this service choose both, never a client. */
 export class RequestMetrics {
   readonly #total;
   readonly #duration;

@@ -32,6 +32,7 @@ export function primaryOf(address: RedisAddress, key: string, onChange: (reason:
       close: () => undefined,
     };
   }
+  const deployment = address;
   /** The last server found, unless it is known to be replaced. */
   let current: RedisNode | undefined;
 
@@ -45,7 +46,7 @@ export function primaryOf(address: RedisAddress, key: string, onChange: (reason:
     override async connect(report: (type: string, error: Error) => void): Promise<Socket> {
       this.#report = report;
       this.connecting = true;
-      current = await findPrimary(address as Exclude<RedisAddress, { kind: 'server' }>, key);
+      current = await findPrimary(deployment, key);
       // The link may have disconnected meanwhile.
       if (this.#isGivenUp()) throw new Error('the connection was given up');
       const stream: Socket = address.tls ? connectTls(current) : connectPlain(current);

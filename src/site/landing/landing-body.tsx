@@ -83,7 +83,8 @@ export function LandingBody({ baseUrl, numbers, status }: LandingContent): VNode
       <section aria-labelledby="first-call">
         <h2 id="first-call">First call</h2>
         <p>
-          Put your key into the environment with <code>export KEY=svc_…</code>, and ask for the totals of the catalogue.
+          Put your key into the environment, and ask for the totals of the catalogue. In a shell,{' '}
+          <code>read -rs KEY &amp;&amp; export KEY</code> waits for you to paste it, and keeps it out of the history.
         </p>
         <SampleTabs name="language" baseUrl={baseUrl} target="/api/v1/stats" />
         {numbers !== undefined && <CodeBlock label="Response" code={statsAnswer(numbers.counts)} />}

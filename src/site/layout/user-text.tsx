@@ -14,7 +14,7 @@ export function isolated(text: string): string {
   return `\u2068${harmless(text)}\u2069`;
 }
 
-/** SQL writes names that nothing has checked. A control could end the isolation. */
+/** SQL and earlier versions wrote names that nothing had checked. A control could end the isolation. */
 function harmless(text: string): string {
   return text.replaceAll(DIRECTION_CONTROLS, '\uFFFD');
 }

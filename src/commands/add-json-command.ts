@@ -5,7 +5,7 @@ import type { Command } from 'commander';
  *
  * @param examples - the last part of its help, below the texts that the command adds itself
  */
-export function addCommand(parent: Command, name: string, ...examples: readonly string[]): Command {
+export function addJsonCommand(parent: Command, name: string, ...examples: readonly string[]): Command {
   const heading = examples.length === 1 ? 'Example' : 'Examples';
   return parent
     .command(name)
