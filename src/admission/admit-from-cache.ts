@@ -1,5 +1,6 @@
 import type { KeyHash } from '../keys/api-key.js';
-import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
+import { inTime } from '../platform/process/in-time.js';
+import { ifAvailable, noTimeLeft, type RedisLink } from '../platform/redis/link.js';
 import type { Admission, Admit } from './admission.js';
 import type { CachedCaller, CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
@@ -45,9 +46,23 @@ type Found = ({ readonly kind: 'cached' } & CachedCaller) | Reading;
  */
 export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmissionParts): Admit {
   const inFlight = new InFlight();
+  let learning: Promise<void> | undefined;
+
+  /** Learns the epoch where the cache has none. Requests that need it at the same time share the reading. */
+  async function learnEpoch({ msLeft }: RedisBudget): Promise<void> {
+    if (msLeft <= 0) return;
+    learning ??= ifAvailable(readOrBeginEpoch(redis))
+      .then((epoch) => {
+        if (epoch !== undefined && cache.epoch === undefined) cache.beginRead(epoch);
+      })
+      .finally(() => (learning = undefined));
+    await ifAvailable(inTime(learning, msLeft, noTimeLeft));
+  }
 
   /** Finds the caller in the cache, by the reading of another request, or in the database. */
   async function find(hash: KeyHash, budget: RedisBudget): Promise<Found> {
+    // The epoch is learned before the database is asked: one that is read later could be newer than the record.
+    if (cache.isOpen && cache.epoch === undefined) await learnEpoch(budget);
     // No await where nothing is in flight: two requests at the same time would both begin a reading.
     const otherReading = inFlight.get(hash);
     if (otherReading !== undefined) await budget.pauseDuring(otherReading);
@@ -62,9 +77,8 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
 
   /** Reads the caller from the database, and keeps it. */
   async function read(hash: KeyHash, budget: RedisBudget): Promise<Reading> {
-    // The epoch is read before the database: one that is read later could be newer than the record. The cache's own epoch
-    // will do, so that an unknown key costs no reading of it. The charge finds out whether it has ended.
-    const epoch = cache.epoch ?? (cache.isOpen ? await ifAvailable(readOrBeginEpoch(redis, budget.until)) : undefined);
+    // It may have ended. The charge finds that out.
+    const { epoch } = cache;
     const generation = epoch === undefined ? undefined : cache.beginRead(epoch);
     const caller = await budget.pauseDuring(loadCaller(hash));
     if (caller === undefined) return { kind: 'unknown_key' };
@@ -77,7 +91,7 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
     const outcome = await limiter.chargeIf(epoch, caller, until);
     cache.lookupCounts[outcome.kind === 'decided' ? 'hit' : 'stale'] += 1;
     if (outcome.kind === 'decided') return { kind: 'known', caller, ...outcome.result };
-    if (outcome.kind === 'precondition_failed') cache.end(epoch);
+    if (outcome.kind === 'precondition_failed') cache.end(epoch, outcome.epoch);
     return undefined;
   }
 
@@ -88,7 +102,7 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
     // This command has its own time. So the request counts against the limits of all servers, however long it took so
     // far.
     const { result, epoch: current } = await limiter.chargeAndReadEpoch(caller);
-    if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch);
+    if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch, current);
     return { kind: 'known', caller, ...result };
   }
 
@@ -108,6 +122,10 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
 class RedisBudget {
   /** The end of the budget, on the clock of `performance.now()`. */
   until = performance.now() + REDIS_BUDGET_MS;
+
+  get msLeft(): number {
+    return this.until - performance.now();
+  }
 
   async pauseDuring<T>(wait: Promise<T>): Promise<T> {
     const since = performance.now();

@@ -72,9 +72,15 @@ export class CallerCache {
     if (this.#isOpen && generation === this.#generation) this.#records.set(hash, structuredClone(caller));
   }
 
-  /** Drops the records of an epoch that has ended. */
-  end(epoch: string): void {
-    if (epoch === this.#epoch) this.drop();
+  /**
+   * Drops the records of an epoch that has ended.
+   *
+   * @param current - the epoch that Redis holds now, for records to come; empty for none
+   */
+  end(epoch: string, current: string): void {
+    if (epoch !== this.#epoch) return;
+    this.drop();
+    if (current !== '') this.#epoch = current;
   }
 
   drop(): void {

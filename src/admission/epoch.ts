@@ -23,17 +23,13 @@ export async function renewEpoch(redis: RedisLink): Promise<true> {
  * Reads the epoch. When there is none, as in a Redis that was emptied, it begins one for later requests. This request
  * cannot trust it: an absent token says nothing about earlier changes. An empty token counts as none.
  *
- * @param until - bound on it, on the clock of `performance.now()`
  * @returns undefined when there was none
  * @throws RedisUnavailable
  */
-export async function readOrBeginEpoch(redis: RedisLink, until = Infinity): Promise<string | undefined> {
-  const epoch = await redis.run((client) => client.get(EPOCH_KEY), until);
+export async function readOrBeginEpoch(redis: RedisLink): Promise<string | undefined> {
+  const epoch = await redis.run((client) => client.get(EPOCH_KEY));
   if (epoch !== null && epoch !== '') return epoch;
   const token = randomUUID();
-  await redis.run(
-    (client) => (epoch === null ? client.set(EPOCH_KEY, token, 'NX') : client.set(EPOCH_KEY, token)),
-    until,
-  );
+  await redis.run((client) => (epoch === null ? client.set(EPOCH_KEY, token, 'NX') : client.set(EPOCH_KEY, token)));
   return undefined;
 }

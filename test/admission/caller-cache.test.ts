@@ -67,10 +67,12 @@ describe('the cache of callers', () => {
 
   it('ends one epoch and no other', () => {
     keep('a', 'first');
-    cache.end('second');
+    cache.end('second', 'third');
     assert.notEqual(cache.get('a'), undefined);
-    cache.end('first');
-    assert.equal(cache.get('a'), undefined);
+    cache.end('first', 'second');
+    assert.deepEqual([cache.get('a'), cache.epoch], [undefined, 'second']);
+    cache.end('second', '');
+    assert.equal(cache.epoch, undefined);
   });
 
   for (const [what, happens] of [
@@ -85,7 +87,8 @@ describe('the cache of callers', () => {
     ],
     ['another epoch began', () => cache.beginRead('second')],
     ['another epoch began, and the first came back', () => [cache.beginRead('second'), cache.beginRead('first')]],
-    ['the epoch ended', () => cache.end('first')],
+    ['the epoch ended', () => cache.end('first', '')],
+    ['the epoch ended, and another one is known', () => cache.end('first', 'second')],
   ] as const) {
     it(`does not keep a record if ${what} while it was read`, () => {
       const generation = cache.beginRead('first') ?? assert.fail('the cache is closed');
@@ -195,7 +198,7 @@ describe('admission while things change', () => {
     await renewEpoch(link);
     assert.equal(await isAdmitted(second.key), true);
     // That the epoch had ended was found out at once.
-    assert.deepEqual([cache.epoch, cache.size], [undefined, 0]);
+    assert.deepEqual([cache.epoch, cache.size], [await readOrBeginEpoch(link), 0]);
     assert.equal(await isAdmitted(second.key), true);
     await revokeKey(database.db, second.prefix);
     await renewEpoch(link);

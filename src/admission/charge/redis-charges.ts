@@ -7,9 +7,10 @@ import type { QuotaRequest } from './limiter.js';
 import { CHARGE } from './script.js';
 
 /** What the script did with a request. The epoch is the one that it found; empty for none. */
-export type Charge =
-  | { readonly kind: 'charged' | 'refused'; readonly counts: readonly Count[]; readonly epoch: string }
-  | { readonly kind: 'precondition_failed' };
+export type Charge = { readonly epoch: string } & (
+  | { readonly kind: 'charged' | 'refused'; readonly counts: readonly Count[] }
+  | { readonly kind: 'precondition_failed' }
+);
 
 interface ConditionalRequest {
   readonly request: QuotaRequest;
@@ -70,7 +71,7 @@ export class RedisCharges {
 }
 
 function toCharge([outcome, ...counts]: Answer, epoch: string): Charge {
-  if (outcome === -1) return { kind: 'precondition_failed' };
+  if (outcome === -1) return { kind: 'precondition_failed', epoch };
   return {
     kind: outcome === 1 ? 'charged' : 'refused',
     counts: QUOTA_NAMES.map((_, i) => ({ requests: counts[2 * i] ?? 0, msLeft: counts[2 * i + 1] ?? 0 })),

@@ -1,7 +1,7 @@
 import type { Plan } from '../../limits/plans.js';
 import { exhausted, QUOTA_NAMES, toQuota, type Count } from '../../limits/quotas.js';
 import { inTime } from '../../platform/process/in-time.js';
-import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
+import { ifAvailable, noTimeLeft, type RedisLink } from '../../platform/redis/link.js';
 import {
   DecisionCounts,
   type QuotaReader,
@@ -15,7 +15,8 @@ import { readCounts, RedisCharges, type Charge } from './redis-charges.js';
 /** What became of a request with a precondition. Only a decided one was charged or refused. */
 export type ConditionalOutcome =
   | { readonly kind: 'decided'; readonly result: QuotaResult; readonly epoch: string }
-  | { readonly kind: 'precondition_failed' }
+  /** The epoch is the one that Redis holds; empty for none. */
+  | { readonly kind: 'precondition_failed'; readonly epoch: string }
   /** Redis is away or too slow. It may carry out the charge later. */
   | { readonly kind: 'unavailable' };
 
@@ -64,10 +65,7 @@ export class RedisLimiter implements QuotaReader {
     const charging = this.#charges.charge(request, epoch);
     // A batch shares one command, so each request bounds its own wait here. The command has a bound of its own, which most
     // requests have time for.
-    const charged =
-      timeoutMs < this.redis.timeoutMs
-        ? inTime(charging, timeoutMs, () => new RedisUnavailable('the request has no time left for Redis'))
-        : charging;
+    const charged = timeoutMs < this.redis.timeoutMs ? inTime(charging, timeoutMs, noTimeLeft) : charging;
     return this.#outcomeOf(await ifAvailable(charged), request.plan);
   }
 

@@ -37,7 +37,8 @@ export function batched<Key, Value>(
 }
 
 /**
- * Like {@link batched}, for reads that cannot be joined. Requests for one key, or for none, share a read. Keys are read in parallel.
+ * Like {@link batched}, for reads that cannot be joined. Requests for one key, or for none, share a read. Keys are read
+ * in parallel.
  */
 export function shared<Value>(read: KeyedRead<string, Value>): (db: Knex, key?: string) => Promise<Value> {
   const load = batched<string, Promise<Value>>((db, keys) => {

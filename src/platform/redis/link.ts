@@ -17,15 +17,9 @@ export class RedisUnavailable extends Error {
   override readonly name = 'RedisUnavailable';
 }
 
-const NO_TIME_LEFT = 'there is no time left for Redis';
-
-/** A reply did not arrive in time. */
-class Late extends Error {
-  override readonly name = 'Late';
-
-  constructor(timeoutMs: number) {
-    super(`no reply within ${Math.round(timeoutMs)} ms`);
-  }
+/** @returns the error of a caller that has less time than Redis takes. It says nothing about Redis. */
+export function noTimeLeft(): RedisUnavailable {
+  return new RedisUnavailable('there is no time left for Redis');
 }
 
 /** Turns "Redis is unavailable" into undefined, for callers that have another way. */
@@ -147,19 +141,12 @@ export class RedisLink {
     if (!this.#hasChanged) this.#markLost(this.#reason ?? new Error('no answer'));
   }
 
-  /**
-   * @param until - a second bound, on the clock of `performance.now()`, for several commands together
-   * @throws RedisUnavailable when Redis is lost, fails or takes too long; the command may still take effect
-   */
-  async run<T>(command: (client: Redis) => Promise<T>, until = Infinity): Promise<T> {
+  /** @throws RedisUnavailable when Redis is lost, fails or takes too long; the command may still take effect */
+  async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
     if (!this.#isUp) throw new RedisUnavailable('Redis is lost');
-    const timeoutMs = Math.min(this.timeoutMs, until - performance.now());
-    if (timeoutMs <= 0) throw new RedisUnavailable(NO_TIME_LEFT);
     try {
-      return await inTime(command(this.#client), timeoutMs, () => new Late(timeoutMs));
+      return await inTime(command(this.#client), this.timeoutMs);
     } catch (error) {
-      // A caller with less time than a command may take says nothing about Redis.
-      if (error instanceof Late && timeoutMs < this.timeoutMs) throw new RedisUnavailable(NO_TIME_LEFT);
       this.#fail(error);
       throw new RedisUnavailable('Redis failed', { cause: error });
     }
