@@ -48,9 +48,11 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
   const inFlight = new InFlight();
   let learning: Promise<void> | undefined;
 
-  /** Learns the epoch where the cache has none. Requests that need it at the same time share the reading. */
+  const lacksEpoch = (): boolean => cache.isOpen && cache.epoch === undefined;
+
+  /** Learns the epoch that the cache lacks. Requests that need it at the same time share the reading. */
   async function learnEpoch({ msLeft }: RedisBudget): Promise<void> {
-    if (msLeft <= 0) return;
+    if (msLeft <= 0 || !redis.isUp) return;
     learning ??= ifAvailable(readOrBeginEpoch(redis))
       .then((epoch) => {
         if (epoch !== undefined && cache.epoch === undefined) cache.beginRead(epoch);
@@ -62,16 +64,18 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
   /** Finds the caller in the cache, by the reading of another request, or in the database. */
   async function find(hash: KeyHash, budget: RedisBudget): Promise<Found> {
     // The epoch is learned before the database is asked: one that is read later could be newer than the record.
-    if (cache.isOpen && cache.epoch === undefined) await learnEpoch(budget);
+    if (lacksEpoch()) await learnEpoch(budget);
     // No await where nothing is in flight: two requests at the same time would both begin a reading.
     const otherReading = inFlight.get(hash);
     if (otherReading !== undefined) await budget.pauseDuring(otherReading);
     const cached = cache.get(hash);
     if (cached !== undefined) return { kind: 'cached', ...cached };
     cache.lookupCounts.miss += 1;
+    // A change that was announced during the wait has ended the epoch.
+    if (otherReading !== undefined && lacksEpoch()) await learnEpoch(budget);
     const reading = read(hash, budget);
-    // Without a place to keep the record there is nothing to share.
-    if (redis.isUp && cache.isOpen) inFlight.add(hash, reading);
+    // A record that is not kept cannot be shared.
+    if (redis.isUp && cache.epoch !== undefined) inFlight.add(hash, reading);
     return reading;
   }
 

@@ -226,6 +226,36 @@ describe('admission while things change', () => {
     }
   });
 
+  it('reads the epoch once for requests that need it at the same time', async () => {
+    const cache = new CallerCache();
+    cache.open();
+    const isAdmitted = open(cache);
+    await renewEpoch(link);
+    const { key } = await createKey(database.db, { developerId, planId: 'free' });
+    const gets = mock.method(link.client, 'get');
+    try {
+      assert.deepEqual(await Promise.all(Array.from({ length: 5 }, () => isAdmitted(key))), Array(5).fill(true));
+      assert.deepEqual([gets.mock.callCount(), reads], [1, 1]);
+    } finally {
+      gets.mock.restore();
+    }
+  });
+
+  it('keeps what is read anew where a change was announced while requests waited for a reading', async () => {
+    const cache = new CallerCache();
+    cache.open();
+    const isAdmitted = open(cache);
+    await renewEpoch(link);
+    const { key } = await createKey(database.db, { developerId, planId: 'free' });
+    afterRead = () => {
+      afterRead = () => Promise.resolve();
+      cache.drop();
+      return Promise.resolve();
+    };
+    assert.deepEqual(await Promise.all(Array.from({ length: 5 }, () => isAdmitted(key))), Array(5).fill(true));
+    assert.deepEqual([cache.size, cache.epoch], [1, await readOrBeginEpoch(link)]);
+  });
+
   it('shares a reading that takes longer than a request may wait for Redis', async () => {
     const cache = new CallerCache();
     cache.open();
