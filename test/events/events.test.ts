@@ -63,6 +63,9 @@ describe('the events of a developer', () => {
     for (const plan of ['pro', 'pro']) await setDeveloperPlan(db, developerId, plan);
     const revoked = await revokeKey(db, prefix);
     await revokeKey(db, prefix);
+    await db('api_keys')
+      .where({ prefix })
+      .update({ last_used_at: db.raw('now()') });
     assert.deepEqual(await told(), [
       ['created', 'operator', prefix, { plan: 'free' }],
       ['plan_changed', 'operator', prefix, { from: 'free', to: 'pro' }],

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import type { Knex } from 'knex';
 import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
 import type { Answer } from '../../../src/contract.js';
+import { eventually } from '../../support/eventually.js';
 import { assertProblem } from '../../support/problem.js';
 import type { Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
@@ -39,13 +41,9 @@ describe('the window of GET /api/v1/changes', () => {
     return { ids: data.map(({ svc_id: id }) => id), next: BigInt(Math.round(meta.next_since * 1e6)), meta };
   }
 
-  /** The newest position that is committed. */
-  async function newest(): Promise<Micros> {
-    const [stamp = ''] = await service
-      .db('titles')
-      .orderBy('updated_at', 'desc')
-      .limit(1)
-      .pluck<string[]>('updated_at');
+  /** The newest position that is committed, or that a writer sees. */
+  async function newest(db: Knex = service.db): Promise<Micros> {
+    const [stamp = ''] = await db('titles').orderBy('updated_at', 'desc').limit(1).pluck<string[]>('updated_at');
     return fromRfc3339(stamp);
   }
 
@@ -79,6 +77,9 @@ describe('the window of GET /api/v1/changes', () => {
     await addTitles(service.db, 1);
     const writer = await service.db.transaction();
     await addTitles(writer, 2, 'during');
+    const stamp = await newest(writer);
+    // This clock has whole milliseconds.
+    await eventually('the present moment is later than the stamps', () => systemClock() > stamp);
     const page = await ask(systemClock());
     assert.deepEqual(page.ids, []);
     await writer.commit();
