@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
-import { harmless } from '../developers/plain-text.js';
+import { printable } from '../developers/plain-text.js';
 import { OperatorError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 
@@ -57,7 +57,7 @@ async function createProgram(name: string | undefined, context: CommandContext):
     .configureOutput({
       writeOut: (text) => void context.stdout.write(text),
       // The error of an argument repeats it.
-      writeErr: (text) => void context.stderr.write(harmless(text)),
+      writeErr: (text) => void context.stderr.write(printable(text)),
     })
     .exitOverride();
   const isKnown = name !== undefined && Object.hasOwn(COMMANDS, name);

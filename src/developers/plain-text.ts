@@ -17,6 +17,6 @@ export function isPlainText(text: string): boolean {
 }
 
 /** Replaces what would control a terminal or turn its text, except line ends. */
-export function harmless(text: string): string {
+export function printable(text: string): string {
   return text.replaceAll(/(?!\n)\p{Cc}/gu, '\uFFFD').replaceAll(DIRECTION_CONTROLS, '\uFFFD');
 }

@@ -22,19 +22,17 @@ export interface KeyRecord {
   readonly isExpired: boolean;
 }
 
-/**
- * The key at the end of the chain of successors, if it works. With `union`, a circle that somebody made in SQL ends.
- */
+/** Whether a row of `api_keys` is a key that works. */
+export const WORKS = 'revoked_at is null and (expires_at is null or expires_at > now())';
+
+/** The key at the end of the chain of successors, if it works. With `union`, a circle that somebody made in SQL ends. */
 const REPLACEMENT = `(
-  with recursive chain (id, prefix, next, works) as (
-    select id, prefix, successor_id, revoked_at is null and (expires_at is null or expires_at > now())
-      from api_keys key where key.id = api_keys.successor_id
+  with recursive chain (id) as (
+    select api_keys.successor_id
     union
-    select key.id, key.prefix, key.successor_id,
-           key.revoked_at is null and (key.expires_at is null or key.expires_at > now())
-      from chain join api_keys key on key.id = chain.next
+    select key.successor_id from chain join api_keys key using (id)
   )
-  select prefix from chain where next is null and works)`;
+  select key.prefix from chain join api_keys key using (id) where key.successor_id is null and ${WORKS})`;
 
 /** What each field of a record is selected by, from a table or an alias `api_keys`. */
 const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { actAs } from '../events/events.js';
+import { WORKS } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
 import type { Expiry } from './expiry.js';
 import { expiresAtOf, insertKey, type CreatedKey } from './new-key.js';
@@ -11,8 +12,6 @@ import { rollWithin, type RolledKey } from './roll-key.js';
  * number. So a developer with all keys can still roll one.
  */
 export const MOST_WORKING_KEYS = 20;
-
-const WORKS = 'revoked_at is null and (expires_at is null or expires_at > now())';
 
 /** What a developer gives for a new key. The plan is the developer's. */
 export interface OwnKeyDetails {

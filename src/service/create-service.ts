@@ -145,12 +145,14 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   const budget = budgetOf(config, db, log);
   await budget.check();
   // They close after the server, since they may wait for the database.
-  for (const check of [
+  opened.add(
     recurring(() => databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
+    (it) => it.stop(),
+  );
+  opened.add(
     recurring(() => budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
-  ]) {
-    opened.add(check, (it) => it.stop());
-  }
+    (it) => it.stop(),
+  );
   startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
   let stopping: Promise<void> | undefined;
   let url = '';

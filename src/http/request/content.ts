@@ -5,7 +5,8 @@ import type { Middleware } from './context.js';
 const MAX_IGNORED_CONTENT = 16 * 1024;
 
 /**
- * Ignores a little content, and refuses more. No operation takes any, but some clients send `{}` with a GET (RFC 9110, section 9.3.1).
+ * Ignores a little content, and refuses more. No operation takes any, but some clients send `{}` with a GET (RFC 9110,
+ * section 9.3.1).
  *
  * @throws Problem content_too_large for more content, or content of unknown length; the connection closes after it
  */

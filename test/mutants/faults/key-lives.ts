@@ -230,13 +230,25 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
   {
     name: 'lost-replacement-not-seen',
     promise: 'The list says of a rolled key when no key that works replaces it.',
-    edits: [{ file: 'src/keys/key-record.ts', from: 'where next is null and works)', to: 'where next is null)' }],
+    edits: [
+      {
+        file: 'src/keys/key-record.ts',
+        from: 'key.successor_id is null and ${WORKS})',
+        to: 'key.successor_id is null)',
+      },
+    ],
     suites: ['test/keys/rolling.test.ts'],
   },
   {
     name: 'successor-alone-replaces',
     promise: 'A successor that was rolled itself is replaced by its own successor.',
-    edits: [{ file: 'src/keys/key-record.ts', from: 'on key.id = chain.next', to: 'on false' }],
+    edits: [
+      {
+        file: 'src/keys/key-record.ts',
+        from: 'select key.successor_id from chain join api_keys key using (id)',
+        to: 'select null::integer',
+      },
+    ],
     suites: ['test/keys/rolling.test.ts'],
   },
   {
