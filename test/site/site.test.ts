@@ -92,6 +92,8 @@ describe('the site', () => {
       assert.deepEqual([status, headers.location], [301, path.replace('/?', '?').replace(/\/$/, '')]);
       assert.equal(headers['cache-control'], 'no-store');
     }
+    const head = await ask('/docs/', BROWSER, 'HEAD');
+    assert.deepEqual([head.status, head.headers.location, head.text], [301, '/docs', '']);
     for (const path of ['/nope/', '//docs/', '/docs//', '/readyz/', '/sign-out/']) assertPage(await ask(path), 404);
     assertProblem(await ask('/api/v1/stats/'), 'missing_api_key');
     assertPage(await ask('/docs/', BROWSER, 'POST'), 404);
