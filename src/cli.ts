@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import cluster from 'node:cluster';
+import { basename, relative } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { openDatabaseFor, openRedisFor } from './commands/connections.js';
@@ -48,10 +49,19 @@ process.once('exit', () => {
   process.exitCode = EXIT_FAILED;
 });
 
+const [, script = ''] = process.argv;
+const fromHere = relative('', script);
+/** npm, and an installation, start a link of the name that package.json gives the program. */
+const command =
+  basename(script) === 'catalog'
+    ? `${process.env.npm_command === 'exec' ? 'npx --no ' : ''}catalog`
+    : `node ${fromHere.startsWith('..') ? script : fromHere}`;
+
 const base = { packageRoot: PACKAGE_ROOT, pid: process.pid, config: () => readConfig(process.env) };
 
 const context: CommandContext = {
   ...base,
+  command,
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,

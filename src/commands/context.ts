@@ -12,6 +12,8 @@ export interface CommandContext {
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly fd?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly fd?: number };
   readonly packageRoot: string;
+  /** How this program was started, such as `node .build/cli.js`: printed commands begin with it, so that they can be copied. */
+  readonly command: string;
   readonly pid: number;
   /** How many files this process may open; Infinity for any number. */
   readonly openFiles: () => number;

@@ -26,8 +26,10 @@ position. It is saved only when the lines have left the program; in a file, when
 arrives at least once. After a crash the last page may come again, and a line may be incomplete: skip what is not JSON,
 since its entry comes again.
 
-The key comes from the environment variable CATALOG_API_KEY. The command reports temporary failures on standard error,
-and waits as long as Retry-After says. Exit code 0: SIGINT, SIGTERM, the reader of the lines has ended, or --once.
+The key comes from the environment variable CATALOG_API_KEY. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" sets it
+and keeps it out of the shell's history.
+
+The command reports temporary failures on standard error, and waits as long as Retry-After says. Exit code 0: SIGINT, SIGTERM, the reader of the lines has ended, or --once.
 Exit code 1: you must act, and the message says how.
 
 A mirror begins with a full copy of the catalogue from its operator, or with nothing. With the operator's state file
@@ -35,8 +37,8 @@ for the copy (catalog export --state), it continues exactly where the copy ends.
 the copy was begun: the hour covers entries that were being written then. Applying an entry twice does no harm.
 
 Examples:
-  CATALOG_API_KEY=svc_... catalog follow --base-url https://catalog.example.com --state mirror.json >> changes.ndjson
-  CATALOG_API_KEY=svc_... catalog follow --base-url https://catalog.example.com --state mirror.json \\
+  catalog follow --base-url https://catalog.example.com --state mirror.json >> changes.ndjson
+  catalog follow --base-url https://catalog.example.com --state mirror.json \\
     --since 1795218005 >> changes.ndjson`;
 
 export const registerFollow: RegisterCommand = (program, context) => {

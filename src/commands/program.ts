@@ -21,6 +21,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   usage: async () => (await import('./developers/usage.js')).registerUsage,
 };
 
+/** A command in a text of the program, or the name of the program in its usage. */
+const CALL = new RegExp(`\\bcatalog (?=\\[|(?:${Object.keys(COMMANDS).join('|')})\\b)`, 'g');
+
 export const EXIT_FAILED = 1;
 const EXIT_MISUSE = 2;
 
@@ -33,7 +36,7 @@ const EXIT_MISUSE = 2;
  *   worker reports it to the primary.
  */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const { stderr, link } = context;
+  const { stderr, link, command } = context;
   try {
     const program = await createProgram(args[0], context);
     await program.parseAsync(args, { from: 'user' });
@@ -41,7 +44,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
   } catch (error) {
     // Commander has written the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
-    const explanation = await explain(error);
+    const explanation = asStarted(await explain(error), command);
     if (link) link.failed(explanation);
     else stderr.write(`catalog: ${explanation}\n`);
     return EXIT_FAILED;
@@ -55,9 +58,9 @@ async function createProgram(name: string | undefined, context: CommandContext):
     .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free')
     .showHelpAfterError('(--help shows how it is used)')
     .configureOutput({
-      writeOut: (text) => void context.stdout.write(text),
+      writeOut: (text) => void context.stdout.write(asStarted(text, context.command)),
       // The error of an argument repeats it.
-      writeErr: (text) => void context.stderr.write(printable(text)),
+      writeErr: (text) => void context.stderr.write(asStarted(printable(text), context.command)),
     })
     .exitOverride();
   const isKnown = name !== undefined && Object.hasOwn(COMMANDS, name);
@@ -65,6 +68,11 @@ async function createProgram(name: string | undefined, context: CommandContext):
     if (!isKnown || command === name) (await load())(program, context);
   }
   return program;
+}
+
+/** Writes commands in a text the way the program was started: `catalog` alone may be another program on this machine. */
+function asStarted(text: string, command: string): string {
+  return text.replaceAll(CALL, `${command} `);
 }
 
 async function explain(error: unknown): Promise<string> {

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { symlink } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram } from '../support/program.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 describe('the process of the program', () => {
   let database: OpenTestDatabase;
@@ -10,13 +14,42 @@ describe('the process of the program', () => {
   it('ends with the exit code of its command: 0, 1 for a failure, 2 for wrong arguments', async () => {
     const help = await runProgram(['keys', '--help'], {});
     assert.deepEqual({ code: help.code, stderr: help.stderr }, { code: 0, stderr: '' });
-    assert.match(help.stdout, /^Usage: catalog keys /);
+    assert.match(help.stdout, /^Usage: node .build\/cli.js keys /);
     const failed = await runProgram(['keys', 'list'], { DATABASE_URL: 'postgres://127.0.0.1:1/none' });
     assert.deepEqual({ code: failed.code, stdout: failed.stdout }, { code: 1, stdout: '' });
     assert.match(failed.stderr, /^catalog: .*DATABASE_URL/);
     const misused = await runProgram(['keys', 'list', '--nonsense'], { DATABASE_URL: database.url });
     assert.deepEqual({ code: misused.code, stdout: misused.stdout }, { code: 2, stdout: '' });
     assert.match(misused.stderr, /^error: unknown option '--nonsense'/);
+  });
+
+  it('prints commands the way it was started, so that they can be copied', async () => {
+    const folder = await temporaryFolder();
+    const link = `${folder}/catalog`;
+    await symlink(fileURLToPath(new URL('../../.build/cli.js', import.meta.url)), link);
+    const starts: [string[], object, string, string][] = [
+      [['.build/cli.js'], {}, '.', 'node .build/cli.js'],
+      [[`${process.cwd()}/.build/cli.js`], {}, folder, `node ${process.cwd()}/.build/cli.js`],
+      [[link], {}, '.', 'catalog'],
+      [[link], { npm_command: 'exec' }, '.', 'npx --no catalog'],
+    ];
+    for (const [script, npm, cwd, command] of starts) {
+      const run = (...args: string[]): { stdout: string; stderr: string } =>
+        spawnSync(process.execPath, [...script, ...args], {
+          env: { DATABASE_URL: database.url, ...npm },
+          cwd,
+          encoding: 'utf8',
+        });
+      const created = run('developers', 'create', '--project-name', 'P').stdout;
+      assert.match(created, new RegExp(`\n  ${command} keys create --developer \\d+ --plan free\n$`));
+      const help = run('keys', 'create', '--help').stdout;
+      assert.ok(help.startsWith(`Usage: ${command} keys create [options]`), help);
+      assert.ok(help.includes(`  ${command} keys create --developer 1`), help);
+      assert.equal(
+        run('developers', 'suspend', '999').stderr,
+        `catalog: There is no developer 999. "${command} developers list" shows them all.\n`,
+      );
+    }
   });
 
   it('gives its command the standard input, and the settings of its environment', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
 import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
@@ -68,6 +69,18 @@ describe('the guides', () => {
       const { code, stdout } = await runCommand([...command.split(' '), '--help'], {});
       assert.equal(code, 0, text);
       for (const option of text.match(/--[a-z-]+/g) ?? []) assert.ok(stdout.includes(option), `${text}: ${option}`);
+    }
+  });
+
+  it('start no package of another project by npx, and put no key on a command line, and nor do pages and program', async () => {
+    const files = (await readdir(new URL('src', ROOT), { recursive: true, withFileTypes: true }))
+      .filter((entry) => entry.isFile() && /\.(md|tsx?|js)$/.test(entry.name))
+      .map((entry) => `${entry.parentPath}/${entry.name}`);
+    assert.ok(files.length > 100);
+    for (const file of [...files, ...['README.md', 'openapi.yaml'].map((name) => fileURLToPath(new URL(name, ROOT)))]) {
+      const text = await readFile(file, 'utf8');
+      // The warnings name the call itself, without a command.
+      assert.doesNotMatch(text, /npx catalog [a-z]|CATALOG_API_KEY=|API_KEY=svc/, file);
     }
   });
 

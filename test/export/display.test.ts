@@ -37,6 +37,7 @@ describe('catalog export on a terminal', () => {
         drains: () => false,
         link: undefined,
         fork: () => assert.fail(),
+        command: 'catalog',
         clientKey: () => '',
         config: () => assert.fail(),
         withDatabase: (use) => use(database.db),

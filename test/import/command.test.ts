@@ -75,6 +75,7 @@ describe('catalog import', () => {
       signal: new AbortController().signal,
       link: undefined,
       fork: () => assert.fail(),
+      command: 'catalog',
       clientKey: () => '',
       config: () => assert.fail(),
       withDatabase: (use) => use(catalogue.db),

@@ -14,7 +14,7 @@ import { registerSignIn } from './sign-in.js';
 
 /** `catalog developers create|list|set-plan|suspend|reinstate`, and what {@link registerSignIn} adds */
 export const registerDevelopers: RegisterCommand = (program, context) => {
-  const { stdout, withDatabase } = context;
+  const { stdout, withDatabase, command } = context;
   const developers = program.command('developers').description('those who registered for access');
 
   addJsonCommand(developers, 'create', 'catalog developers create --project-name "Film club"')
@@ -26,7 +26,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       if (options.json) printJson(stdout, { developer: toSnakeCase(developer) });
       else {
         printLine(stdout, `Created developer ${developer.id}. Next: a key for it:`);
-        printLine(stdout, `  npx catalog keys create --developer ${developer.id} --plan free`);
+        printLine(stdout, `  ${command} keys create --developer ${developer.id} --plan free`);
       }
     });
 

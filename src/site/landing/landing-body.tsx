@@ -67,13 +67,9 @@ export function LandingBody({ baseUrl, numbers, status }: LandingContent): VNode
       <section aria-labelledby="key">
         <h2 id="key">Get a key</h2>
         <p>
-          Every call carries an API key. Create one in the <a href="/settings">settings</a>: it is shown once. The
-          people who run this service let you in. They can also make a key with the command line:
+          Every call carries an API key. Create one in the <a href="/settings">settings</a>: it is shown once. If you
+          have no access yet, ask the people who run this service.
         </p>
-        <CodeBlock
-          label="Command line"
-          code={`npx catalog developers create --project-name "My project"\nnpx catalog keys create --developer ID --plan free`}
-        />
         <p>
           Keys belong in back ends, never in client-side code. Hold one key for each environment, so that you can revoke
           each alone. A revoked key fails on the very next request.

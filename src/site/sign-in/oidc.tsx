@@ -62,7 +62,7 @@ function Unknown({ identity: { issuer, subject } }: { readonly identity: Identit
       <p>For the operator:</p>
       <CodeBlock
         label="Command"
-        code={`npx catalog developers link ID --issuer ${quoted(issuer)} --subject ${quoted(subject)}`}
+        code={`catalog developers link ID --issuer ${quoted(issuer)} --subject ${quoted(subject)}`}
       />
       <p>
         <a class="button" href="/sign-in">

@@ -57,7 +57,7 @@ function Ways({ issuer, developer }: WaysProps): VNode {
           <p>Or with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
         </>
       )}
-      <CodeBlock label="For the operator" code={`npx catalog developers sign-in-link ${developer ?? 'ID'}`} />
+      <CodeBlock label="For the operator" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
       <p>Open the link in this browser.</p>
     </>
   );

@@ -107,7 +107,7 @@ describe('signing in by OpenID Connect', () => {
     const { status, text, headers } = await person('eve').signIn();
     assert.equal(status, 403);
     assert.ok(text.includes(`Issuer:  ${provider.issuer}`) && text.includes('Subject: eve'));
-    assert.ok(text.includes(`npx catalog developers link ID --issuer ${provider.issuer} --subject eve`));
+    assert.ok(text.includes(`catalog developers link ID --issuer ${provider.issuer} --subject eve`));
     assert.ok(!(headers['set-cookie'] ?? []).some((line) => line.startsWith('catalog-session=')));
     assert.equal((await person('eve').here.get('/sign-up')).status, 404);
     await linkIdentity(service.db, developerId, { issuer: provider.issuer, subject: 'eve' });

@@ -36,6 +36,7 @@ export async function runCommand(
   const lastActs: (() => void)[] = [];
   const code = await run(args, {
     ...base,
+    command: 'catalog',
     stdin: Readable.from([Buffer.from(input)]),
     stdout,
     stderr,
