@@ -155,7 +155,8 @@ export interface components {
             /**
              * Format: date-time
              * @description When the title was last changed or, if it never was, created. No two titles have the same. It is the title's
-             *     position among the changes. The same moment in seconds is the `since` after which they go on.
+             *     position among the changes. The same moment in seconds is the `since` after which they go on. It is in UTC,
+             *     with six decimals and a `Z`.
              */
             updated_at: string;
             /** @description Whether the title is offered in bundles. */
@@ -171,7 +172,7 @@ export interface components {
             available_in_library: boolean;
             /**
              * Format: date-time
-             * @description When the title entered the catalogue.
+             * @description When the title entered the catalogue, written like `updated_at`.
              */
             created_at: string;
         };
@@ -226,337 +227,39 @@ export interface components {
         /** @description What remains of each limit of the plan, or of the limit on keys that fail from one address. */
         AnyRateLimitField: string;
         /**
-         * Format: uri-reference
-         * @description The problem has no type beyond its status; `code` says what it is.
-         * @enum {string}
+         * @description An error (RFC 9457). `code` says what went wrong. Fields and codes may be added: treat a code that you do not know
+         *     like the others of its status.
          */
-        ProblemTypeBlank: "about:blank";
-        /** @description What went wrong with this request, for people. May be reworded at any time. */
-        ProblemDetail: string;
-        /** @description What can be wrong with a request; `code` tells which. */
-        BadRequestProblem: components["schemas"]["InvalidParameterProblem"] | components["schemas"]["MalformedRequestProblem"];
-        /** @description What can be wrong with a request for changes; `code` tells which. */
-        ChangesBadRequestProblem: components["schemas"]["MissingSinceProblem"] | components["schemas"]["InvalidSinceProblem"] | components["schemas"]["SinceOutOfWindowProblem"] | components["schemas"]["InvalidParameterProblem"] | components["schemas"]["MalformedRequestProblem"];
-        /** @description The parameter `since` is missing. */
-        MissingSinceProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
+        Problem: {
             /**
-             * @description The code's fixed title.
-             * @enum {string}
+             * Format: uri-reference
+             * @description The type of the problem, a URI; `about:blank` where `code` alone says what it is.
              */
-            title: "Parameter since missing";
+            type: string;
+            /** @description The code's fixed title. */
+            title: string;
             /**
              * Format: int32
              * @description The status of the answer.
-             * @enum {integer}
              */
-            status: 400;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
-             * @enum {string}
-             */
-            code: "missing_since";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The parameter `since` is not a usable timestamp. */
-        InvalidSinceProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Parameter since invalid";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 400;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
-             * @enum {string}
-             */
-            code: "invalid_since";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The parameter `since` lies too far in the past, or before the beginning of the feed. */
-        SinceOutOfWindowProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Parameter since too old";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 400;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
-             * @enum {string}
-             */
-            code: "since_out_of_window";
+            status: number;
+            /** @description What went wrong with this request, for people. May be reworded at any time. */
+            detail: string;
+            /** @description The stable name of what went wrong, such as `not_found`. The table of error codes has them all. */
+            code: string;
             request_id: components["schemas"]["RequestId"];
             /**
              * Format: double
              * @description The oldest `since` accepted at the moment of the answer, in seconds with up to six decimals. It lies 30 days
-             *     back, or at the beginning of the feed if that is later.
+             *     back, or at the beginning of the feed if that is later. Always there with `since_out_of_window`, and with no
+             *     other code.
              */
-            oldest_since: number;
-        };
-        /** @description A part of the address is invalid. */
-        InvalidParameterProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
+            oldest_since?: number;
             /**
-             * @description The code's fixed title.
-             * @enum {string}
+             * @description The names, as in `RateLimit-Policy`, of the limits that are exceeded. Always there with
+             *     `rate_limit_exceeded`, and with no other code.
              */
-            title: "Parameter invalid";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 400;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
-             * @enum {string}
-             */
-            code: "invalid_parameter";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The request is not HTTP. */
-        MalformedRequestProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Request malformed";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 400;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong. (enum property replaced by openapi-typescript)
-             * @enum {string}
-             */
-            code: "malformed_request";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The request carries no key, or none that is valid. */
-        UnauthorizedProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "API key missing" | "API key invalid";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 401;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "missing_api_key" | "invalid_api_key";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The catalogue has no title of this id. */
-        TitleNotFoundProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "No such title";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 404;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "title_not_found";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The path exists and does not answer this method. */
-        MethodNotAllowedProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Method not allowed";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 405;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "method_not_allowed";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The request arrived too slowly. */
-        RequestTimeoutProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Request timed out";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 408;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "request_timeout";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The request has a body, which no operation takes. */
-        ContentTooLargeProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Content too large";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 413;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "content_too_large";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description The request line and the header fields are too long. */
-        HeaderFieldsTooLargeProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Header fields too large";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 431;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "header_fields_too_large";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description A limit of the plan, or the one on keys that fail from one address, is exceeded. */
-        RateLimitExceededProblem: {
-            /**
-             * Format: uri-reference
-             * @description The registered problem type for an exceeded quota.
-             * @enum {string}
-             */
-            type: "https://iana.org/assignments/http-problem-types#quota-exceeded";
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Rate limit exceeded";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 429;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "rate_limit_exceeded";
-            request_id: components["schemas"]["RequestId"];
-            /** @description The names, as in `RateLimit-Policy`, of the limits that are exceeded. */
-            "violated-policies": ("minute" | "day" | "failures")[];
-        };
-        /** @description A fault of the service. */
-        InternalErrorProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Internal error";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 500;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "internal_error";
-            request_id: components["schemas"]["RequestId"];
-        };
-        /** @description Something that the service needs is down for the moment. */
-        ServiceUnavailableProblem: {
-            type: components["schemas"]["ProblemTypeBlank"];
-            /**
-             * @description The code's fixed title.
-             * @enum {string}
-             */
-            title: "Service unavailable";
-            /**
-             * Format: int32
-             * @description The status of the answer.
-             * @enum {integer}
-             */
-            status: 503;
-            detail: components["schemas"]["ProblemDetail"];
-            /**
-             * @description The stable name of what went wrong.
-             * @enum {string}
-             */
-            code: "service_unavailable";
-            request_id: components["schemas"]["RequestId"];
+            "violated-policies"?: ("minute" | "day" | "failures")[];
         };
     };
     responses: {
@@ -600,7 +303,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["BadRequestProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /**
@@ -616,7 +319,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["UnauthorizedProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description The path exists and does not answer this method (`method_not_allowed`). */
@@ -631,7 +334,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["MethodNotAllowedProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /**
@@ -645,7 +348,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["RequestTimeoutProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /**
@@ -659,7 +362,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["ContentTooLargeProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /**
@@ -673,7 +376,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["HeaderFieldsTooLargeProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /**
@@ -692,7 +395,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["RateLimitExceededProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description A fault of the service (`internal_error`). Nothing about its cause is shown. */
@@ -706,7 +409,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["InternalErrorProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /**
@@ -724,7 +427,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["ServiceUnavailableProblem"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
     };
@@ -810,19 +513,19 @@ export interface components {
         RateLimitIfKnown: components["schemas"]["RateLimitField"];
         /**
          * @description Like `RateLimit-Policy` elsewhere; where the key does not work, the limit on keys that fail from one address.
-         * @example "failures";q=30;w=60
+         * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicyExceeded: components["schemas"]["AnyRateLimitPolicyField"];
         /**
          * @description Like `RateLimit` elsewhere, for the limits that `RateLimit-Policy` has here.
-         * @example "failures";r=0;t=17
+         * @example "minute";r=0;t=17, "day";r=8214;t=51840
          */
         RateLimitExceeded: components["schemas"]["AnyRateLimitField"];
         /**
          * @description The way to authenticate (RFC 9110, RFC 6750); names `invalid_token` when a key was sent.
          * @example Bearer realm="catalog"
          */
-        WWWAuthenticate: "Bearer realm=\"catalog\"" | "Bearer realm=\"catalog\", error=\"invalid_token\"";
+        WWWAuthenticate: string;
         /**
          * @description The methods that the path answers.
          * @example GET, HEAD
@@ -942,7 +645,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ChangesBadRequestProblem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -1041,7 +744,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["TitleNotFoundProblem"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             405: components["responses"]["MethodNotAllowed"];

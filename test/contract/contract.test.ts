@@ -5,7 +5,7 @@ import { setPlan } from '../../src/limits/plans.js';
 import { startService, type TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { runContract, type ContractRun } from './dredd/contract-run.js';
-import { child, codesOf, document, operationResponses } from './document/document.js';
+import { child, codesOf, document, operationResponses, problemsOf, type Node } from './document/document.js';
 import { planExchanges } from './document/exchanges.js';
 import { runScript } from './run-script.js';
 import { startWorld, type World } from './world.js';
@@ -56,6 +56,25 @@ describe('the service', () => {
         codesOf(response).map((code) => `${operationId} ${status} ${code}`),
       );
       assert.deepEqual([...answered].toSorted(), documented.toSorted());
+    });
+
+    it('gave the details that the examples show, whatever their numbers and limits', () => {
+      const withoutSpecifics = (code: string, detail: unknown): string =>
+        `${code}: ${String(detail)}`.replace(/\d+/g, 'N').replace(/ and per day/, '');
+      const given = new Set(
+        run.results.flatMap(({ exchange: { code }, answer }) => {
+          if (code === undefined || answer === undefined) return [];
+          return [withoutSpecifics(code, (JSON.parse(answer.body) as Node).detail)];
+        }),
+      );
+      const shown = responses
+        .flatMap(({ response }) => [...problemsOf(response)])
+        .map(([code, { detail }]) => withoutSpecifics(code, detail));
+      assert.deepEqual(
+        shown.filter((detail) => !given.has(detail)),
+        [],
+        [...given].join('\n'),
+      );
     });
 
     it('took the key in every way that the contract names', () => {

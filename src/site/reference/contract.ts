@@ -10,8 +10,6 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly items?: OrReference<Schema>;
   readonly allOf?: readonly OrReference<Schema>[];
-  readonly oneOf?: readonly OrReference<Schema>[];
-  readonly discriminator?: { readonly propertyName: string; readonly mapping?: Readonly<Record<string, string>> };
   readonly enum?: readonly unknown[];
   readonly [keyword: string]: unknown;
 }

@@ -32,7 +32,7 @@ export function TypeName({ context, schema }: SchemaProps): VNode {
       </>
     );
   }
-  return <>{part.type ?? (part.oneOf ? 'one of' : 'object')}</>;
+  return <>{part.type ?? 'object'}</>;
 }
 
 interface BoundsProps {
@@ -141,7 +141,7 @@ export function Schemas({ context }: { readonly context: ReferenceContext }): VN
         <details key={name} id={schemaId(name)} class="fold">
           <summary>
             <h3>{name}</h3>
-            <span class="muted">{schema.oneOf ? 'one of several' : (schema.type ?? 'object')}</span>
+            <span class="muted">{schema.type ?? 'object'}</span>
           </summary>
           <Text context={context} text={schema.description} />
           <Bounds schema={schema} />
@@ -153,44 +153,25 @@ export function Schemas({ context }: { readonly context: ReferenceContext }): VN
   );
 }
 
-/** The schemas that a schema is put together from, or is one of. */
+/** The schemas that a schema is put together from. */
 function Composition({
   context,
-  schema: { allOf = [], oneOf = [], discriminator },
+  schema: { allOf = [] },
 }: {
   readonly context: ReferenceContext;
   readonly schema: Schema;
 }): VNode | null {
-  const named = [...allOf, ...oneOf].filter((part) => '$ref' in part);
+  const named = allOf.filter((part) => '$ref' in part);
   if (named.length === 0) return null;
-  const codes = Object.entries(discriminator?.mapping ?? {});
   return (
     <>
-      <p>
-        {oneOf.length > 0 ? 'One of these' : 'All fields of these, and those below'}
-        {discriminator && (
-          <>
-            ; <code>{discriminator.propertyName}</code> says which
-          </>
-        )}
-        :
-      </p>
+      <p>All fields of these, and those below:</p>
       <ul>
-        {named.map((part) => {
-          const { name = '' } = resolve(context.contract, 'schemas', part);
-          const [value] = codes.find(([, target]) => target.endsWith(`/${name}`)) ?? [];
-          return (
-            <li key={name}>
-              <TypeName context={context} schema={part} />
-              {value !== undefined && (
-                <>
-                  {' '}
-                  for <code>{value}</code>
-                </>
-              )}
-            </li>
-          );
-        })}
+        {named.map((part, index) => (
+          <li key={index}>
+            <TypeName context={context} schema={part} />
+          </li>
+        ))}
       </ul>
     </>
   );

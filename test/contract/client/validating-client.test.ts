@@ -4,6 +4,7 @@ import { generateApiKey } from '../../../src/keys/api-key.js';
 import { startService, type TestService } from '../../support/service.js';
 import { anyRequest, bytesOf, type AnyRequest } from './any-request.js';
 import { deviationsFrom, type Answer } from '../document/conformance.js';
+import { child, document, type Node } from '../document/document.js';
 import { exchangeRaw } from './raw-exchange.js';
 
 /** Each operation, and an address of it that is answered with 200. */
@@ -86,6 +87,23 @@ describe('a client that validates every answer by the contract alone', () => {
       assert.equal(answer.status, 431);
       assert.deepEqual(deviationsFrom(operationId, answer), []);
     }
+  });
+
+  it('may send in If-None-Match every byte that the server takes there, and no other', async () => {
+    const { parameters } = child(document, 'components') as { parameters: Record<string, Node> };
+    const allowed = new RegExp(String(child(parameters.IfNoneMatch ?? {}, 'schema').pattern));
+    const bytes = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code)).filter((byte) => byte !== '\n');
+    const answers = bytes.map(async (byte) => {
+      const { status } = await exchangeRaw(
+        service.url,
+        `${head('GET', '/api/v1/stats')}Connection: close\r\nIf-None-Match: "${byte}"\r\n\r\n`,
+      );
+      return `${byte.charCodeAt(0)} ${status === 200}`;
+    });
+    assert.deepEqual(
+      await Promise.all(answers),
+      bytes.map((byte) => `${byte.charCodeAt(0)} ${allowed.test(`"${byte}"`)}`),
+    );
   });
 
   it('is charged for none of what comes before the key is looked at', async () => {

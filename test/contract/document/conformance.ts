@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
-import { child, operationResponses, resolve, type Node } from './document.js';
+import { child, operationResponses, problemsOf, resolve, type Node } from './document.js';
 import { jsonSchema } from './json-schema.js';
 
 /** An answer as it came. */
@@ -19,7 +19,7 @@ export interface Expectation {
   readonly code: string | undefined;
 }
 
-const ajv = new Ajv({ strict: true, allErrors: true, discriminator: true });
+const ajv = new Ajv({ strict: true, allErrors: true });
 formats.default(ajv);
 const validators = new Map<Node, ValidateFunction>();
 const responses = operationResponses();
@@ -105,13 +105,24 @@ function contentDeviations(response: Node, { headers, body }: Answer, code: stri
   if (value === undefined) return [...typeDeviations, 'body is not JSON'];
   const schema = child(child(child(response, 'content'), mediaType), 'schema');
   const bodyDeviations = errorsOf(schema, value).map(describe);
-  if (code !== undefined && memberOf(value, 'code') !== code) {
-    bodyDeviations.push(`body/code is ${JSON.stringify(memberOf(value, 'code'))} instead of "${code}"`);
-  }
+  if (code !== undefined) bodyDeviations.push(...problemDeviations(response, value, code));
   if (code !== undefined && memberOf(value, 'request_id') !== headers['x-request-id']) {
     bodyDeviations.push('body/request_id is not what the header X-Request-Id says');
   }
   return [...typeDeviations, ...bodyDeviations];
+}
+
+/** A problem is like the example of its code in what identifies it, and has all members that the example has. */
+function problemDeviations(response: Node, value: unknown, code: string): string[] {
+  const example = problemsOf(response).get(code);
+  if (example === undefined) return [`body/code is "${code}", which is documented nowhere here`];
+  return Object.keys(example).flatMap((name) => {
+    const received = memberOf(value, name);
+    if (received === undefined) return [`body/${name} is missing`];
+    const isFixed = ['type', 'title', 'status', 'code'].includes(name);
+    if (!isFixed || received === example[name]) return [];
+    return [`body/${name} is ${JSON.stringify(received)} instead of ${JSON.stringify(example[name])}`];
+  });
 }
 
 function errorsOf(schema: Node, value: unknown): ErrorObject[] {
@@ -124,9 +135,8 @@ function errorsOf(schema: Node, value: unknown): ErrorObject[] {
 }
 
 function describe({ instancePath, keyword, message = '', params }: ErrorObject): string {
-  const { missingProperty, tag } = params as { missingProperty?: string; tag?: string };
+  const { missingProperty } = params as { missingProperty?: string };
   if (keyword === 'required') return `body${instancePath}/${String(missingProperty)} is missing`;
-  if (keyword === 'discriminator') return `body${instancePath}/${String(tag)} decides: ${message}`;
   return `body${instancePath} ${message}`;
 }
 

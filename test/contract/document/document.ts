@@ -26,6 +26,8 @@ export interface OperationResponse {
 /** The contract, parsed and otherwise as it is written: references are not resolved. */
 export const document = load(readFileSync(new URL('../../../openapi.yaml', import.meta.url), 'utf8')) as Node;
 
+const PROBLEM = 'application/problem+json';
+
 /** Members whose content is data rather than a part of the document. */
 const DATA_MEMBERS = new Set(['example', 'examples', 'enum', 'default']);
 
@@ -87,13 +89,20 @@ export function operationResponses(): OperationResponse[] {
   );
 }
 
+/** The example of each problem that a response may be, by its code; none when it is no error. */
+export function problemsOf(response: Node): Map<string, Node> {
+  const examples = child(child(child(response, 'content'), PROBLEM), 'examples');
+  return new Map(nodesOf(examples).map(([code, example]) => [code, child(example, 'value')]));
+}
+
 /** The values of `code` that a response's problem documents may have; none when it is no error. */
-export function codesOf(response: Node): string[] {
-  const bodies = nodesOf(child(response, 'content')).map(([, media]) => child(media, 'schema'));
-  return bodies
-    .flatMap((schema) => [...schemasWithin(schema, '')])
-    .filter(({ place }) => place === '.code')
-    .flatMap(({ schema }) => schema.enum as string[]);
+export const codesOf = (response: Node): string[] => [...problemsOf(response).keys()];
+
+/** The node and all nodes within it, in arrays too; references are not followed. */
+export function* nodesWithin(value: unknown): Generator<Node> {
+  if (typeof value !== 'object' || value === null) return;
+  if (isNode(value)) yield value;
+  for (const part of Object.values(value)) yield* nodesWithin(part);
 }
 
 /** The schema and all that it is made of (properties, items, alternatives), references resolved, each with its place. */

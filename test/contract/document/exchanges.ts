@@ -184,7 +184,7 @@ function badRequests(operationId: string, template: string, path: string): Varia
     case 'getChanges':
       return [
         { code: 'missing_since', path: template },
-        { code: 'invalid_since', path: `${template}?since=yesterday` },
+        { code: 'invalid_since', path: `${template}?since=${Date.now()}` },
         { code: 'since_out_of_window', path: `${template}?since=${seconds(31)}` },
         { code, path: `${path}&x=${MALFORMED}` },
       ];

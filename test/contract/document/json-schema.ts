@@ -24,8 +24,6 @@ export function jsonSchema(openApiSchema: Node): Node {
     .map(([keyword, value]) => [keyword, convert(keyword, value)] as const);
   return {
     ...bounds,
-    // Alternatives that a member tells apart are objects.
-    ...(schema.discriminator !== undefined && { type: 'object' }),
     ...(type !== undefined && { type: nullable === true ? [type, 'null'] : type }),
     ...(format !== undefined && bounds === undefined && { format }),
     ...Object.fromEntries(members),
@@ -47,9 +45,6 @@ function convert(keyword: string, value: unknown): unknown {
       return jsonSchema(value as Node);
     case 'additionalProperties':
       return typeof value === 'boolean' ? value : jsonSchema(value as Node);
-    case 'discriminator':
-      // Ajv takes the values from the alternatives themselves; the mapping is for those that read names of schemas.
-      return { propertyName: (value as Node).propertyName };
     default:
       return value;
   }

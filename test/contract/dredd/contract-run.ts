@@ -1,5 +1,5 @@
 import type { DreddAnswer, DreddStats, Transaction } from 'dredd';
-import { deviations } from '../document/conformance.js';
+import { deviations, type Answer } from '../document/conformance.js';
 import { child, operationResponses, resolve, type Node } from '../document/document.js';
 import { perform, runDredd, type Outcome } from './dredd.js';
 import type { Exchange } from '../document/exchanges.js';
@@ -9,6 +9,8 @@ import { patience, type Wait } from './patience.js';
 /** What became of one exchange. */
 export interface Result extends Outcome {
   readonly exchange: Exchange;
+  /** Undefined where there was none. */
+  readonly answer: Answer | undefined;
 }
 
 /** A contract run as a whole. */
@@ -45,6 +47,7 @@ export async function runContract(
     return exchange;
   };
   const results: Result[] = [];
+  const answers = new Map<string, Answer>();
   const persist = patience(wait);
 
   const { stats, warnings } = await runDredd({
@@ -67,13 +70,16 @@ export async function runContract(
         const { real, request } = transaction;
         if (real === undefined) return ['there was no answer'];
         transaction.real = exchange.status === 429 ? real : await persist(real, () => perform(exchange.url, request));
-        return deviations(exchange, readAnswer(transaction.real));
+        const answer = readAnswer(transaction.real);
+        answers.set(transaction.id, answer);
+        return deviations(exchange, answer);
       },
     },
     onOutcome(outcome) {
       const exchange = byName.get(outcome.id);
       if (exchange === undefined) return;
-      const result = { ...outcome, exchange, reasons: exchange.skip === undefined ? outcome.reasons : [exchange.skip] };
+      const reasons = exchange.skip === undefined ? outcome.reasons : [exchange.skip];
+      const result = { ...outcome, exchange, reasons, answer: answers.get(outcome.id) };
       results.push(result);
       onResult?.(result);
     },
@@ -124,6 +130,6 @@ function expectedOf({ statusCode, headers }: Transaction['expected'], response: 
   return { statusCode, headers: required, ...(schema && { bodySchema: JSON.stringify(schema) }) };
 }
 
-function readAnswer({ statusCode, headers, body = '', bodyEncoding }: DreddAnswer) {
+function readAnswer({ statusCode, headers, body = '', bodyEncoding }: DreddAnswer): Answer {
   return { status: statusCode, headers, body: Buffer.from(body, bodyEncoding).toString('utf8') };
 }
