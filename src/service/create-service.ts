@@ -187,12 +187,9 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       : undefined,
   });
   const serverLimits = { ...DEFAULT_SERVER_LIMITS, ...overrides.serverLimits };
-  const server = createHttpServer(app.callback(), serverLimits, {
-    onRejected({ requestId, problem }) {
-      requestMetrics.reject(problem.status);
-      log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
-    },
-    log,
+  const server = createHttpServer(app.callback(), serverLimits, ({ requestId, problem }) => {
+    requestMetrics.reject(problem.status);
+    log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
   limitConnections(server, maxConnections, log);
   const metricsServer = await openMetrics(config.metricsAddress, metrics, log);

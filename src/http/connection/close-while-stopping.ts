@@ -1,13 +1,13 @@
 import type { Middleware } from '../request/context.js';
-import { hasQueuedRequests } from './request-queues.js';
+import { lastResponse } from './turns.js';
 
 /**
  * Closes connections while the service shuts down, so that clients go elsewhere. The answer to the last request that a
- * client has sent says `Connection: close`.
+ * client has sent has `Connection: close`.
  */
 export function closeWhileStopping(isStopping: () => boolean): Middleware {
   return async (ctx, next) => {
     await next();
-    if (isStopping() && !hasQueuedRequests(ctx.req.socket)) ctx.set('Connection', 'close');
+    if (isStopping() && lastResponse(ctx.req.socket) === ctx.res) ctx.set('Connection', 'close');
   };
 }

@@ -1,6 +1,5 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
-import type { RequestQueues } from './request-queues.js';
+import { takeTurn } from './turns.js';
 
 /**
  * Answers CONNECT as any other method, after the requests before it. It is the last request of its connection: Node parses
@@ -10,7 +9,6 @@ import type { RequestQueues } from './request-queues.js';
  */
 export function takeConnect(
   request: IncomingMessage,
-  queues: RequestQueues,
   idleTimeoutMs: number,
   begin: (response: ServerResponse) => void,
 ): void {
@@ -23,19 +21,8 @@ export function takeConnect(
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.once('finish', () => socket.destroySoon());
-  assignWhereFree(response, socket);
-  queues.add(request, response, () => {
-    assignWhereFree(response, socket);
+  takeTurn(request, response, () => {
+    response.assignSocket(socket);
     begin(response);
   });
-}
-
-/** Gives a response its socket, unless another one still has it: Node refuses that. */
-function assignWhereFree(response: ServerResponse, socket: Socket): void {
-  if (response.socket !== null) return;
-  try {
-    response.assignSocket(socket);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_HTTP_SOCKET_ASSIGNED') throw error;
-  }
 }

@@ -1,9 +1,9 @@
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Problem } from '../../errors.js';
 import { chooseRequestId } from '../request/request-id.js';
 import { problemDocument, PROBLEM_MEDIA_TYPE } from '../response/problems.js';
-import type { RequestQueues } from './request-queues.js';
+import { lastResponse } from './turns.js';
 
 /** A message that is no valid request, and its answer: for the log. */
 export interface Rejection {
@@ -24,22 +24,18 @@ export function noteContent(request: IncomingMessage): void {
 /**
  * Answers a message that is no valid request with a problem document, and closes the connection.
  *
- * @param queues - of the server: an answer must not overtake those of the requests before it
  * @returns undefined when the connection is closed without an answer
  */
-export function rejectConnection(
-  error: NodeJS.ErrnoException,
-  socket: Duplex & { _httpMessage?: ServerResponse | null },
-  queues: RequestQueues,
-): Rejection | undefined {
+export function rejectConnection(error: NodeJS.ErrnoException, socket: Duplex): Rejection | undefined {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return undefined;
   }
   const close = (): void => void socket.end(() => socket.destroy());
   // Earlier requests of the connection are being answered: the client would take this answer for one of theirs.
-  if (socket._httpMessage) {
-    queues.addLast(socket, close);
+  const last = lastResponse(socket);
+  if (last) {
+    last.once('close', close);
     return undefined;
   }
   // A request whose content did not arrive has its answer.

@@ -1,11 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Logger } from 'pino';
 import { OperatorError } from '../../errors.js';
 import { takeConnect } from './connect-method.js';
-import { ConnectionMemory } from './connection-memory.js';
 import { noteContent, rejectConnection, type Rejection } from './rejection.js';
-import { RequestQueues } from './request-queues.js';
-import { watchUnread } from './unread-answers.js';
+import { takeTurn } from './turns.js';
+import { cutUnread } from './unread-answers.js';
 
 /** Bounds on what one connection may cost. */
 export interface ServerLimits {
@@ -17,8 +15,6 @@ export interface ServerLimits {
   readonly keepAliveTimeoutMs: number;
   /** When a client does not read an answer, or nothing moves, for this long, its connection is cut. In milliseconds. */
   readonly stalledTimeoutMs: number;
-  /** The most memory that unread answers and queued requests may take, of all connections together, in bytes. */
-  readonly maxConnectionMemoryBytes: number;
   /** The most bytes of request line and header fields together. */
   readonly maxHeaderBytes: number;
   /** How often the first two are checked, in milliseconds. */
@@ -31,7 +27,6 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
   requestTimeoutMs: 15_000,
   keepAliveTimeoutMs: 65_000,
   stalledTimeoutMs: 30_000,
-  maxConnectionMemoryBytes: 64 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   checkIntervalMs: 1_000,
 };
@@ -39,33 +34,27 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
 /** Answers a request. It handles its own errors. */
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-export interface ServerReports {
-  readonly onRejected?: (rejection: Rejection) => void;
-  /** Says when connections are cut for the memory that they hold. */
-  readonly log?: Logger;
-}
-
 /**
  * Makes an HTTP server that refuses slow, oversized and malformed requests with the right status. It cuts off clients
- * that do not read. Each request is answered once, in order: also CONNECT, and one whose client has closed its side of
- * the connection.
+ * that do not read, and those that send more than 16 requests ahead. Each request is answered once, in order: also
+ * CONNECT, and one whose client has closed its side of the connection.
+ *
+ * @param onRejected - called for a message that is no valid request, and was answered
  */
 export function createHttpServer(
   listener: Listener,
   limits: ServerLimits = DEFAULT_SERVER_LIMITS,
-  { onRejected, log }: ServerReports = {},
+  onRejected?: (rejection: Rejection) => void,
 ): Server {
-  const memory = new ConnectionMemory(limits.maxConnectionMemoryBytes, log);
-  const queues = new RequestQueues(memory);
   /** Answers a request whose turn has come. */
   const answer: Listener = (request, response) => {
-    watchUnread(response, memory, limits.stalledTimeoutMs);
+    cutUnread(response, limits.stalledTimeoutMs);
     listener(request, response);
   };
   /** Takes a request as soon as Node has read its header fields. */
   const receive: Listener = (request, response) => {
     noteContent(request);
-    queues.add(request, response, () => answer(request, response));
+    takeTurn(request, response, () => answer(request, response));
   };
   const server = createServer(
     {
@@ -88,10 +77,10 @@ export function createHttpServer(
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', receive);
   server.on('connect', (request) => {
-    takeConnect(request, queues, limits.stalledTimeoutMs, (response) => answer(request, response));
+    takeConnect(request, limits.stalledTimeoutMs, (response) => answer(request, response));
   });
   server.on('clientError', (error, socket) => {
-    const rejection = rejectConnection(error, socket, queues);
+    const rejection = rejectConnection(error, socket);
     if (rejection) onRejected?.(rejection);
   });
   // `httpAllowHalfOpen` is not documented. Without it, a client that has closed its own side would get no answer.

@@ -9,7 +9,6 @@ const LIMITS = {
   headersTimeoutMs: 2_000,
   requestTimeoutMs: 2_000,
   stalledTimeoutMs: 10_000,
-  maxConnectionMemoryBytes: 4 * 1024 * 1024,
   maxHeaderBytes: 8 * 1024,
 };
 

@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
+import { createHttpServer, listen, urlOf } from '../../../src/http/connection/server.js';
+import { converse, openConnectionTo } from '../../support/http/conversation.js';
 import { eventually } from '../../support/eventually.js';
 import { startService, type TestService } from '../../support/service.js';
 
-const STATUS_LINE = 'HTTP/1.1 200 OK';
+/** Requests that a connection may send ahead of their answers. */
+const MAX_UNANSWERED = 16;
 
-describe('requests that one connection sends at once', () => {
+/** Together they fill what Node reads at once, 64 KiB. */
+const MANY = 3_000;
+
+const HOST = '127.0.0.1';
+
+function requestWith(id: string): string {
+  return `GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`;
+}
+
+describe('requests that a connection sends ahead', () => {
   let service: TestService;
 
   before(async () => {
@@ -14,25 +25,64 @@ describe('requests that one connection sends at once', () => {
 
   after(() => service.stop());
 
-  it('leave other connections their turn, and are all answered', async () => {
-    const COUNT = 8_000;
-    const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
+  it('up to 16 are all answered, in their order', async () => {
+    const ids = Array.from({ length: MAX_UNANSWERED }, (_, i) => `ahead-${i}`);
+    const [last = ''] = ids.slice(-1);
+    const text = [
+      ...ids.slice(0, -1).map(requestWith),
+      requestWith(last).replace('Host: x', 'Host: x\r\nConnection: close'),
+    ];
+    const { received, statuses } = await converse(service.url, text.join(''));
+    assert.deepEqual(statuses, Array(MAX_UNANSWERED).fill(200));
+    assert.deepEqual(
+      [...received.matchAll(/^X-Request-Id: (.+)\r$/gm)].map(([, id]) => id),
+      ids,
+    );
+  });
+
+  it('16 at any time are answered without end, the next one being sent as soon as an answer is read', async () => {
+    const socket = openConnectionTo(service.url);
     let answered = 0;
-    let rest = '';
-    socket.on('data', (chunk: Buffer) => {
-      const text = rest + chunk.toString('latin1');
-      answered += text.split(STATUS_LINE).length - 1;
-      // As much of a status line as may have come.
-      rest = text.slice(Math.max(text.lastIndexOf(STATUS_LINE) + 1, text.length - STATUS_LINE.length + 1));
-    });
     try {
-      socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(COUNT));
-      await eventually('the first is answered', () => answered > 0);
-      for (let i = 0; i < 10; i += 1) assert.equal((await service.get('/api/v1/stats')).status, 200);
-      assert.ok(answered < COUNT, `all ${COUNT} were answered before ten others`);
-      await eventually('all are answered', () => answered === COUNT);
+      socket.on('data', (chunk: Buffer) => {
+        const fresh = chunk.toString('latin1').split('HTTP/1.1 200 OK').length - 1;
+        answered += fresh;
+        socket.write(requestWith('window').repeat(fresh));
+      });
+      socket.write(requestWith('window').repeat(MAX_UNANSWERED));
+      await eventually('many are answered', () => answered > 500);
     } finally {
       socket.destroy();
     }
   });
+
+  it('more than 16 end their connection, and none but the first of them begins', async () => {
+    const CONNECTIONS = 20;
+    await Promise.all(Array.from({ length: CONNECTIONS }, () => sendUntilCut(service.url, 'too-many', MANY)));
+    assert.equal((await service.get('/livez')).status, 200);
+    const began = service.logged.filter((line) => line.includes('"request_id":"too-many"')).length;
+    assert.ok(began <= CONNECTIONS, `${began} requests began`);
+  });
+
+  it('17 end their connection', () => sendUntilCut(service.url, 'seventeen', MAX_UNANSWERED + 1));
+
+  it('are parsed no further once their connection is cut', async () => {
+    let parsed = 0;
+    const server = createHttpServer(() => undefined).on('request', () => (parsed += 1));
+    try {
+      await sendUntilCut(urlOf(HOST, await listen(server, HOST, 0)), 'parsed', MANY);
+      assert.equal(parsed, MAX_UNANSWERED + 1);
+    } finally {
+      server.close();
+    }
+  });
 });
+
+/** Sends requests at once and waits until the server has closed their connection, in whichever way. */
+async function sendUntilCut(url: string, id: string, count: number): Promise<void> {
+  const socket = openConnectionTo(url);
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  socket.on('error', () => undefined).on('end', () => socket.end());
+  socket.resume().write(requestWith(id).repeat(count));
+  await closed;
+}

@@ -316,33 +316,31 @@ export const HTTP_FAULTS: readonly Fault[] = [
     suites: ['test/http/connection/unread-answers.test.ts'],
   },
   {
-    name: 'connection-memory-unbounded',
-    promise: 'What clients do not read is bounded over all connections.',
-    edits: [
-      {
-        file: 'src/http/connection/connection-memory.ts',
-        from: 'while (this.#bytes > this.mostBytes) this.#cutLargest();',
-        to: '',
-      },
-    ],
-    suites: ['test/http/connection/unread-answers.test.ts'],
-  },
-  {
     name: 'no-half-open',
     promise: 'A client that closes its side after the request gets its answer.',
     edits: [{ file: 'src/http/connection/server.ts', from: 'httpAllowHalfOpen: true', to: 'httpAllowHalfOpen: false' }],
     suites: ['test/http/connection/one-answer.test.ts', 'test/http/connection/connections.test.ts'],
   },
   {
-    name: 'queue-at-once',
-    promise: 'Requests of one connection leave others their turn.',
+    name: 'requests-sent-ahead-unbounded',
+    promise: 'A connection with more than 16 unanswered requests is cut.',
     edits: [
       {
-        file: 'src/http/connection/request-queues.ts',
-        from: `    setImmediate(() => {
-      if (socket.writable)`,
-        to: `    queueMicrotask(() => {
-      if (socket.writable)`,
+        file: 'src/http/connection/turns.ts',
+        from: '?.writableEnded === false) {',
+        to: '?.writableEnded === undefined && socket.destroyed) {',
+      },
+    ],
+    suites: ['test/http/connection/pipelining.test.ts'],
+  },
+  {
+    name: 'cut-connections-parsed-on',
+    promise: 'The requests of a cut connection take neither time nor memory.',
+    edits: [
+      {
+        file: 'src/http/connection/turns.ts',
+        from: 'if (socket.parser) socket.parser',
+        to: 'if (!socket.parser) socket',
       },
     ],
     suites: ['test/http/connection/pipelining.test.ts'],

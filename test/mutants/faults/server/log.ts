@@ -21,9 +21,9 @@ export const LOG_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/connection/server.ts',
-        from: '    const rejection = rejectConnection(error, socket, queues);',
+        from: '    const rejection = rejectConnection(error, socket);',
         to: `    console.error(String((error as { rawPacket?: Buffer }).rawPacket));
-    const rejection = rejectConnection(error, socket, queues);`,
+    const rejection = rejectConnection(error, socket);`,
       },
     ],
     suites: ['test/cli/request-log.test.ts'],
