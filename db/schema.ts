@@ -7,7 +7,7 @@ const DEFINITIONS = [
     where c.relnamespace = 'public'::regnamespace
       and not exists (select from pg_depend d where d.objid = c.oid and d.deptype in ('a', 'i'))
     order by c.relname`,
-  `select format(E'create table %s (\\n%s\\n)%s;', c.oid::regclass,
+  `select format(E'create %stable %s (\\n%s\\n)%s;', case c.relpersistence when 'u' then 'unlogged ' end, c.oid::regclass,
             string_agg(format('  %I %s%s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
                 coalesce(' collate ' || quote_ident(nullif(l.collname, 'default')), ''),
                 case when a.attidentity <> '' then ' generated always as identity'
@@ -21,7 +21,7 @@ const DEFINITIONS = [
      left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
      left join pg_collation l on l.oid = a.attcollation
     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname not like 'migrations%'
-    group by c.oid, c.relname, c.reloptions order by c.relname`,
+    group by c.oid, c.relname, c.relpersistence, c.reloptions order by c.relname`,
   `select pg_get_indexdef(i.indexrelid) || ';'
      from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
     where c.relnamespace = 'public'::regnamespace and t.relname not like 'migrations%'

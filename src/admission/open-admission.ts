@@ -1,6 +1,6 @@
 import type { RedisAddress } from '../config/redis-address.js';
 import type { Connection } from '../platform/postgres/connections/connection.js';
-import { NotificationListener } from '../platform/postgres/notifications.js';
+import { AnnouncementListener } from '../platform/postgres/notifications.js';
 import type { SteadyClock } from '../platform/process/steady-clock.js';
 import { ifAvailable, RedisLink } from '../platform/redis/link.js';
 import type { Admit } from './admission.js';
@@ -14,8 +14,8 @@ import { RedisLimiter } from './charge/redis-limiter.js';
 import { readOrBeginEpoch } from './epoch.js';
 import type { LoadCaller } from './caller-loader.js';
 
-/** The triggers of db/migrations/004_announce_callers.sql notify it when a change of a key, a developer or a plan commits. */
-const CHANNEL = 'catalog_callers';
+/** Where the triggers of db/migrations/012_caller_changes.sql announce each change of a key, a developer or a plan. */
+const ANNOUNCEMENTS = { table: 'caller_changes', channel: 'catalog_callers', presence: CACHING_LOCK } as const;
 
 /** Admission works without these for a while, at a cost. */
 export type OptionalDependency = 'redis' | 'announcements';
@@ -42,6 +42,8 @@ export interface OpenedAdmission {
   readonly redis: RedisLink | undefined;
   /** Undefined without Redis: only the epoch there shows that a record still holds. */
   readonly cache: CallerCache | undefined;
+  /** The part of PostgreSQL's queue of notifications that is in use; undefined without Redis. */
+  readonly notificationQueueUsage: (() => number) | undefined;
   close(): Promise<void>;
 }
 
@@ -54,6 +56,7 @@ export function openLocalAdmission(loadCaller: LoadCaller): OpenedAdmission {
     decisions: { process: limiter.decisions },
     redis: undefined,
     cache: undefined,
+    notificationQueueUsage: undefined,
     close: () => Promise.resolve(),
   };
 }
@@ -73,13 +76,13 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
   // A request does not trust an epoch that it had to begin. Without one, all requests would ask the database at once.
   const beginEpoch = (): Promise<unknown> => ifAvailable(readOrBeginEpoch(redis));
   let wasLost = false;
-  const announcements = new NotificationListener(parts.connectAlone, CHANNEL, CACHING_LOCK, {
+  const announcements = new AnnouncementListener(parts.connectAlone, ANNOUNCEMENTS, {
     onListening: () => {
       cache.open();
       if (wasLost) parts.onChange('announcements', 'up');
       wasLost = false;
     },
-    onNotification: () => cache.drop(),
+    onChange: () => cache.drop(),
     onLost: (error) => {
       cache.close();
       wasLost = true;
@@ -94,6 +97,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     decisions: limiter.decisions,
     redis,
     cache,
+    notificationQueueUsage: () => announcements.queueUsage,
     async close() {
       await announcements.stop();
       redis.close();

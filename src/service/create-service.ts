@@ -139,6 +139,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     decisions: admission.decisions,
     failedAttempts,
     cache: admission.cache,
+    notificationQueueUsage: admission.notificationQueueUsage,
     droppedLines,
     usage: records.usage,
   });

@@ -27,6 +27,7 @@ export interface ServiceState {
   readonly decisions: Readonly<Record<string, DecisionCounts>>;
   readonly failedAttempts: FailedAttempts;
   readonly cache: CallerCache | undefined;
+  readonly notificationQueueUsage: (() => number) | undefined;
   readonly droppedLines: () => number;
   readonly usage: UsageCounter;
 }
@@ -47,6 +48,7 @@ export async function createMetrics(
   addLog(metrics, state.droppedLines);
   addLimits(metrics, state);
   if (state.cache !== undefined) addCache(metrics, state.cache);
+  if (state.notificationQueueUsage !== undefined) addNotificationQueue(metrics, state.notificationQueueUsage);
   addUsage(metrics, state.usage);
   addPools(metrics, state.pools);
   metrics.addProcess();
@@ -146,6 +148,15 @@ function addCache(metrics: Metrics, cache: CallerCache): void {
     help: 'Whether keys are remembered at all: 1, or 0 while changes of the database cannot be heard.',
     aggregator: 'min',
     read: () => Number(cache.isOpen),
+  });
+}
+
+function addNotificationQueue(metrics: Metrics, read: () => number): void {
+  metrics.readGauge({
+    name: 'catalog_notification_queue_usage_ratio',
+    help: 'The part of the queue of notifications in PostgreSQL that is in use, from 0 to 1.',
+    aggregator: 'max',
+    read,
   });
 }
 

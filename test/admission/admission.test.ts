@@ -243,7 +243,7 @@ describe('admission from a cache', () => {
     const { key } = await service.newKey();
     await cached(key);
     const listeners = `select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and (query like '%listen "catalog_callers"' or query = 'select 1')`;
+      where datname = current_database() and query like '%from caller_changes%' and pid <> pg_backend_pid()`;
     service.changes.length = 0;
     await service.db.raw(listeners);
     await eventually('the loss is noticed', () => service.changes.includes('announcements lost'));

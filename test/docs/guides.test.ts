@@ -44,6 +44,7 @@ describe('the guides', () => {
       decisions: {},
       failedAttempts: new FailedAttempts(),
       cache: new CallerCache(),
+      notificationQueueUsage: () => 0,
       droppedLines: () => 0,
       usage: new UsageCounter(),
     });

@@ -135,6 +135,7 @@ async function openUnbounded({ address, loadCaller }: SharedAdmissionParts): Pro
     limiter,
     decisions: limiter.decisions,
     cache,
+    notificationQueueUsage: undefined,
     admit: admitFromCache({ loadCaller, redis, limiter, cache }),
     close: async () => redis.close(),
   };

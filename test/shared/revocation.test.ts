@@ -382,6 +382,7 @@ async function openCareless({ address, loadCaller }: SharedAdmissionParts): Prom
     limiter,
     decisions: limiter.decisions,
     cache,
+    notificationQueueUsage: undefined,
     admit: admitFromCache({ loadCaller, redis, limiter, cache }),
     close: async () => redis.close(),
   };

@@ -1,40 +1,65 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Connection } from './connections/connection.js';
 
-/** Reports the state of a channel. */
-export interface NotificationHandlers {
-  /** From now on no notification is missed. */
+/** Where changes are announced. */
+export interface Announcements {
+  /** A table of our own. In its column `txid` are the transactions that have changed something lately. */
+  readonly table: string;
+  /** A notification channel. A notification makes listeners read the table at once. */
+  readonly channel: string;
+  /** A lock that a listener shares with others, so that `pg_locks` shows that somebody listens. */
+  readonly presence: AdvisoryLock;
+}
+
+/** Reports changes, and whether they are announced. */
+export interface AnnouncementHandlers {
+  /** From now on no change is missed. */
   readonly onListening: () => void;
-  readonly onNotification: () => void;
-  /** Notifications may be missed until it listens again. Called once each time, with the reason. */
+  readonly onChange: () => void;
+  /** Changes may be missed until it listens again. Called once each time, with the reason. */
   readonly onLost: (error: unknown) => void;
 }
 
 /** The two numbers of an advisory lock of PostgreSQL. */
 export type AdvisoryLock = readonly [number, number];
 
-/** How often the connection is checked, in milliseconds: a connection that died silently would never bring anything. */
-const HEARTBEAT_MS = 2_000;
+/**
+ * How often the table is read, in milliseconds. PostgreSQL takes no notifications while their queue is full, and a
+ * connection that died silently would never bring any.
+ */
+const POLL_INTERVAL_MS = 1_000;
 
 /** The shortest and the longest wait before the next attempt, in milliseconds. It doubles each time. */
 const RETRY_MS = { first: 100, most: 5_000 } as const;
 
-/** Listens to a notification channel of PostgreSQL on a connection of its own. It connects again after a loss. */
-export class NotificationListener {
+interface Poll {
+  readonly snapshot: string;
+  readonly has_changes: boolean;
+  readonly queue_usage: number;
+}
+
+/**
+ * Finds the rows that an earlier snapshot lacks, also those of a transaction that was open for long. In a restored dump
+ * there may be transactions that are yet to come.
+ */
+const poll = (table: string): string => `
+  select pg_current_snapshot()::text as snapshot, pg_notification_queue_usage() as queue_usage,
+         exists (select from ${table} where txid >= pg_snapshot_xmin($1) and not pg_visible_in_snapshot(txid, $1)
+                                        and txid < pg_snapshot_xmax(pg_current_snapshot())) as has_changes`;
+
+/** Listens for announcements on a connection of its own. It connects again after a loss. */
+export class AnnouncementListener {
+  /** The part of PostgreSQL's queue of notifications that is in use, from 0 to 1, when it was read last. */
+  queueUsage = 0;
   readonly #stopping = new AbortController();
   readonly #isStopping = (): boolean => this.#stopping.signal.aborted;
   #running: Promise<void> = Promise.resolve();
 
-  /**
-   * @param connect - opens a connection on which every query has a bound
-   * @param presence - a lock that it shares with others while it listens, so that `pg_locks` shows that somebody
-   *   listens
-   */
+  /** @param connect - opens a connection on which every query has a bound */
   constructor(
     private readonly connect: () => Promise<Connection>,
-    private readonly channel: string,
-    private readonly presence: AdvisoryLock,
-    private readonly handlers: NotificationHandlers,
+    private readonly announcements: Announcements,
+    private readonly handlers: AnnouncementHandlers,
   ) {}
 
   /**
@@ -83,29 +108,49 @@ export class NotificationListener {
    */
   async #session(onListening: () => void): Promise<void> {
     const { signal } = this.#stopping;
+    const { table, channel, presence } = this.announcements;
     const client = await this.connect();
-    let heartbeat: NodeJS.Timeout | undefined;
+    let timer: NodeJS.Timeout | undefined;
     let onStop = (): void => undefined;
+    let seen: string | undefined;
+    let [isPolling, isDue] = [false, false];
+
+    /** Reads the table, once more for a notification that arrives meanwhile. */
+    const readTable = async (): Promise<void> => {
+      isDue = true;
+      if (isPolling) return;
+      isPolling = true;
+      while (isDue) {
+        isDue = false;
+        const { rows } = await client.query<Poll>(poll(table), [seen]);
+        const [{ snapshot, has_changes: hasChanges, queue_usage: queueUsage }] = rows as [Poll];
+        this.queueUsage = queueUsage;
+        if (seen === undefined) onListening();
+        else if (hasChanges) this.handlers.onChange();
+        seen = snapshot;
+      }
+      isPolling = false;
+    };
     try {
-      // One promise serves the whole connection: a race at each heartbeat would leave something behind each time.
+      // One promise serves the whole connection: a race at each poll would leave something behind each time.
       await new Promise<void>((resolve, reject) => {
         onStop = resolve;
         signal.addEventListener('abort', onStop);
         client.on('error', reject);
         client.on('end', () => reject(new Error('the connection was closed')));
-        client.on('notification', () => this.handlers.onNotification());
+        client.on('notification', () => void readTable().catch(reject));
         // Only a session that holds the lock exclusively could prevent it; `pg_locks` then shows that session instead.
-        const takePresenceLock = `select pg_catalog.pg_try_advisory_lock_shared(${this.presence.join(', ')})`;
-        client.query(`${takePresenceLock}; listen ${client.escapeIdentifier(this.channel)}`).then(() => {
+        const takePresenceLock = `select pg_catalog.pg_try_advisory_lock_shared(${presence.join(', ')})`;
+        client.query(`${takePresenceLock}; listen ${client.escapeIdentifier(channel)}`).then(() => {
           if (this.#isStopping()) return;
-          onListening();
-          heartbeat = setInterval(() => void client.query('select 1').catch(reject), HEARTBEAT_MS);
+          timer = setInterval(() => void readTable().catch(reject), POLL_INTERVAL_MS);
+          readTable().catch(reject);
         }, reject);
         if (this.#isStopping()) resolve();
       });
     } finally {
       signal.removeEventListener('abort', onStop);
-      clearInterval(heartbeat);
+      clearInterval(timer);
       client.end().catch(() => undefined);
       // A frozen server would never close its side.
       client.destroy();

@@ -93,8 +93,44 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/platform/postgres/notifications.ts',
-        from: "() => void client.query('select 1').catch(reject)",
-        to: '() => undefined',
+        from: 'setInterval(() => void readTable().catch(reject), POLL_INTERVAL_MS)',
+        to: 'setInterval(() => undefined, POLL_INTERVAL_MS)',
+      },
+    ],
+    suites: ['test/admission/announcements.test.ts'],
+  },
+  {
+    name: 'late-announcement-missed',
+    promise: 'A change that commits late is announced like any other.',
+    edits: [
+      {
+        file: 'src/platform/postgres/notifications.ts',
+        from: 'txid >= pg_snapshot_xmin($1) and not pg_visible_in_snapshot(txid, $1)',
+        to: 'txid >= pg_snapshot_xmax($1)',
+      },
+    ],
+    suites: ['test/admission/announcements.test.ts'],
+  },
+  {
+    name: 'announcement-fails-the-change',
+    promise: 'A revocation commits whatever the queue of notifications does.',
+    edits: [
+      {
+        file: 'db/migrations/012_caller_changes.sql',
+        from: 'if pg_notification_queue_usage() < 0.5 then',
+        to: 'if true then',
+      },
+    ],
+    suites: ['test/admission/announcements.test.ts'],
+  },
+  {
+    name: 'announcement-fails-strict-isolation',
+    promise: 'A key can be revoked in a transaction of any isolation level.',
+    edits: [
+      {
+        file: 'db/migrations/012_caller_changes.sql',
+        from: "if current_setting('transaction_isolation') = 'read committed' then",
+        to: 'if true then',
       },
     ],
     suites: ['test/admission/announcements.test.ts'],
