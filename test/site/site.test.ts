@@ -144,9 +144,13 @@ describe('the site', () => {
     assert.equal(service.queries.length, before);
   });
 
-  it('names its public URL in the first calls, and each of them works', async () => {
-    const { text } = await ask('/');
-    assert.ok(text.includes(`<code>${service.url}/api/v1</code>`));
+  it('names the base URL to which the paths of the contract are added, and first calls that work', async () => {
+    const [path = ''] = Object.keys(((await send(service.url, '/openapi.json')).json as { paths: object }).paths);
+    for (const page of ['/', '/docs']) {
+      const [, base = assert.fail(page)] =
+        /<dt>Base URL<\/dt><dd><code>([^<]+)<\/code>/.exec((await ask(page)).text) ?? [];
+      assert.equal((await fetch(base + path, { headers: { 'x-api-key': key } })).status, 200, page);
+    }
     const runners = {
       curl: ['sh', '-c'],
       JavaScript: ['node', '--input-type=module', '-e'],
@@ -168,7 +172,7 @@ describe('the site', () => {
     await without.stop();
     const named = await startService({ databaseUrl, settings: { PUBLIC_URL: 'https://catalog.example' } });
     const { text } = await send(named.url, '/', { headers: BROWSER });
-    assert.ok(text.includes('<code>https://catalog.example/api/v1</code>'));
+    assert.ok(text.includes('<code>https://catalog.example</code>'));
     await named.stop();
   });
 });

@@ -7,6 +7,7 @@ export const ROOT = new URL('../../', import.meta.url);
 /** The guides, each for one kind of reader. Files of `src/site/guides`, without `.md`. */
 export const GUIDES = [
   'calling-the-api',
+  'contract-tests',
   'developer-settings',
   'leaked-keys',
   'mirroring',

@@ -4,6 +4,7 @@ import { Representation } from '../delivery/representation.js';
 /** The guides in their order in lists: files of this folder without `.md`, each with what it is about. */
 const SUMMARIES = {
   'calling-the-api': 'Keys, limits, errors and generated clients, for developers whose back ends call the service.',
+  'contract-tests': 'How to hold a deployment against its contract with Dredd or Schemathesis.',
   'developer-settings': 'Sign-in, keys, usage and events, for developers who manage their own keys.',
   'leaked-keys': 'How to recognise and revoke a key that was found, for people and for scanners.',
   mirroring: 'How to keep a copy of the catalogue that misses no change.',

@@ -12,7 +12,7 @@ const ROOT = '/docs/guides';
 const EXAMPLE_ORIGIN = 'http://127.0.0.1:8080';
 
 /** Guides for people who call the service: the commands in them get its public URL. */
-const FOR_CALLERS = ['calling-the-api', 'mirroring'];
+const FOR_CALLERS = ['calling-the-api', 'contract-tests', 'mirroring'];
 
 /** Adds the guides of the repository: a list of them, and a page for each. */
 export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>): void {

@@ -43,7 +43,7 @@ export function LandingBody({ baseUrl, numbers, status }: LandingContent): VNode
         <dl class="base-url">
           <dt>Base URL</dt>
           <dd>
-            <code>{baseUrl}/api/v1</code>
+            <code>{baseUrl}</code>
           </dd>
         </dl>
         {status.details.length > 0 && (

@@ -45,7 +45,7 @@ function Reference({ context }: { readonly context: ReferenceContext }): VNode {
         <dl class="base-url">
           <dt>Base URL</dt>
           <dd>
-            <code>{context.baseUrl}/api/v1</code>
+            <code>{context.baseUrl}</code>
           </dd>
         </dl>
         <div class="prose introduction" dangerouslySetInnerHTML={{ __html: introduction.html }} />
