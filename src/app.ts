@@ -5,7 +5,10 @@ import type { QuotaReader } from './admission/charge/limiter.js';
 import type { Dependencies } from './api/operation.js';
 import { closeWhileStopping } from './http/connection/close-while-stopping.js';
 import { dispatch } from './http/openapi/dispatch.js';
-import { answerOutsideApi, type ContractTexts, type ReadinessParts } from './http/probes/outside-api.js';
+import { revokeLeakedKeys } from './http/leaked-keys/leaked-keys.js';
+import type { ReportParts } from './http/leaked-keys/report.js';
+import { answerOutsideApi, type ReadinessParts } from './http/probes/outside-api.js';
+import type { DocumentParts } from './http/probes/documents.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
 import { limitContent } from './http/request/content.js';
 import type { RequestState } from './http/request/context.js';
@@ -22,8 +25,7 @@ import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
 import { createSite } from './site/site.js';
 
-export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts {
-  readonly contract: ContractTexts;
+export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts, ReportParts, DocumentParts {
   readonly log: Logger;
   readonly requestMetrics: RequestMetrics;
   readonly usage: UsageCounter;
@@ -48,11 +50,11 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(closeWhileStopping(parts.isStopping));
   app.use(problems);
   app.use(requireHost);
+  app.use(revokeLeakedKeys(parts));
   // The pages have stages of their own, which site.ts lists.
   if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
   app.use(limitContent);
-  // JSON.stringify leaves out the indentation of generated/openapi.json.
-  app.use(answerOutsideApi({ yaml: parts.contract.yaml, json: JSON.stringify(document) }, parts));
+  app.use(answerOutsideApi(parts));
   app.use(deadline());
   app.use(authenticate(parts));
   app.use(sendAnswers);

@@ -76,6 +76,12 @@ export function parseIssuer(text: string): string {
   throw new InvalidSetting('must be the https:// URL of your provider, such as https://accounts.example.com');
 }
 
+/** @returns the text itself: the URI of a mailbox or a page */
+export function parseContact(text: string): string {
+  if (/^(?:mailto:[^\s@]+@[^\s@]+|https:\/\/[^\s]+)$/.test(text) && URL.canParse(text)) return text;
+  throw new InvalidSetting('must be a URI such as mailto:security@example.com or https://example.com/security');
+}
+
 /** @returns undefined unless it is a URL by https, or by http to this machine, that names nobody and no password */
 function parseWebUrl(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;

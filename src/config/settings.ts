@@ -1,5 +1,6 @@
 import { parseRedisAddress } from './redis-address.js';
 import {
+  parseContact,
   parseHost,
   parseIssuer,
   parseLogLevel,
@@ -74,6 +75,8 @@ export const SETTINGS = {
     'number of your own proxies in front, whose X-Forwarded-For tells the address of a client', 'off'),
   /** Whether the server has pages for people beside the API. */
   site: setting('SITE', true, parseSwitch, 'on, or off for a server without pages for people', 'on'),
+  securityContact: optional('SECURITY_CONTACT', parseContact,
+    'where to report security problems, mailto:… or https://…; served in /.well-known/security.txt'),
   workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes on the one port; more than one need REDIS_URL'),
   drainSeconds: setting('DRAIN_SECONDS', 5, parseWholeNumber(0, 600),
     'how long SIGTERM leaves a balancer to find out before the server stops listening; 0 for none'),

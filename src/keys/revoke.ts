@@ -44,17 +44,34 @@ export async function revokeKey(db: Knex, which: string | { readonly hash: KeyHa
 }
 
 /**
- * Revokes a key for somebody who has found it. Everybody who has the whole key can use it, so everybody who has it may also
- * end it.
+ * Revokes keys for somebody who has found them. Everybody who has the whole key can use it, so everybody who has it may also
+ * end it. Keys that are unknown or were revoked before cost one query.
  *
- * @param hash - of the whole key
- * @returns undefined when there is no such key
+ * @param hashes - of the whole keys
+ * @returns which of them are keys of this service, and whether one was revoked now
  */
-export async function revokeFoundKey(db: Knex, hash: KeyHash): Promise<Revocation | undefined> {
-  return db.transaction(async (transaction) => {
-    await actAs(transaction, 'finder');
-    return revokeWhere(transaction, withHash(hash));
-  });
+export async function revokeFoundKeys(
+  db: Knex,
+  hashes: readonly KeyHash[],
+): Promise<{ readonly known: ReadonlySet<KeyHash>; readonly isChanged: boolean }> {
+  if (hashes.length === 0) return { known: new Set(), isChanged: false };
+  const found = await db('api_keys')
+    .whereIn(
+      'hash',
+      hashes.map((hash) => withHash(hash).hash),
+    )
+    .select<{ id: string; hash: Buffer; revoked_at: unknown }[]>('id', 'hash', 'revoked_at');
+  const ids = found.filter(({ revoked_at: revokedAt }) => revokedAt === null).map(({ id }) => id);
+  if (ids.length > 0) {
+    await db.transaction(async (transaction) => {
+      await actAs(transaction, 'finder');
+      await transaction('api_keys')
+        .whereIn('id', ids)
+        .whereNull('revoked_at')
+        .update({ revoked_at: transaction.raw('now()') });
+    });
+  }
+  return { known: new Set(found.map(({ hash }) => hash.toString('base64') as KeyHash)), isChanged: ids.length > 0 };
 }
 
 function withHash(hash: KeyHash): { hash: Buffer } {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
-import { forgetCallers } from '../admission/forget-callers.js';
+import { forgetCallers, type KnownSince } from '../admission/forget-callers.js';
 import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
@@ -157,15 +157,23 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
   let stopping: Promise<void> | undefined;
   let url = '';
+  const publicUrl = (): string => config.publicUrl ?? url;
+  const forget = (): Promise<KnownSince> => forgetCallers(admission.redis, db);
   const app = await createApp({
     contract: {
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
       json: await readFile(`${packageRoot}/generated/openapi.json`, 'utf8'),
+      leakedKeys: await readFile(`${packageRoot}/openapi-leaked-keys.json`, 'utf8'),
     },
+    publicUrl,
+    securityContact: config.securityContact,
+    hasSite: config.site,
     db,
     read: replica?.read ?? readFrom(db),
     admit: admission.admit,
     failedAttempts,
+    failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
+    forgetCallers: forget,
     limiter: admission.limiter,
     trustedProxies: config.trustedProxies,
     ...records,
@@ -180,10 +188,9 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       ? {
           files: await StaticFiles.read(packageRoot),
           guides: await readGuides(packageRoot),
-          publicUrl: () => config.publicUrl ?? url,
+          publicUrl,
           ...createSignIn(config, admission.redis),
-          failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
-          forgetCallers: () => forgetCallers(admission.redis, db),
+          forgetCallers: forget,
         }
       : undefined,
   });

@@ -1,10 +1,9 @@
 import type Router from '@koa/router';
 import type Koa from 'koa';
-import type { Knex } from 'knex';
 import type { OidcProvider } from '../accounts/oidc-provider.js';
 import type { QuotaReader } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../admission/failed-attempts.js';
-import type { KnownSince } from '../admission/forget-callers.js';
+import type { ReportParts } from '../http/leaked-keys/report.js';
 import type { RequestState } from '../http/request/context.js';
 import type { Micros } from '../platform/postgres/timestamps.js';
 import type { Health } from '../platform/telemetry/health.js';
@@ -13,9 +12,7 @@ import type { GuideFiles } from './guides/guide-files.js';
 import type { Contract } from './reference/contract.js';
 
 /** What the pages are made from. */
-export interface SiteParts {
-  /** The primary. */
-  readonly db: Knex;
+export interface SiteParts extends ReportParts {
   readonly health: Health;
   readonly isStopping: () => boolean;
   /** Knows where callers stand with their plans. */
@@ -36,25 +33,16 @@ export interface SiteOptions {
   readonly publicUrl: () => string;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
-  /** Counts keys that somebody has found and that are none of ours, by the address that sent them. */
-  readonly failedReports: FailedAttempts;
-  /** Makes all servers read keys anew. Call it when a change of a key is committed, and before the answer. */
-  readonly forgetCallers: () => Promise<KnownSince>;
+  readonly forgetCallers: ReportParts['forgetCallers'];
   /** The provider of identities by which developers sign in; undefined where there is none. */
   readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
 }
-
-/** What a request sent. */
-export type Content =
-  | { readonly kind: 'form'; readonly fields: URLSearchParams }
-  /** From a program, or from our own script: a browser sends JSON across origins only where CORS allows it. */
-  | { readonly kind: 'json'; readonly text: string };
 
 /** What each page needs of the site: {@link page} takes it from the state of the request. */
 export interface PageState extends RequestState {
   readonly site: SiteOptions;
   /** What a POST request sent. */
-  content?: Content;
+  form?: URLSearchParams;
 }
 
 /** The context of a request for a page. */

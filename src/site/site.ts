@@ -2,20 +2,22 @@ import Router from '@koa/router';
 import { Problem } from '../errors.js';
 import { limitContent } from '../http/request/content.js';
 import { clientAddress } from '../http/request/client-address.js';
+import { boundConcurrency, type ConcurrencyLimits } from '../http/request/concurrency.js';
 import type { Middleware } from '../http/request/context.js';
 import { deadline } from '../http/request/deadline.js';
 import type { PageContext, PageState, SiteParts } from './context.js';
-import { boundConcurrency, PAGE_LIMITS, type PageLimits } from './delivery/concurrency.js';
-import { receiveContent } from './delivery/form.js';
+import { receiveForm } from './delivery/form.js';
 import { setSecurityFields } from './delivery/headers.js';
 import { addGuides } from './guides/guides.js';
 import { addLandingPage } from './landing/landing.js';
-import { errorDocument, errorPage } from './layout/error-page.js';
+import { errorPage } from './layout/error-page.js';
 import { addReference } from './reference/reference.js';
-import { addRevokeLeakedKey, LEAKED_KEY_PATH } from './revoke-leaked-key/revoke-leaked-key.js';
+import { addRevokeLeakedKey } from './revoke-leaked-key/revoke-leaked-key.js';
 import { addSettings } from './settings/settings.js';
 import { addOidc } from './sign-in/oidc.js';
 import { addSignIn } from './sign-in/sign-in.js';
+
+const PAGE_LIMITS: ConcurrencyLimits = { running: 3, waiting: 100, ofOneAddress: 25 };
 
 /**
  * Serves the pages for people. Requests of the API and of probes go on to the later stages. A path that nobody knows is
@@ -23,7 +25,7 @@ import { addSignIn } from './sign-in/sign-in.js';
  *
  * A further part of the site is one more line that adds its routes to the router.
  */
-export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): Middleware {
+export function createSite(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LIMITS): Middleware {
   const router = new Router<PageState>({ strict: true, sensitive: true });
   addLandingPage(router, parts);
   addReference(router, parts);
@@ -44,7 +46,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
     { router: providerRouter, make: stageOf(providerRouter, (_ctx, make) => make()) },
   ];
 
-  /** Answers each error as a page, since a person asked, and as a document where a program did. */
+  /** Answers each error as a page, since a person asked. */
   async function answer(ctx: PageContext, stage: () => Promise<unknown>): Promise<void> {
     Object.assign(ctx.state, { site: parts.site });
     setSecurityFields(ctx);
@@ -52,9 +54,8 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
       await stage();
     } catch (error) {
       // Its content is not read, or not to its end: nothing else can come on this connection.
-      if (announcesContent(ctx) && ctx.state.content === undefined) ctx.set('Connection', 'close');
-      if (isProgram(ctx)) errorDocument(ctx, error);
-      else errorPage(ctx, error);
+      if (announcesContent(ctx) && ctx.state.form === undefined) ctx.set('Connection', 'close');
+      errorPage(ctx, error);
     }
   }
 
@@ -74,7 +75,7 @@ export function createSite(parts: SiteParts, limits: PageLimits = PAGE_LIMITS): 
       return answer(ctx, async () => {
         requireMethod(ctx, methods);
         if (ctx.method !== 'POST') return limitContent(ctx, () => make(ctx, next));
-        await receiveContent(ctx);
+        await receiveForm(ctx);
         return make(ctx, next);
       });
     }
@@ -121,11 +122,6 @@ function requireMethod(ctx: PageContext, methods: readonly string[]): void {
 
 function announcesContent({ req: { headers } }: PageContext): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
-/** Whether a program asks: at the one page that is for programs too, and for JSON or with it. */
-function isProgram(ctx: PageContext): boolean {
-  return ctx.state.target.path === LEAKED_KEY_PATH && (ctx.is('json') === 'json' || !isBrowser(ctx));
 }
 
 /** Whether a client wants a page more than a problem document. Tools take anything, or JSON. */

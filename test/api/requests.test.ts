@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { load } from 'js-yaml';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 
 const PATHS = ['/api/v1/stats', '/api/v1/changes?since=1', '/api/v1/me', '/api/v1/titles/no-such-title'];
-const CONTRACT = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8');
 const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
 
 describe('requests', () => {
@@ -286,44 +283,8 @@ describe('requests', () => {
       });
     }
 
-    for (const [path, mediaType, read] of [
-      ['/openapi.yaml', 'application/yaml', (text: string): unknown => load(text)],
-      ['/openapi.json', 'application/json', (text: string): unknown => JSON.parse(text)],
-    ] as const) {
-      it(`serves the contract at ${path} unchanged, without a key, and 304 to a client that has it`, async () => {
-        const reply = await send(service.url, path);
-        assert.equal(reply.status, 200);
-        assertHeaders(reply, {
-          'content-type': mediaType,
-          'content-length': String(reply.bytes.length),
-          'cache-control': 'no-cache',
-          vary: undefined,
-          ratelimit: undefined,
-        });
-        if (path === '/openapi.yaml') assert.equal(reply.text, CONTRACT);
-        assert.deepEqual(read(reply.text), load(CONTRACT));
-        const head = await send(service.url, path, { method: 'HEAD' });
-        assert.deepEqual([head.status, head.text, head.headers.etag], [200, '', reply.headers.etag]);
-        assertHeaders(head, { 'content-length': String(reply.bytes.length), 'content-type': mediaType });
-        const again = await send(service.url, path, { headers: { 'if-none-match': reply.headers.etag ?? '' } });
-        assert.deepEqual([again.status, again.text], [304, '']);
-        assertHeaders(again, { etag: reply.headers.etag, 'cache-control': 'no-cache', 'content-type': undefined });
-        assert.equal((await send(service.url, path, { headers: { 'if-none-match': '"x"' } })).status, 200);
-      });
-    }
-
-    for (const path of ['/livez', '/readyz', '/openapi.yaml', '/openapi.json']) {
-      it(`answers 405 to other methods at ${path}, and 404 at paths that are nearly it`, async () => {
-        for (const method of OTHER_METHODS) {
-          assertProblem(await send(service.url, path, { method }), 'method_not_allowed', {
-            detail: 'This path answers only to GET and HEAD.',
-            headers: { allow: 'GET, HEAD' },
-          });
-        }
-        for (const near of [`${path}/`, path.toUpperCase(), `${path}x`]) {
-          assertProblem(await send(service.url, near), 'not_found');
-        }
-      });
-    }
+    it('has no security.txt where no contact is set', async () => {
+      assertProblem(await send(service.url, '/.well-known/security.txt'), 'not_found');
+    });
   });
 });

@@ -7,7 +7,7 @@ import {
   suspendDeveloper,
 } from '../../src/developers/developers.js';
 import { listEvents, recordEvent, removeOldEvents, type DeveloperEvent } from '../../src/events/events.js';
-import { revokeFoundKey } from '../../src/keys/revoke.js';
+import { revokeFoundKeys } from '../../src/keys/revoke.js';
 import { createKey, setKeyPlan } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
@@ -90,7 +90,7 @@ describe('the events of a developer', () => {
       formHash: generateToken().hash,
     });
     await revokeOwnKey(db, developerId, prefix);
-    await revokeFoundKey(db, hashOf(successor.key));
+    await revokeFoundKeys(db, [hashOf(successor.key)]);
     assert.deepEqual(await told(), [
       ['created', 'developer', prefix, { plan: 'free' }],
       ['created', 'developer', successor.prefix, { plan: 'free' }],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { createDeveloper, setDeveloperPlan, suspendDeveloper } from '../../src/developers/developers.js';
-import { revokeFoundKey } from '../../src/keys/revoke.js';
+import { revokeFoundKeys } from '../../src/keys/revoke.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { stateOf } from '../../src/keys/key-record.js';
 import { createKey, listKeys } from '../../src/keys/keys.js';
@@ -151,9 +151,10 @@ describe('keys that developers make themselves', () => {
 
   it('are revoked by a finder who has the whole key, and no other key is', async () => {
     const [found, other] = [await create(), await create()];
-    assert.equal((await revokeFoundKey(database.db, hashOf(found.key)))?.wasRevoked, false);
-    assert.equal((await revokeFoundKey(database.db, hashOf(found.key)))?.wasRevoked, true);
-    assert.equal(await revokeFoundKey(database.db, hashOf(generateApiKey().key)), undefined);
+    const hashes = [hashOf(found.key), hashOf(generateApiKey().key)];
+    const known = new Set(hashes.slice(0, 1));
+    assert.deepEqual(await revokeFoundKeys(database.db, hashes), { known, isChanged: true });
+    assert.deepEqual(await revokeFoundKeys(database.db, hashes), { known, isChanged: false });
     const states = new Map(
       (await listKeys(database.db, developerId)).map((key) => [key.prefix, stateOf(key).kind] as const),
     );

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CachedValue } from '../../src/site/delivery/cached-value.js';
-import { boundConcurrency } from '../../src/site/delivery/concurrency.js';
+import { boundConcurrency } from '../../src/http/request/concurrency.js';
 import type { RequestState } from '../../src/http/request/context.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';

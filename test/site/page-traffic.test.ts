@@ -68,7 +68,7 @@ describe('requests for pages that wait for a lock of the database', () => {
     const asked = Array.from({ length: AT_ONCE * 2 }, () => askForPage('192.0.2.1'));
     const first = await Promise.race(asked);
     assert.deepEqual([first.status, first.headers['retry-after']], [429, '2']);
-    assert.ok(first.text.includes('Your address asks for too many pages at the same time.'));
+    assert.ok(first.text.includes('Your address sends too many requests at the same time.'));
     await untilWaiting(2);
     const other = new Visitor(service.url, { 'x-forwarded-for': '192.0.2.2' });
     const { status } = await other.get(`/sign-in/link/${'f'.repeat(64)}`);

@@ -8,12 +8,12 @@ import { ProcessLimiter } from '../../src/admission/charge/process-limiter.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { systemClock } from '../../src/platform/postgres/timestamps.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
+import type { ConcurrencyLimits } from '../../src/http/request/concurrency.js';
 import type { RequestState } from '../../src/http/request/context.js';
 import { identifyRequest } from '../../src/http/request/identify-request.js';
 import { problems } from '../../src/http/response/problems.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { Health } from '../../src/platform/telemetry/health.js';
-import type { PageLimits } from '../../src/site/delivery/concurrency.js';
 import { StaticFiles } from '../../src/site/delivery/static-files.js';
 import { readGuides } from '../../src/site/guides/guide-files.js';
 import type { Contract } from '../../src/site/reference/contract.js';
@@ -23,7 +23,7 @@ import { freePort } from '../support/programs/free-port.js';
 
 /** Serves the site alone, with a database that refuses connections. */
 export async function serveWithoutDatabase(
-  limits?: PageLimits,
+  limits?: ConcurrencyLimits,
 ): Promise<{ url: string; health: Health; server: Server }> {
   const health = new Health(pino({ enabled: false }), ['database', 'redis']);
   const db = openDatabase({
@@ -36,13 +36,13 @@ export async function serveWithoutDatabase(
   const root = fileURLToPath(ROOT);
   const files = await StaticFiles.read(root);
   const contract = load(await readFile(`${root}/openapi.yaml`, 'utf8')) as Contract;
+  const forgetCallers = () => Promise.resolve('now' as const);
   const site = {
     files,
     guides: await readGuides(root),
     publicUrl: () => 'http://catalog.example',
     failedSignIns: new FailedAttempts(),
-    failedReports: new FailedAttempts(),
-    forgetCallers: () => Promise.resolve('now' as const),
+    forgetCallers,
     signInBy: undefined,
   };
   const app = new Koa<RequestState>();
@@ -58,6 +58,8 @@ export async function serveWithoutDatabase(
         trustedProxies: 0,
         now: systemClock,
         contract,
+        failedReports: new FailedAttempts(),
+        forgetCallers,
         site,
       },
       limits,

@@ -4,8 +4,8 @@ import type { DatabaseCheck } from '../../platform/database/database-check.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { Warning } from '../../platform/postgres/connections/connection-budget.js';
 import type { Middleware, RequestState } from '../request/context.js';
-import { clientHas, entityTag } from '../response/conditional.js';
 import { serviceUnavailable } from '../response/problems.js';
+import { addDocuments, type DocumentParts } from './documents.js';
 import { reportReadiness } from './readiness.js';
 
 export interface ReadinessParts {
@@ -17,22 +17,14 @@ export interface ReadinessParts {
   readonly isStopping: () => boolean;
 }
 
-/** The contract in both notations: `openapi.yaml`, and the JSON that was generated from it. */
-export interface ContractTexts {
-  readonly yaml: string;
-  readonly json: string;
-}
-
 /**
- * Answers every request outside the API, so that the later stages get only requests of the API. The paths of probes and
- * tools need no key: `/livez`, `/readyz`, `/openapi.yaml` and `/openapi.json`. There are no other paths.
+ * Answers every request outside the API, so that the later stages get only requests of the API. The paths of probes and of
+ * documents for tools need no key. There are no other paths.
  *
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
-export function answerOutsideApi(
-  contract: ContractTexts,
-  { databaseCheck, health, warnings, isStopping }: ReadinessParts,
-): Middleware {
+export function answerOutsideApi(parts: ReadinessParts & DocumentParts): Middleware {
+  const { databaseCheck, health, warnings, isStopping } = parts;
   const router = new Router<RequestState>({ strict: true, sensitive: true });
 
   router.get('/livez', (ctx) => {
@@ -57,24 +49,16 @@ export function answerOutsideApi(
     });
   });
 
-  for (const [path, mediaType, text] of [
-    ['/openapi.yaml', 'application/yaml', contract.yaml],
-    ['/openapi.json', 'application/json', contract.json],
-  ] as const) {
-    const tag = entityTag(text);
-    router.get(path, (ctx) => {
-      ctx.status = 200;
-      ctx.set({ 'Cache-Control': 'no-cache', ETag: tag, 'Content-Type': mediaType });
-      if (clientHas(ctx.req, tag)) ctx.status = 304;
-      else ctx.body = text;
-    });
-  }
+  addDocuments(router, parts);
 
-  router.all(['/livez', '/readyz', '/openapi.yaml', '/openapi.json'], () => {
-    throw new Problem('method_not_allowed', 'This path answers only to GET and HEAD.', {
-      headers: { Allow: 'GET, HEAD' },
-    });
-  });
+  router.all(
+    router.stack.map(({ path }) => String(path)),
+    () => {
+      throw new Problem('method_not_allowed', 'This path answers only to GET and HEAD.', {
+        headers: { Allow: 'GET, HEAD' },
+      });
+    },
+  );
 
   const routes = router.routes() as Middleware;
   // Requests of the API do not pay for the router.

@@ -1,8 +1,13 @@
+import parse from 'co-body';
 import { Problem } from '../../errors.js';
-import type { Middleware } from './context.js';
+import { inTime } from '../../platform/process/in-time.js';
+import type { Middleware, RequestContext } from './context.js';
 
 /** The longest request content that is read and thrown away so that the connection can go on, in bytes. */
 const MAX_IGNORED_CONTENT = 16 * 1024;
+
+/** Bound on the time that content takes to arrive, in milliseconds. */
+const CONTENT_TIMEOUT_MS = 5_000;
 
 /**
  * Ignores a little content, and refuses more. No operation takes any, but some clients send `{}` with a GET (RFC 9110,
@@ -20,3 +25,26 @@ export const limitContent: Middleware = ({ req }, next) => {
   req.resume();
   return next();
 };
+
+/**
+ * Reads the content of a request as text. The connection closes after an error.
+ *
+ * @param limit - the most content, in bytes: a multiple of 1,024
+ * @throws Problem request_timeout after 5 seconds, content_too_large above the limit, malformed_request for content cut
+ *   short
+ */
+export async function readContent(ctx: RequestContext, limit: number): Promise<string> {
+  try {
+    return await inTime(parse.text(ctx, { limit }) as Promise<string>, CONTENT_TIMEOUT_MS, tooSlow);
+  } catch (error) {
+    ctx.set('Connection', 'close');
+    if (error instanceof Problem) throw error;
+    const status = error instanceof Error && 'status' in error ? error.status : undefined;
+    if (status === 413) throw new Problem('content_too_large', `This address takes ${limit / 1024} KiB at most.`);
+    throw new Problem('malformed_request', 'The content did not arrive whole. Send it again.');
+  }
+}
+
+function tooSlow(): Problem {
+  return new Problem('request_timeout', 'The content did not arrive within 5 seconds. Send it again.');
+}

@@ -18,7 +18,7 @@ export const problems: Middleware = async (ctx, next) => {
 };
 
 /** Answers with the problem document of an error. The log gets its cause. */
-export function answerProblem(ctx: RequestContext, error: unknown): void {
+function answerProblem(ctx: RequestContext, error: unknown): void {
   const problem = toProblem(error);
   ctx.state.error = problem.cause;
   ctx.status = problem.status;

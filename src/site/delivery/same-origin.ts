@@ -6,16 +6,15 @@ import { PageError } from '../layout/error-page.js';
  * comes from in `Sec-Fetch-Site`. Browsers before 2023, and all on plain http, only say so in `Origin`. This is the rule of
  * `net/http.CrossOriginProtection` in Go 1.25, except that a form without either field is refused.
  *
- * @param kind - JSON may come without either field, from a program, which holds no cookie
  * @throws PageError 403
  */
-export function requireSameOrigin(ctx: PageContext, kind: 'form' | 'json'): void {
+export function requireSameOrigin(ctx: PageContext): void {
   const site = ctx.get('Sec-Fetch-Site');
   const origin = ctx.get('Origin');
   if (site !== '') {
     // "none": the person has asked for it, by the address bar or a bookmark.
     if (site === 'same-origin' || site === 'none') return;
-  } else if (origin === '' ? kind === 'json' : origin === ctx.state.site.publicUrl()) return;
+  } else if (origin === ctx.state.site.publicUrl()) return;
   throw new PageError(
     403,
     'Refused',

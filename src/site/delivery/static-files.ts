@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { RequestContext } from '../../http/request/context.js';
-import { Representation } from './representation.js';
+import { Representation } from '../../http/response/representation.js';
 
 /** The files of `src/site/static`, each with its media type. */
 const MEDIA_TYPES = {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { Representation } from '../delivery/representation.js';
+import { Representation } from '../../http/response/representation.js';
 
 /** The guides in their order in lists: files of this folder without `.md`, each with what it is about. */
 const SUMMARIES = {

@@ -2,7 +2,7 @@ import { readCounts } from '../../catalog/counts.js';
 import { listPlans } from '../../limits/plans.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { CachedValue } from '../delivery/cached-value.js';
-import type { Representation } from '../delivery/representation.js';
+import type { Representation } from '../../http/response/representation.js';
 import { publicPage } from '../layout/page.js';
 import { LandingBody, type LandingContent } from './landing-body.js';
 import { reportStatus } from './status.js';

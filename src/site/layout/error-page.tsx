@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { Problem } from '../../errors.js';
-import { answerProblem, PROBLEM_MEDIA_TYPE, toProblem } from '../../http/response/problems.js';
+import { toProblem } from '../../http/response/problems.js';
 import type { PageContext } from '../context.js';
 import { page } from './page.js';
 
@@ -43,22 +43,6 @@ export function errorPage(ctx: PageContext, error: unknown): void {
     { title, status },
     <ErrorBody status={status} title={title} detail={detail} requestId={ctx.state.requestId} />,
   );
-}
-
-/**
- * Answers a program with an error as a problem document (RFC 9457). A status that the contract of the API does not have, such
- * as 403, comes without a `code`.
- */
-export function errorDocument(ctx: PageContext, error: unknown): void {
-  if (!(error instanceof PageError)) {
-    answerProblem(ctx, error);
-    return;
-  }
-  const { status, title, detail, headers } = error;
-  ctx.state.error = error.cause;
-  ctx.status = status;
-  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...headers });
-  ctx.body = JSON.stringify({ type: 'about:blank', title, status, detail, request_id: ctx.state.requestId });
 }
 
 interface ErrorBodyProps {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { PageContext, SiteOptions } from '../context.js';
-import { Representation } from '../delivery/representation.js';
+import { Representation } from '../../http/response/representation.js';
 import { Layout, type PageDescription } from './layout.js';
 
 const HTML = 'text/html; charset=utf-8';

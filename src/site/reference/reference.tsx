@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { PageRouter, SiteParts } from '../context.js';
-import type { Representation } from '../delivery/representation.js';
+import type { Representation } from '../../http/response/representation.js';
 import { CodeBlock } from '../layout/components.js';
 import { publicPage } from '../layout/page.js';
 import { renderMarkdown } from '../markdown/markdown.js';

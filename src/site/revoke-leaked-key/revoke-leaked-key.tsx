@@ -1,19 +1,15 @@
 import type { VNode } from 'preact';
-import type { AttemptResult } from '../../admission/failed-attempts.js';
-import { Problem } from '../../errors.js';
-import { clientAddress } from '../../http/request/client-address.js';
-import { tooManyFailures } from '../../http/response/rate-limit-fields.js';
-import { hashApiKey } from '../../keys/api-key.js';
-import { revokeFoundKey } from '../../keys/revoke.js';
 import type { KnownSince } from '../../admission/forget-callers.js';
-import type { PageContext, PageRouter, SiteParts } from '../context.js';
+import { LEAKED_KEY_PATH } from '../../http/leaked-keys/leaked-keys.js';
+import { reportFoundKeys } from '../../http/leaked-keys/report.js';
+import { clientAddress } from '../../http/request/client-address.js';
+import { hashApiKey } from '../../keys/api-key.js';
+import type { PageRouter, SiteParts } from '../context.js';
+import { formOf } from '../delivery/form.js';
 import { CodeBlock, Notice } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { described, Field } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
-
-/** Where people and programs revoke a key that was found. */
-export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 
 /** What became of a text that was sent as a key. */
 type Outcome =
@@ -21,79 +17,44 @@ type Outcome =
   | { readonly kind: 'revoked'; readonly since: KnownSince | 'before' }
   /** It has the form of a key, and is none of ours. */
   | { readonly kind: 'unknown' }
-  | { readonly kind: 'not_a_key' }
-  | { readonly kind: 'over_limit'; readonly attempt: Extract<AttemptResult, { kind: 'over_limit' }> };
+  | { readonly kind: 'not_a_key' };
 
 /**
- * Adds the page on which anybody revokes a key that was found, with the whole key and without signing in. Programs, such as
- * scanners for secrets, send it as JSON. To say whether a key is one of ours tells nothing that a call with it would not.
+ * Adds the page on which anybody revokes a key that was found, with the whole key and without signing in. Programs send
+ * JSON instead, which `revokeLeakedKeys` answers. To say whether a key is one of ours tells nothing that a call with it
+ * would not.
  */
 export function addRevokeLeakedKey(router: PageRouter, parts: SiteParts): void {
+  const baseUrl = parts.site.publicUrl;
   router.get(LEAKED_KEY_PATH, (ctx) => {
-    page(ctx, { title: 'Revoke a leaked key' }, <LeakedKeyForm baseUrl={parts.site.publicUrl()} />);
+    page(ctx, { title: 'Revoke a leaked key' }, <LeakedKeyForm baseUrl={baseUrl()} />);
   });
 
   router.post(LEAKED_KEY_PATH, async (ctx) => {
-    if (ctx.state.content?.kind === 'json') await answerProgram(ctx, parts, ctx.state.content.text);
-    else await answerPerson(ctx, parts, ctx.state.content?.fields.get('key') ?? '');
+    const outcome = await report(parts, formOf(ctx).get('key') ?? '', clientAddress(ctx.req, parts.trustedProxies));
+    page(
+      ctx,
+      { title: 'Revoke a leaked key', status: outcome.kind === 'not_a_key' ? 422 : 200 },
+      <LeakedKeyForm baseUrl={baseUrl()} outcome={outcome} />,
+    );
   });
 }
 
-/** Revokes a key. An address that sends too many unknown keys is limited. A key of ours is revoked also above the limit. */
-async function revokeReported(
-  ctx: PageContext,
-  { db, site, trustedProxies }: SiteParts,
-  text: string,
-): Promise<Outcome> {
+/** @throws PageError 429 for an address that sends too many unknown keys */
+async function report(parts: SiteParts, text: string, address: string): Promise<Outcome> {
   const hash = hashApiKey(text.trim());
   if (hash === undefined) return { kind: 'not_a_key' };
-  const found = await revokeFoundKey(db, hash);
-  // Anybody may send a key again and again. That must not make servers forget all that they know of others.
-  if (found?.wasRevoked) return { kind: 'revoked', since: 'before' };
-  if (found !== undefined) return { kind: 'revoked', since: await site.forgetCallers() };
-  const attempt = await site.failedReports.count(clientAddress(ctx.req, trustedProxies));
-  return attempt.kind === 'over_limit' ? { kind: 'over_limit', attempt } : { kind: 'unknown' };
-}
-
-/** @throws Problem */
-async function answerProgram(ctx: PageContext, parts: SiteParts, content: string): Promise<void> {
-  const key = keyOf(content);
-  if (key === undefined) {
-    throw new Problem('invalid_parameter', 'Send one JSON object with the whole key: {"key": "svc_…"}.');
+  const result = await reportFoundKeys(parts, [hash], address);
+  if (result.kind === 'done') {
+    return result.known.has(hash) ? { kind: 'revoked', since: result.since } : { kind: 'unknown' };
   }
-  const result = await revokeReported(ctx, parts, key);
-  if (result.kind === 'over_limit') throw tooManyFailures(result.attempt.standing, 'Wait');
-  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
-  ctx.status = 200;
-  ctx.body = JSON.stringify({ revoked: result.kind === 'revoked' });
-}
-
-async function answerPerson(ctx: PageContext, parts: SiteParts, text: string): Promise<void> {
-  const result = await revokeReported(ctx, parts, text);
-  if (result.kind === 'over_limit') {
-    const { resetSeconds } = result.attempt.standing;
-    throw new PageError(
-      429,
-      'Too many unknown keys',
-      `Too many keys from your address are none of this service. Wait ${resetSeconds} s and try again.`,
-      { 'Retry-After': String(resetSeconds) },
-    );
-  }
-  page(
-    ctx,
-    { title: 'Revoke a leaked key', status: result.kind === 'not_a_key' ? 422 : 200 },
-    <LeakedKeyForm baseUrl={parts.site.publicUrl()} outcome={result} />,
+  const { resetSeconds } = result.standing;
+  throw new PageError(
+    429,
+    'Too many unknown keys',
+    `Too many keys from your address are none of this service. Wait ${resetSeconds} s and try again.`,
+    { 'Retry-After': String(resetSeconds) },
   );
-}
-
-/** @returns the key of a JSON object `{"key": "…"}`; undefined for anything else */
-function keyOf(content: string): string | undefined {
-  try {
-    const { key } = JSON.parse(content) as { key?: unknown };
-    return typeof key === 'string' ? key : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 const REVOKED = {
@@ -105,7 +66,7 @@ const REVOKED = {
 interface LeakedKeyFormProps {
   readonly baseUrl: string;
   /** What became of the key that was sent. The page does not repeat it. */
-  readonly outcome?: Exclude<Outcome, { kind: 'over_limit' }>;
+  readonly outcome?: Outcome;
 }
 
 function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
@@ -150,7 +111,8 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
       <h2>For programs</h2>
       <p>
         Scanners for secrets send the key as JSON. The answer is 200 with <code>{'{"revoked":true}'}</code>, or{' '}
-        <code>false</code> for a text that is no key of this service.
+        <code>false</code> for a text that is no key of this service. The <a href="/docs/guides/leaked-keys">guide</a>{' '}
+        has the pattern of keys, and <a href="/openapi-leaked-keys.json">an OpenAPI document</a> describes this call.
       </p>
       <CodeBlock
         label="curl"

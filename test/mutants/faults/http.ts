@@ -140,7 +140,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     promise: 'A 304 has the Cache-Control of the 200.',
     edits: [
       {
-        file: 'src/http/probes/outside-api.ts',
+        file: 'src/http/response/representation.ts',
         from: 'ctx.status = 304;',
         to: `{
         ctx.remove('Cache-Control');
@@ -148,19 +148,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
       }`,
       },
     ],
-    suites: ['test/api/requests.test.ts'],
-  },
-  {
-    name: 'stale-contract',
-    promise: 'The service serves the contract that it was started with.',
-    edits: [
-      {
-        file: 'src/http/probes/outside-api.ts',
-        from: 'else ctx.body = text;',
-        to: 'else ctx.body = text.slice(0, -1);',
-      },
-    ],
-    suites: ['test/api/requests.test.ts'],
+    suites: ['test/http/probes/documents.test.ts'],
   },
   {
     name: 'tag-by-length',

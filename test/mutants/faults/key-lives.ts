@@ -196,9 +196,9 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     promise: 'A key that was revoked before makes no server ask anew about other keys.',
     edits: [
       {
-        file: 'src/site/revoke-leaked-key/revoke-leaked-key.tsx',
-        from: "if (found?.wasRevoked) return { kind: 'revoked', since: 'before' };",
-        to: "if (found?.wasRevoked && (await site.forgetCallers())) return { kind: 'revoked', since: 'before' };",
+        file: 'src/http/leaked-keys/report.ts',
+        from: "isChanged ? await forgetCallers() : 'before'",
+        to: "(await forgetCallers()) && isChanged ? 'now' : 'before'",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -220,9 +220,9 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     promise: 'An address that sends unknown keys is limited.',
     edits: [
       {
-        file: 'src/site/revoke-leaked-key/revoke-leaked-key.tsx',
-        from: "attempt.kind === 'over_limit' ? {",
-        to: 'attempt.kind === ("x" as string) && attempt.kind === "over_limit" ? {',
+        file: 'src/http/leaked-keys/report.ts',
+        from: "if (attempt.kind === 'over_limit') return attempt;",
+        to: '',
       },
     ],
     suites: ['test/site/revoke-leaked-key.test.ts'],

@@ -152,14 +152,18 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
   {
     name: 'accounts-forged-forms',
     promise: 'A form that another site has made a browser send is refused.',
-    edits: [{ file: 'src/site/delivery/form.ts', from: '  requireSameOrigin(ctx, kind);\n', to: '' }],
+    edits: [{ file: 'src/site/delivery/form.ts', from: '  requireSameOrigin(ctx);\n', to: '' }],
     suites: [FORGERY],
   },
   {
     name: 'accounts-forged-without-fields',
     promise: 'A form of which nobody knows where it comes from is refused.',
     edits: [
-      { file: 'src/site/delivery/same-origin.ts', from: "origin === '' ? kind === 'json' :", to: "origin === '' ||" },
+      {
+        file: 'src/site/delivery/same-origin.ts',
+        from: '} else if (origin ===',
+        to: "} else if (origin === '' || origin ===",
+      },
     ],
     suites: [FORGERY],
   },

@@ -64,26 +64,20 @@ export const PAGES_FAULTS: readonly Fault[] = [
   {
     name: 'site-takes-the-database',
     promise: 'Requests for pages leave the API its connections to the database.',
-    edits: [{ file: 'src/site/delivery/concurrency.ts', from: 'running: 3,', to: 'running: 1000,' }],
+    edits: [{ file: 'src/site/site.ts', from: 'running: 3,', to: 'running: 1000,' }],
     suites: [TRAFFIC],
   },
   {
     name: 'site-for-one-address',
     promise: 'Requests for pages from one address leave others their pages.',
-    edits: [{ file: 'src/site/delivery/concurrency.ts', from: 'ofOneAddress: 25', to: 'ofOneAddress: 1000' }],
+    edits: [{ file: 'src/site/site.ts', from: 'ofOneAddress: 25', to: 'ofOneAddress: 1000' }],
     suites: [TRAFFIC],
   },
   {
     name: 'site-all-turns-for-one-address',
     promise: 'An address that asks for many pages leaves a turn to the others.',
-    edits: [{ file: 'src/site/delivery/concurrency.ts', from: 'Math.max(1, running - 1)', to: 'Math.max(1, running)' }],
+    edits: [{ file: 'src/http/request/concurrency.ts', from: 'Math.max(1, running - 1)', to: 'Math.max(1, running)' }],
     suites: ['test/site/outage.test.ts'],
-  },
-  {
-    name: 'site-page-for-a-program',
-    promise: 'A program that reports a key gets a problem document for each error.',
-    edits: [{ file: 'src/site/site.ts', from: 'if (isProgram(ctx)) errorDocument(ctx, error);\n      else ', to: '' }],
-    suites: ['test/site/revoke-leaked-key.test.ts'],
   },
   {
     name: 'site-events-for-ever',

@@ -1,6 +1,6 @@
-import { chooseCoding, codedTag, encode, type ContentCoding } from '../../http/response/content-coding.js';
-import { clientHas, entityTag } from '../../http/response/conditional.js';
-import type { RequestContext } from '../../http/request/context.js';
+import { chooseCoding, codedTag, encode, type ContentCoding } from './content-coding.js';
+import { clientHas, entityTag } from './conditional.js';
+import type { RequestContext } from '../request/context.js';
 
 /** Content that many requests get: compressed once for each coding, with an entity tag. */
 export class Representation {

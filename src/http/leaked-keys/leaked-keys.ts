@@ -1,0 +1,125 @@
+import { hash } from 'node:crypto';
+import { Problem } from '../../errors.js';
+import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
+import { clientAddress } from '../request/client-address.js';
+import { boundConcurrency, type ConcurrencyLimits } from '../request/concurrency.js';
+import { limitContent, readContent } from '../request/content.js';
+import type { Middleware, RequestContext } from '../request/context.js';
+import { deadline } from '../request/deadline.js';
+import { tooManyFailures } from '../response/rate-limit-fields.js';
+import { reportFoundKeys, type ReportParts } from './report.js';
+
+/** Where programs, and people with a form, report keys that they have found. */
+export const LEAKED_KEY_PATH = '/revoke-leaked-key';
+
+/** The most content of a report, in bytes: some 250 matches of a scanner. */
+const MAX_CONTENT = 64 * 1024;
+
+const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, ofOneAddress: 25 };
+
+interface LeakedKeyParts extends ReportParts {
+  /** How many proxies stand in front of the service. */
+  readonly trustedProxies: number;
+  /** The pages for people, which have a form at the same path; undefined for a server without them. */
+  readonly site: object | undefined;
+}
+
+/** A text that was reported as a key, and what the scanner calls this kind of key. */
+interface Match {
+  readonly token: string;
+  readonly type: string;
+}
+
+/**
+ * Revokes the keys that programs report as JSON: one key, `{"key": "…"}`, or the matches of GitHub's secret scanning,
+ * `[{"token": "…", "type": "…"}]`. GitHub signs its reports. The signature is not checked: whoever has a key may revoke it.
+ * So no origin is checked either. openapi-leaked-keys.json describes it all.
+ *
+ * The form for people is a page, and goes on to the later stages.
+ */
+export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
+  const withDeadline = deadline();
+  const bounded = boundConcurrency(REPORT_LIMITS);
+
+  return async (ctx, next) => {
+    if (ctx.state.target.path !== LEAKED_KEY_PATH || (parts.site && isForPeople(ctx))) return next();
+    if (ctx.method !== 'POST')
+      return limitContent(ctx, async () => refuseMethod(parts.site ? 'GET, HEAD, POST' : 'POST'));
+    if (ctx.is('json') !== 'json') {
+      throw new Problem('unsupported_media_type', 'Send the key as JSON, with Content-Type: application/json.', {
+        headers: { Connection: 'close' },
+      });
+    }
+    const content = parse(await readContent(ctx, MAX_CONTENT));
+    const address = clientAddress(ctx.req, parts.trustedProxies);
+    await withDeadline(ctx, () => bounded(ctx.state, address, () => answer(ctx, parts, content, address)));
+  };
+}
+
+async function answer(
+  ctx: RequestContext,
+  parts: ReportParts,
+  content: string | readonly Match[],
+  address: string,
+): Promise<void> {
+  const texts = typeof content === 'string' ? [content] : content.map(({ token }) => token);
+  const hashes = texts.map((text) => hashApiKey(text.trim()));
+  const report = await reportFoundKeys(parts, [...new Set(hashes.filter((each) => each !== undefined))], address);
+  if (report.kind === 'over_limit') throw tooManyFailures(report.standing, 'Wait');
+  const isKnown = (each: KeyHash | undefined): boolean => each !== undefined && report.known.has(each);
+  ctx.status = 200;
+  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
+  ctx.body = JSON.stringify(
+    typeof content === 'string'
+      ? { revoked: isKnown(hashes[0]) }
+      : content.map(({ token, type }, place) => ({
+          token_hash: hash('sha256', token),
+          token_type: type,
+          label: isKnown(hashes[place]) ? 'true_positive' : 'false_positive',
+        })),
+  );
+}
+
+/** @throws Problem invalid_parameter */
+function parse(text: string): string | readonly Match[] {
+  const content = parseJson(text);
+  if (Array.isArray(content) && content.every(isMatch)) {
+    return content.map(({ token, type }) => ({ token, type: typeof type === 'string' ? type : '' }));
+  }
+  if (isObject(content) && typeof content.key === 'string') return content.key;
+  throw new Problem(
+    'invalid_parameter',
+    'Send a JSON object with the whole key, {"key": "svc_…"}, or an array of matches, [{"token": "svc_…"}].',
+  );
+}
+
+/** @returns undefined for what is no JSON */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isMatch(value: unknown): value is { readonly token: string; readonly type?: unknown } {
+  return isObject(value) && typeof value.token === 'string';
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Whether a request is for the page: it reads it, or sends the form from a browser, which names the origin of a form. */
+function isForPeople(ctx: RequestContext): boolean {
+  if (ctx.method === 'GET' || ctx.method === 'HEAD') return true;
+  return (
+    ctx.method === 'POST' &&
+    ctx.is('urlencoded') === 'urlencoded' &&
+    (ctx.get('Sec-Fetch-Site') || ctx.get('Origin')) !== ''
+  );
+}
+
+function refuseMethod(allowed: string): never {
+  throw new Problem('method_not_allowed', `This path answers only to ${allowed}.`, { headers: { Allow: allowed } });
+}

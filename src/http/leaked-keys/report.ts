@@ -1,0 +1,43 @@
+import type { Knex } from 'knex';
+import type { FailedAttempts } from '../../admission/failed-attempts.js';
+import type { KnownSince } from '../../admission/forget-callers.js';
+import type { KeyHash } from '../../keys/api-key.js';
+import { revokeFoundKeys } from '../../keys/revoke.js';
+import type { Standing } from '../../limits/quotas.js';
+
+/** What reports of leaked keys need of the service. */
+export interface ReportParts {
+  /** The primary. */
+  readonly db: Knex;
+  /** Counts reports of keys that this service does not have, by the address that sent them. */
+  readonly failedReports: FailedAttempts;
+  /** Makes all servers read keys anew. Call it when a change of a key is committed, and before the answer. */
+  readonly forgetCallers: () => Promise<KnownSince>;
+}
+
+export type Report =
+  /** The keys of this service are revoked, since then or since an earlier report. */
+  | { readonly kind: 'done'; readonly known: ReadonlySet<KeyHash>; readonly since: KnownSince | 'before' }
+  /** The address has reported too many unknown keys. The known keys of this report are revoked all the same. */
+  | { readonly kind: 'over_limit'; readonly standing: Standing };
+
+/**
+ * Revokes keys that somebody has found. Whoever has a whole key may revoke it, so a report needs no other right.
+ *
+ * @param hashes - of the whole keys
+ * @param address - where the report comes from
+ */
+export async function reportFoundKeys(
+  { db, failedReports, forgetCallers }: ReportParts,
+  hashes: readonly KeyHash[],
+  address: string,
+): Promise<Report> {
+  const { known, isChanged } = await revokeFoundKeys(db, hashes);
+  // Only after a change: anybody may report a key again and again, which must not empty the caches of all servers.
+  const since = isChanged ? await forgetCallers() : 'before';
+  if (hashes.some((hash) => !known.has(hash))) {
+    const attempt = await failedReports.count(address);
+    if (attempt.kind === 'over_limit') return attempt;
+  }
+  return { kind: 'done', known, since };
+}

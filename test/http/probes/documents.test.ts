@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { load } from 'js-yaml';
+import { ROOT } from '../../support/guides.js';
+import { assertHeaders, assertProblem } from '../../support/problem.js';
+import { send, type Reply } from '../../support/request.js';
+import { startService, type TestService } from '../../support/service.js';
+
+const CATALOG = '/.well-known/api-catalog';
+const SECURITY = '/.well-known/security.txt';
+const CONTACT = 'mailto:security@catalog.example';
+
+/** A web editor on another origin. */
+const EDITOR = { origin: 'https://editor.example' };
+
+interface Linkset {
+  readonly linkset: readonly (Readonly<Partial<Record<string, { href: string; type: string }[]>>> & {
+    anchor: string;
+  })[];
+}
+
+describe('the documents of a server without pages', () => {
+  let service: TestService;
+  /** The OpenAPI documents that the catalogue of APIs names, by path, with their media types. */
+  let described: Map<string, string>;
+
+  before(async () => {
+    service = await startService({
+      settings: { SITE: 'off', SECURITY_CONTACT: CONTACT, PUBLIC_URL: 'https://catalog.example' },
+    });
+    const { linkset } = (await send(service.url, CATALOG)).json as Linkset;
+    described = new Map(
+      linkset
+        .flatMap((api) => api['service-desc'] ?? [])
+        .map(({ href, type }) => [href.replace('https://catalog.example', ''), type]),
+    );
+  });
+
+  after(() => service.stop());
+
+  const get = (path: string, headers: Record<string, string> = {}): Promise<Reply> =>
+    send(service.url, path, { headers });
+
+  it('are what the files say, and the catalogue of APIs names each with its media type', async () => {
+    assert.deepEqual([...described.keys()].sort(), ['/openapi-leaked-keys.json', '/openapi.json', '/openapi.yaml']);
+    const contract = readFileSync(new URL('openapi.yaml', ROOT), 'utf8');
+    assert.equal((await get('/openapi.yaml')).text, contract);
+    assert.deepEqual((await get('/openapi.json')).json, load(contract));
+    const leakedKeys = readFileSync(new URL('openapi-leaked-keys.json', ROOT), 'utf8');
+    assert.deepEqual((await get('/openapi-leaked-keys.json')).json, JSON.parse(leakedKeys));
+    for (const [path, type] of described) assertHeaders(await get(path), { 'content-type': type });
+  });
+
+  it('that describe the APIs come compressed, each coding with an entity tag of its own, and 304 to a client that has it', async () => {
+    for (const path of described.keys()) {
+      const tags = new Set<unknown>();
+      for (const coding of [undefined, 'gzip', 'br']) {
+        const accept = { ...(coding && { 'accept-encoding': coding }) };
+        const reply = await get(path, accept);
+        assert.equal(reply.status, 200, path);
+        assertHeaders(reply, {
+          'content-encoding': coding,
+          'content-length': String(reply.bytes.length),
+          'cache-control': 'no-cache',
+          vary: 'Accept-Encoding',
+          ratelimit: undefined,
+        });
+        assert.equal(reply.text, (await get(path)).text);
+        if (coding) assert.ok(reply.bytes.length * 2 < reply.text.length, `${path}: ${reply.bytes.length} bytes`);
+        const { etag = '' } = reply.headers;
+        tags.add(etag);
+        const head = await send(service.url, path, { method: 'HEAD', headers: accept });
+        assert.deepEqual([head.status, head.text, head.headers.etag], [200, '', etag]);
+        assertHeaders(head, { 'content-length': String(reply.bytes.length), 'content-type': described.get(path) });
+        const again = await get(path, { ...accept, 'if-none-match': etag });
+        assert.deepEqual([again.status, again.text], [304, '']);
+        assertHeaders(again, { etag, 'cache-control': 'no-cache', vary: 'Accept-Encoding', 'content-type': undefined });
+        assert.equal((await get(path, { ...accept, 'if-none-match': '"x"' })).status, 200);
+      }
+      assert.equal(tags.size, 3, path);
+    }
+  });
+
+  it('that describe the APIs are readable from other origins, and nothing else is', async () => {
+    for (const path of described.keys()) {
+      const reply = await get(path, EDITOR);
+      assertHeaders(reply, { 'access-control-allow-origin': '*', 'access-control-allow-credentials': undefined });
+      const { etag = '' } = reply.headers;
+      const again = await get(path, { ...EDITOR, 'if-none-match': etag });
+      assertHeaders(again, { 'access-control-allow-origin': '*' });
+    }
+    const api = Object.keys((load((await get('/openapi.yaml')).text) as { paths: object }).paths);
+    for (const path of [...api, '/api/v1', '/livez', '/readyz', CATALOG, SECURITY, '/revoke-leaked-key', '/nope']) {
+      for (const method of ['GET', 'POST', 'OPTIONS']) {
+        const headers = { ...EDITOR, 'access-control-request-method': 'GET', authorization: `Bearer ${service.key}` };
+        const reply = await send(service.url, path, { method, headers });
+        const names = Object.keys(reply.headers).filter((name) => name.startsWith('access-control-'));
+        assert.deepEqual(names, [], `${method} ${path}`);
+      }
+    }
+  });
+
+  it('list the APIs by RFC 9727, with the pages left out that this server does not have', async () => {
+    const reply = await get(CATALOG);
+    assertHeaders(reply, {
+      'content-type': 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"',
+      link: `<${CATALOG}>; rel="api-catalog"`,
+      'cache-control': 'no-cache',
+    });
+    const { linkset } = reply.json as Linkset;
+    const [list, ...apis] = linkset;
+    assert.equal(list?.anchor, `https://catalog.example${CATALOG}`);
+    assert.deepEqual(
+      list.item?.map(({ href }) => href),
+      apis.map(({ anchor }) => anchor),
+    );
+    for (const { anchor: _, ...links } of apis) {
+      for (const { href } of Object.values(links).flatMap((each) => each ?? [])) {
+        assert.equal((await get(new URL(href).pathname)).status, 200, href);
+      }
+    }
+    const head = await send(service.url, CATALOG, { method: 'HEAD' });
+    assertHeaders(head, { link: `<${CATALOG}>; rel="api-catalog"` });
+  });
+
+  it('say where to report security problems by RFC 9116, for less than a year', async () => {
+    const reply = await get(SECURITY);
+    assertHeaders(reply, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-cache' });
+    const [, contact, expires = '', canonical] =
+      /^Contact: (.+)\nExpires: (.+)\nCanonical: (.+)\n$/.exec(reply.text) ?? assert.fail(reply.text);
+    assert.deepEqual([contact, canonical], [CONTACT, `https://catalog.example${SECURITY}`]);
+    const days = (Date.parse(expires) - Date.now()) / 86_400_000;
+    assert.ok(days > 28 && days <= 30, expires);
+  });
+
+  it('answer 405 to other methods, as the probes do, and 404 at paths that are nearly theirs', async () => {
+    for (const path of ['/livez', '/readyz', CATALOG, SECURITY, ...described.keys()]) {
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
+        assertProblem(await send(service.url, path, { method }), 'method_not_allowed', {
+          detail: 'This path answers only to GET and HEAD.',
+          headers: { allow: 'GET, HEAD' },
+        });
+      }
+      for (const near of [`${path}/`, path.toUpperCase(), `${path}x`]) assertProblem(await get(near), 'not_found');
+    }
+  });
+});
