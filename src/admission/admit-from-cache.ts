@@ -1,11 +1,12 @@
 import type { KeyHash } from '../keys/api-key.js';
+import type { Fence, Timeline } from '../platform/postgres/fence.js';
 import { inTime } from '../platform/process/in-time.js';
 import { ifAvailable, noTimeLeft, type RedisLink } from '../platform/redis/link.js';
 import type { Admission, Admit } from './admission.js';
 import type { CachedCaller, CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
 import type { RedisLimiter } from './charge/redis-limiter.js';
-import { readOrBeginEpoch } from './epoch.js';
+import { observeEpoch, readOrBeginEpoch } from './epoch.js';
 import { InFlight } from './in-flight.js';
 import type { LoadCaller } from './caller-loader.js';
 
@@ -23,6 +24,8 @@ const CACHED_ATTEMPTS = 2;
 
 export interface CachedAdmissionParts {
   readonly loadCaller: LoadCaller;
+  /** Of the database that the loader asks. */
+  readonly fence: Fence;
   readonly redis: RedisLink;
   readonly limiter: RedisLimiter;
   readonly cache: CallerCache;
@@ -30,8 +33,13 @@ export interface CachedAdmissionParts {
 
 /** What the database knows of a key. A caller that was read for this request is valid without a confirmation. */
 type Reading =
-  /** The epoch is the one known before the database was asked; undefined when there was none. */
-  | { readonly kind: 'fresh'; readonly caller: Caller; readonly epoch: string | undefined }
+  /** The epoch and the timeline are those known before the database was asked; undefined when there was none. */
+  | {
+      readonly kind: 'fresh';
+      readonly caller: Caller;
+      readonly epoch: string | undefined;
+      readonly timeline: Timeline | undefined;
+    }
   | { readonly kind: 'unknown_key' };
 
 type Found = ({ readonly kind: 'cached' } & CachedCaller) | Reading;
@@ -42,9 +50,9 @@ type Found = ({ readonly kind: 'cached' } & CachedCaller) | Reading;
  *
  * A cached record counts while Redis holds the epoch that it was read under. So a key fails from the moment that its
  * revocation has set a new epoch. In any doubt the database is asked. A record that the request has read itself needs no
- * confirmation.
+ * confirmation, unless a newer timeline of the database turns up: the record may come from a primary that was replaced.
  */
-export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmissionParts): Admit {
+export function admitFromCache({ loadCaller, fence, redis, limiter, cache }: CachedAdmissionParts): Admit {
   const inFlight = new InFlight();
   let learning: Promise<void> | undefined;
 
@@ -53,7 +61,7 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
   /** Learns the epoch that the cache lacks. Requests that need it at the same time share the reading. */
   async function learnEpoch({ msLeft }: RedisBudget): Promise<void> {
     if (msLeft <= 0 || !redis.isUp) return;
-    learning ??= ifAvailable(readOrBeginEpoch(redis))
+    learning ??= ifAvailable(readOrBeginEpoch(redis, fence))
       .then((epoch) => {
         if (epoch !== undefined && cache.epoch === undefined) cache.beginRead(epoch);
       })
@@ -83,11 +91,13 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
   async function read(hash: KeyHash, budget: RedisBudget): Promise<Reading> {
     // It may have ended. The charge finds that out.
     const { epoch } = cache;
+    const timeline = fence.newest;
     const generation = epoch === undefined ? undefined : cache.beginRead(epoch);
     const caller = await budget.pauseDuring(loadCaller(hash));
+    fence.confirm(timeline);
     if (caller === undefined) return { kind: 'unknown_key' };
     if (generation !== undefined) cache.keep(generation, hash, caller);
-    return { kind: 'fresh', caller, epoch };
+    return { kind: 'fresh', caller, epoch, timeline };
   }
 
   /** Charges a request on the precondition that the epoch of its cached record holds. */
@@ -95,18 +105,29 @@ export function admitFromCache({ loadCaller, redis, limiter, cache }: CachedAdmi
     const outcome = await limiter.chargeIf(epoch, caller, until);
     cache.lookupCounts[outcome.kind === 'decided' ? 'hit' : 'stale'] += 1;
     if (outcome.kind === 'decided') return { kind: 'known', caller, ...outcome.result };
-    if (outcome.kind === 'precondition_failed') cache.end(epoch, outcome.epoch);
+    if (outcome.kind === 'precondition_failed') endEpoch(epoch, outcome.epoch);
     return undefined;
   }
 
-  /** Charges a request whose caller was read for it, whatever the epoch. Records of an epoch that has ended go. */
+  /** @param current - may name a newer timeline: then the cache is empty, and the loader's connections are replaced */
+  function endEpoch(epoch: string | undefined, current: string): void {
+    observeEpoch(fence, current);
+    if (epoch !== undefined) cache.end(epoch, current);
+  }
+
+  /**
+   * Charges a request whose caller was read for it, whatever the epoch. Records of an epoch that has ended go.
+   *
+   * @throws DatabaseSuperseded when the epoch names a newer timeline than the caller was read from
+   */
   async function chargeRead(reading: Reading): Promise<Admission> {
     if (reading.kind === 'unknown_key') return reading;
-    const { caller, epoch } = reading;
+    const { caller, epoch, timeline } = reading;
     // This command has its own time. So the request counts against the limits of all servers, however long it took so
     // far.
     const { result, epoch: current } = await limiter.chargeAndReadEpoch(caller);
-    if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch, current);
+    if (current !== undefined && current !== epoch) endEpoch(epoch, current);
+    fence.confirm(timeline);
     return { kind: 'known', caller, ...result };
   }
 

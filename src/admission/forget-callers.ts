@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { Fence } from '../platform/postgres/fence.js';
 import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
 import { mayCallersBeCached } from './caching-servers.js';
 import { renewEpoch } from './epoch.js';
@@ -10,10 +11,22 @@ export type KnownSince = 'now' | 'moments';
  * Makes all servers forget the callers that they have cached. Call it after the commit of a change of keys, developers or
  * plans, and before the change is reported.
  *
+ * @throws DatabaseSuperseded when the change may have been made in a database that is no longer the primary
+ */
+export type ForgetCallers = () => Promise<KnownSince>;
+
+/**
+ * Begins a change of keys, developers or plans: from here on, a primary that is replaced is noticed.
+ *
  * @param redis - undefined for a server without one. It cannot set a new epoch, so others learn of the change from the
  *   database.
+ * @returns what ends it
  */
-export async function forgetCallers(redis: RedisLink | undefined, db: Knex): Promise<KnownSince> {
-  const isDone = redis ? await ifAvailable(renewEpoch(redis)) : !(await mayCallersBeCached(db));
-  return isDone ? 'now' : 'moments';
+export function beginChange(redis: RedisLink | undefined, db: Knex, fence: Fence): ForgetCallers {
+  const timeline = fence.newest;
+  return async () => {
+    const isDone = redis ? await ifAvailable(renewEpoch(redis, fence)) : !(await mayCallersBeCached(db));
+    fence.confirm(timeline);
+    return isDone ? 'now' : 'moments';
+  };
 }

@@ -1,5 +1,6 @@
 import type { RedisAddress } from '../config/redis-address.js';
 import type { Connection } from '../platform/postgres/connections/connection.js';
+import type { Fence } from '../platform/postgres/fence.js';
 import { AnnouncementListener } from '../platform/postgres/notifications.js';
 import type { SteadyClock } from '../platform/process/steady-clock.js';
 import { ifAvailable, RedisLink } from '../platform/redis/link.js';
@@ -24,6 +25,8 @@ export interface SharedAdmissionParts {
   /** It may contain a password and is never printed. */
   readonly address: RedisAddress;
   readonly loadCaller: LoadCaller;
+  /** Of the database that the loader asks. */
+  readonly fence: Fence;
   /** The clock of the loader. */
   readonly clock: SteadyClock;
   /** Opens a connection to the database on which every query has a bound. */
@@ -74,9 +77,16 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     parts.onChange('redis', state, error);
   });
   // A request does not trust an epoch that it had to begin. Without one, all requests would ask the database at once.
-  const beginEpoch = (): Promise<unknown> => ifAvailable(readOrBeginEpoch(redis));
+  const beginEpoch = (): Promise<unknown> => ifAvailable(readOrBeginEpoch(redis, parts.fence));
+  let listening: Connection | undefined;
+  // This server may still be listening to the older primary, and others may be connected to it: the epoch tells them.
+  parts.fence.onRaised(() => {
+    cache.drop();
+    listening?.destroy();
+    void beginEpoch();
+  });
   let wasLost = false;
-  const announcements = new AnnouncementListener(parts.connectAlone, ANNOUNCEMENTS, {
+  const announcements = new AnnouncementListener(async () => (listening = await parts.connectAlone()), ANNOUNCEMENTS, {
     onListening: () => {
       cache.open();
       if (wasLost) parts.onChange('announcements', 'up');
@@ -92,7 +102,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
   const limiter = new RedisLimiter(redis);
   await Promise.all([redis.settled().then(beginEpoch), announcements.start()]);
   return {
-    admit: admitFromCache({ loadCaller: parts.loadCaller, redis, limiter, cache }),
+    admit: admitFromCache({ ...parts, redis, limiter, cache }),
     limiter,
     decisions: limiter.decisions,
     redis,

@@ -47,7 +47,7 @@ export function openDatabaseFor(base: CommandBase, exitOnSignal: () => void): Co
     if (!options.bulk) exitOnSignal();
     const database = await connectForCommand(base, options);
     try {
-      return await use(database.db);
+      return await use(database.db, database.fence);
     } finally {
       await database.close();
     }

@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import type { Worker } from 'node:cluster';
 import type { Readable, Writable } from 'node:stream';
 import type { Config } from '../config/settings.js';
+import type { Fence } from '../platform/postgres/fence.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { WorkerLink } from '../platform/process/workers/worker-link.js';
 
@@ -35,7 +36,7 @@ export interface CommandContext {
    * Runs work on the service's database, and closes the database afterwards. Starts and migrates the embedded one as
    * needed. Statements are bounded and a signal ends the process, except for bulk work, which may take long.
    */
-  readonly withDatabase: <T>(use: (db: Knex) => Promise<T>, options?: DatabaseUse) => Promise<T>;
+  readonly withDatabase: <T>(use: (db: Knex, fence: Fence) => Promise<T>, options?: DatabaseUse) => Promise<T>;
   /**
    * Runs work on the Redis that the servers share, if there is one.
    *

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
-import { forgetCallers, type KnownSince } from '../admission/forget-callers.js';
+import { beginChange, type ForgetCallers } from '../admission/forget-callers.js';
 import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
@@ -68,7 +68,7 @@ export interface ServiceOverrides {
   readonly serverLimits?: Partial<ServerLimits>;
   /** Connects to Redis, and listens to the announcements of the database. */
   readonly openAdmission?: typeof openSharedAdmission;
-  /** How often the service saves the last use and the usage of keys, in milliseconds. Old rows are removed with it. */
+  /** How often the service saves the last use and the usage of keys, in milliseconds. */
   readonly flushIntervalMs?: number;
 }
 
@@ -122,13 +122,13 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
   const databaseCheck = new DatabaseCheck(db, health);
-  const now = overrides.now ?? systemClock;
-  const clock = new SteadyClock(() => toMilliseconds(now()));
-  const records = opened.add({ lastUsed: new LastUsed(clock), usage: new UsageCounter() }, (it) =>
+  const records = opened.add({ lastUsed: new LastUsed(), usage: new UsageCounter() }, (it) =>
     flushRecords(it, db, log),
   );
   const replica = openReplica(config, health, db);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
+  const now = overrides.now ?? systemClock;
+  const clock = new SteadyClock(() => toMilliseconds(now()));
   const admission = opened.add(await openAdmission(options, clock, health, database), (it) => it.close());
   const failedAttempts = new FailedAttempts(admission.redis, overrides.failurePolicy);
   const { metrics, requestMetrics } = await createMetrics({
@@ -158,7 +158,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   let stopping: Promise<void> | undefined;
   let url = '';
   const publicUrl = (): string => config.publicUrl ?? url;
-  const forget = (): Promise<KnownSince> => forgetCallers(admission.redis, db);
+  const begin = (): ForgetCallers => beginChange(admission.redis, db, database.fence);
   const app = await createApp({
     contract: {
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
@@ -173,7 +173,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     admit: admission.admit,
     failedAttempts,
     failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
-    forgetCallers: forget,
+    beginChange: begin,
     limiter: admission.limiter,
     trustedProxies: config.trustedProxies,
     ...records,
@@ -190,7 +190,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           guides: await readGuides(packageRoot),
           publicUrl,
           ...createSignIn(config, admission.redis),
-          forgetCallers: forget,
+          beginChange: begin,
         }
       : undefined,
   });
@@ -238,7 +238,7 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
     poolSize: config.databasePoolSize,
     acquireTimeoutMs: REPLICA_TIMEOUT_MS,
     statementTimeoutMs: REPLICA_TIMEOUT_MS,
-    mayBeReadOnly: true,
+    accept: () => undefined,
   });
   return { pool, read: readFromReplica(primary, pool, (state, error) => health.note('replica', state, error)) };
 }
@@ -248,13 +248,14 @@ async function openAdmission(
   { config: { redis, databasePoolSize }, overrides }: ServiceOptions,
   clock: SteadyClock,
   health: Health,
-  { db, connectAlone }: ConnectedDatabase,
+  { db, fence, connectAlone }: ConnectedDatabase,
 ): Promise<OpenedAdmission> {
   // Loading callers leaves half of the connections to requests whose caller is known.
   const loadCaller = callerLoader(db, Math.floor(databasePoolSize / 2), clock);
   if (redis === undefined) return openLocalAdmission(loadCaller);
   return (overrides?.openAdmission ?? openSharedAdmission)({
     loadCaller,
+    fence,
     clock,
     address: redis,
     connectAlone,

@@ -3,6 +3,7 @@ import { mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
 import { EPOCH_KEY, readOrBeginEpoch, renewEpoch } from '../../src/admission/epoch.js';
@@ -142,7 +143,13 @@ describe('admission while things change', () => {
       await afterRead();
       return found;
     };
-    const admit = admitFromCache({ loadCaller, redis: link, limiter: new RedisLimiter(link), cache });
+    const admit = admitFromCache({
+      fence: new Fence(),
+      loadCaller,
+      redis: link,
+      limiter: new RedisLimiter(link),
+      cache,
+    });
     return async (key) => (await admit(hashOf(key))).kind === 'known';
   }
 
@@ -154,13 +161,13 @@ describe('admission while things change', () => {
       const cache = new CallerCache();
       cache.open();
       const isAdmitted = open(cache);
-      await renewEpoch(link);
+      await renewEpoch(link, new Fence());
       const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
       afterRead = async () => {
         afterRead = () => Promise.resolve();
         await revokeKey(database.db, prefix);
         if (announced) cache.drop();
-        else await renewEpoch(link);
+        else await renewEpoch(link, new Fence());
       };
       assert.equal(await isAdmitted(key), true);
       assert.equal(await isAdmitted(key), false);
@@ -171,13 +178,13 @@ describe('admission while things change', () => {
     const cache = new CallerCache();
     cache.open();
     const isAdmitted = open(cache);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
     let second: Promise<boolean> | undefined;
     afterRead = async () => {
       afterRead = () => Promise.resolve();
       await revokeKey(database.db, prefix);
-      await renewEpoch(link);
+      await renewEpoch(link, new Fence());
       second = isAdmitted(key);
     };
     assert.equal(await isAdmitted(key), true);
@@ -193,15 +200,15 @@ describe('admission while things change', () => {
       await createKey(database.db, { developerId, planId: 'free' }),
       await createKey(database.db, { developerId, planId: 'free' }),
     ];
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     assert.equal(await isAdmitted(first.key), true);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     assert.equal(await isAdmitted(second.key), true);
     // That the epoch had ended was found out at once.
-    assert.deepEqual([cache.epoch, cache.size], [await readOrBeginEpoch(link), 0]);
+    assert.deepEqual([cache.epoch, cache.size], [await readOrBeginEpoch(link, new Fence()), 0]);
     assert.equal(await isAdmitted(second.key), true);
     await revokeKey(database.db, second.prefix);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     assert.equal(await isAdmitted(second.key), false);
     assert.equal(await isAdmitted(first.key), true);
   });
@@ -209,20 +216,20 @@ describe('admission while things change', () => {
   it('does not read the epoch for a key that does not exist, nor while nothing can be kept', async () => {
     const cache = new CallerCache();
     const isAdmitted = open(cache);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     const { key } = await createKey(database.db, { developerId, planId: 'free' });
-    // Scripts do not go through here.
-    const gets = mock.method(link.client, 'get');
+    // Charges do not go through here.
+    const evals = mock.method(link.client, 'eval');
     try {
       assert.equal(await isAdmitted(key), true);
-      assert.equal(gets.mock.callCount(), 0);
+      assert.equal(evals.mock.callCount(), 0);
       cache.open();
       assert.equal(await isAdmitted(key), true);
-      assert.equal(gets.mock.callCount(), 1);
+      assert.equal(evals.mock.callCount(), 1);
       assert.equal(await isAdmitted(generateApiKey().key), false);
-      assert.equal(gets.mock.callCount(), 1);
+      assert.equal(evals.mock.callCount(), 1);
     } finally {
-      gets.mock.restore();
+      evals.mock.restore();
     }
   });
 
@@ -230,14 +237,14 @@ describe('admission while things change', () => {
     const cache = new CallerCache();
     cache.open();
     const isAdmitted = open(cache);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     const { key } = await createKey(database.db, { developerId, planId: 'free' });
-    const gets = mock.method(link.client, 'get');
+    const evals = mock.method(link.client, 'eval');
     try {
       assert.deepEqual(await Promise.all(Array.from({ length: 5 }, () => isAdmitted(key))), Array(5).fill(true));
-      assert.deepEqual([gets.mock.callCount(), reads], [1, 1]);
+      assert.deepEqual([evals.mock.callCount(), reads], [1, 1]);
     } finally {
-      gets.mock.restore();
+      evals.mock.restore();
     }
   });
 
@@ -245,7 +252,7 @@ describe('admission while things change', () => {
     const cache = new CallerCache();
     cache.open();
     const isAdmitted = open(cache);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     const { key } = await createKey(database.db, { developerId, planId: 'free' });
     afterRead = () => {
       afterRead = () => Promise.resolve();
@@ -253,14 +260,14 @@ describe('admission while things change', () => {
       return Promise.resolve();
     };
     assert.deepEqual(await Promise.all(Array.from({ length: 5 }, () => isAdmitted(key))), Array(5).fill(true));
-    assert.deepEqual([cache.size, cache.epoch], [1, await readOrBeginEpoch(link)]);
+    assert.deepEqual([cache.size, cache.epoch], [1, await readOrBeginEpoch(link, new Fence())]);
   });
 
   it('shares a reading that takes longer than a request may wait for Redis', async () => {
     const cache = new CallerCache();
     cache.open();
     const isAdmitted = open(cache);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     const { key } = await createKey(database.db, { developerId, planId: 'free' });
     afterRead = () => delay(500);
     assert.deepEqual(await Promise.all(Array.from({ length: 5 }, () => isAdmitted(key))), Array(5).fill(true));
@@ -280,7 +287,7 @@ describe('admission while things change', () => {
     const cache = new CallerCache();
     cache.open();
     const isAdmitted = open(cache);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     const { key } = await createKey(database.db, { developerId, planId: 'free' });
     let second: Promise<boolean> | undefined;
     afterRead = () => {
@@ -299,18 +306,18 @@ describe('admission while things change', () => {
     await link.run((client) => client.set(EPOCH_KEY, ''));
     const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
     assert.equal(await isAdmitted(key), true);
-    assert.match((await readOrBeginEpoch(link)) ?? '', /^[-\da-f]{36}$/);
+    assert.match((await readOrBeginEpoch(link, new Fence())) ?? '', /^0\/0\/[-\da-f]{36}$/);
     assert.equal(await isAdmitted(key), true);
     await revokeKey(database.db, prefix);
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     assert.equal(await isAdmitted(key), false);
   });
 
   it('begins one epoch, however many requests find none at the same time', async () => {
     await link.run((client) => client.del(EPOCH_KEY));
-    assert.deepEqual(new Set(await Promise.all([1, 2, 3].map(() => readOrBeginEpoch(link)))), new Set([undefined]));
-    const epoch = await readOrBeginEpoch(link);
+    const [first, ...others] = await Promise.all([1, 2, 3].map(() => readOrBeginEpoch(link, new Fence())));
+    const epoch = await readOrBeginEpoch(link, new Fence());
     assert.notEqual(epoch, undefined);
-    assert.equal(await readOrBeginEpoch(link), epoch);
+    assert.deepEqual([first, ...others], [undefined, epoch, epoch]);
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
 import { EPOCH_KEY, readOrBeginEpoch, renewEpoch } from '../../src/admission/epoch.js';
@@ -63,7 +64,7 @@ describe('admission where Redis is slow', () => {
     const hash = hashOf(generateApiKey().key);
     const cache = new CallerCache();
     const keepCaller = async (): Promise<void> => {
-      const epoch = (await readOrBeginEpoch(direct)) ?? assert.fail('no epoch');
+      const epoch = (await readOrBeginEpoch(direct, new Fence())) ?? assert.fail('no epoch');
       cache.keep(cache.beginRead(epoch) ?? assert.fail('the cache is closed'), hash, CALLER);
     };
     let charges = 0;
@@ -71,16 +72,17 @@ describe('admission where Redis is slow', () => {
     class UnluckyLimiter extends RedisLimiter {
       override async chargeIf(epoch: string, request: QuotaRequest, until: number): Promise<ConditionalOutcome> {
         charges += 1;
-        await renewEpoch(direct);
+        await renewEpoch(direct, new Fence());
         const outcome = await super.chargeIf(epoch, request, until);
         if (charges === 1) await keepCaller();
         return outcome;
       }
     }
     cache.open();
-    await renewEpoch(direct);
+    await renewEpoch(direct, new Fence());
     await keepCaller();
     const admit = admitFromCache({
+      fence: new Fence(),
       redis: slow,
       cache,
       limiter: new UnluckyLimiter(slow),
@@ -99,6 +101,7 @@ describe('admission where Redis is slow', () => {
     cache.open();
     await direct.run((client) => client.del(EPOCH_KEY));
     const admit = admitFromCache({
+      fence: new Fence(),
       redis: slow,
       cache,
       limiter: new RedisLimiter(slow),
@@ -119,14 +122,14 @@ describe('admission where Redis is slow', () => {
     /** Each time another server ends the epoch just before. */
     class UnluckyLimiter extends RedisLimiter {
       override async chargeIf(epoch: string, request: QuotaRequest, until: number): Promise<ConditionalOutcome> {
-        await renewEpoch(direct);
+        await renewEpoch(direct, new Fence());
         return super.chargeIf(epoch, request, until);
       }
     }
     cache.open();
-    await renewEpoch(direct);
+    await renewEpoch(direct, new Fence());
     const limiter = new UnluckyLimiter(slow);
-    const admit = admitFromCache({ redis: slow, cache, limiter, loadCaller: async () => CALLER });
+    const admit = admitFromCache({ fence: new Fence(), redis: slow, cache, limiter, loadCaller: async () => CALLER });
     assert.equal((await admit(hash)).kind, 'known');
     network.delayMs = LONG_DELAY_MS;
     const took = await Promise.all(

@@ -186,7 +186,7 @@ describe('command line beside servers that share a Redis', () => {
             assert.equal(await direct.get(EPOCH), 'before');
             await turn.release();
             assert.equal((await command).code, 0);
-            assert.match(String(await direct.get(EPOCH)), /^[0-9a-f-]{36}$/);
+            assert.match(String(await direct.get(EPOCH)), /^\d+\/1\/[0-9a-f-]{36}$/);
           } finally {
             await turn.release();
           }

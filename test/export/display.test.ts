@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { registerExport } from '../../src/commands/export/export.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
@@ -40,7 +41,7 @@ describe('catalog export on a terminal', () => {
         command: 'catalog',
         clientKey: () => '',
         config: () => assert.fail(),
-        withDatabase: (use) => use(database.db),
+        withDatabase: (use) => use(database.db, new Fence()),
         withRedis: () => assert.fail(),
       });
       const file = join(await temporaryFolder(), 'titles.csv');

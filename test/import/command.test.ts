@@ -5,6 +5,7 @@ import { Readable, Writable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { Command, CommanderError } from 'commander';
 import { registerImport } from '../../src/commands/import/import.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { OperatorError } from '../../src/errors.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { openCatalogue, type TestCatalogue } from '../support/catalog/importing.js';
@@ -78,7 +79,7 @@ describe('catalog import', () => {
       command: 'catalog',
       clientKey: () => '',
       config: () => assert.fail(),
-      withDatabase: (use) => use(catalogue.db),
+      withDatabase: (use) => use(catalogue.db, new Fence()),
       withRedis: () => assert.fail(),
     });
     let error: unknown;

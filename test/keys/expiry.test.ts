@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { renewEpoch } from '../../src/admission/epoch.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { systemClock } from '../../src/platform/postgres/timestamps.js';
 import { createKey } from '../../src/keys/keys.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
@@ -138,7 +139,7 @@ describe('the expiry of a cached key', () => {
   it('holds from the next request on where it is brought forward', async () => {
     const { key, prefix } = await newCachedKey(60_000);
     await pastTriggers(service.db, 'api_keys', (db) => expireIn(db, prefix, 0));
-    await renewEpoch(link);
+    await renewEpoch(link, new Fence());
     assert.equal(await status(key), 401);
   });
 

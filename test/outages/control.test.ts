@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import { CallerCache } from '../../src/admission/caller-cache.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import type { OpenedAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
 import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
@@ -136,7 +137,7 @@ async function openUnbounded({ address, loadCaller }: SharedAdmissionParts): Pro
     decisions: limiter.decisions,
     cache,
     notificationQueueUsage: undefined,
-    admit: admitFromCache({ loadCaller, redis, limiter, cache }),
+    admit: admitFromCache({ fence: new Fence(), loadCaller, redis, limiter, cache }),
     close: async () => redis.close(),
   };
 }

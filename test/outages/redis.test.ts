@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { renewEpoch } from '../../src/admission/epoch.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
@@ -97,7 +98,7 @@ describe('outages of Redis, under load', () => {
     'slow by 200 ms, with one new epoch after the other': {
       strike: () => {
         network.delayMs = 200;
-        renewing = setInterval(() => void ifAvailable(renewEpoch(link)), 150);
+        renewing = setInterval(() => void ifAvailable(renewEpoch(link, new Fence())), 150);
       },
       mend: () => {
         network.delayMs = 0;
@@ -124,7 +125,7 @@ describe('outages of Redis, under load', () => {
           await delay(OUTAGE_MS / 2);
           // As the command line does it, and says then that it is done.
           await revokeKey(database.db, questions.doomedPrefix);
-          await ifAvailable(renewEpoch(link));
+          await ifAvailable(renewEpoch(link, new Fence()));
           questions.noteRevoked();
           await delay(OUTAGE_MS / 2);
           if (lasts) {

@@ -6,6 +6,7 @@ import type { Knex } from 'knex';
 import { startSession } from '../../src/accounts/sessions.js';
 import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { renewEpoch } from '../../src/admission/epoch.js';
 import { createKey } from '../../src/keys/keys.js';
@@ -66,7 +67,7 @@ describe('revocation over three server processes', () => {
 
   /** What the command line does: commit, then end the epoch, then say so. */
   async function renew(): Promise<void> {
-    await ifAvailable(renewEpoch(link));
+    await ifAvailable(renewEpoch(link, new Fence()));
   }
 
   function urls(): string[] {
@@ -383,7 +384,7 @@ async function openCareless({ address, loadCaller }: SharedAdmissionParts): Prom
     decisions: limiter.decisions,
     cache,
     notificationQueueUsage: undefined,
-    admit: admitFromCache({ loadCaller, redis, limiter, cache }),
+    admit: admitFromCache({ fence: new Fence(), loadCaller, redis, limiter, cache }),
     close: async () => redis.close(),
   };
 }

@@ -36,13 +36,13 @@ export async function serveWithoutDatabase(
   const root = fileURLToPath(ROOT);
   const files = await StaticFiles.read(root);
   const contract = load(await readFile(`${root}/openapi.yaml`, 'utf8')) as Contract;
-  const forgetCallers = () => Promise.resolve('now' as const);
+  const beginChange = () => () => Promise.resolve('now' as const);
   const site = {
     files,
     guides: await readGuides(root),
     publicUrl: () => 'http://catalog.example',
     failedSignIns: new FailedAttempts(),
-    forgetCallers,
+    beginChange,
     signInBy: undefined,
   };
   const app = new Koa<RequestState>();
@@ -59,7 +59,7 @@ export async function serveWithoutDatabase(
         now: systemClock,
         contract,
         failedReports: new FailedAttempts(),
-        forgetCallers,
+        beginChange,
         site,
       },
       limits,

@@ -8,7 +8,6 @@ import type { CreatedKey } from '../../src/keys/new-key.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { createService, type ServiceOverrides } from '../../src/service/create-service.js';
-import { ASK_WRITABLE } from '../../src/platform/postgres/writable.js';
 import { createTestDatabase } from './postgres.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 
@@ -88,8 +87,6 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     migrate: false,
     prepare({ db }) {
       db.on('query', ({ sql, bindings }: Statement) => {
-        // The service's own question, which no request causes.
-        if (sql === ASK_WRITABLE) return;
         queries.push(sql);
         statements.push({ sql, bindings });
       });

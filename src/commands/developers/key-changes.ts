@@ -4,7 +4,7 @@ import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
 import { addJsonCommand } from '../add-json-command.js';
 import { overlap as toOverlap, planId } from '../arguments.js';
-import { changeCallers, makeServersForget } from '../change-callers.js';
+import { changeCallers } from '../change-callers.js';
 import type { CommandContext } from '../context.js';
 import { printJson, printLine, shortTime } from '../output.js';
 import { readPrefix, readPrefixOrKey } from './key-argument.js';
@@ -14,7 +14,7 @@ const PREFIX_HELP = 'what "catalog keys list" shows: svc_ and 8 characters';
 
 /** Adds `set-plan`, `roll` and `revoke` to `catalog keys`. */
 export function registerKeyChanges(keys: Command, context: CommandContext): void {
-  const { stdout, withDatabase } = context;
+  const { stdout } = context;
 
   addJsonCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
     .description('put a key on another plan. Holds from the next request on')
@@ -22,11 +22,9 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
     .requiredOption('--plan <plan>', 'the plan that sets its limits', planId)
     .action(async (argument: string, { plan, json }: { plan: string; json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
-      const { record, previousPlanId, since } = await withDatabase(async (db) => {
-        const moved = await setKeyPlan(db, prefix, plan);
-        return { ...moved, since: moved.previousPlanId === plan ? undefined : await makeServersForget(context, db) };
-      });
-      const changed = since !== undefined;
+      const { changed: moved, since } = await changeCallers(context, (db) => setKeyPlan(db, prefix, plan));
+      const { record, previousPlanId } = moved;
+      const changed = previousPlanId !== plan;
       if (json) printJson(stdout, { ...keyToJson(record), changed });
       else if (!changed) printLine(stdout, `Key ${prefix} is on plan ${plan} already.`);
       else printLine(stdout, `Moved ${prefix} from plan ${previousPlanId} to ${plan}. It holds ${since}.`);

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { FailedAttempts } from '../../admission/failed-attempts.js';
-import type { KnownSince } from '../../admission/forget-callers.js';
+import type { ForgetCallers, KnownSince } from '../../admission/forget-callers.js';
 import type { KeyHash } from '../../keys/api-key.js';
 import { revokeFoundKeys } from '../../keys/revoke.js';
 import type { Standing } from '../../limits/quotas.js';
@@ -11,8 +11,8 @@ export interface ReportParts {
   readonly db: Knex;
   /** Counts reports of keys that this service does not have, by the address that sent them. */
   readonly failedReports: FailedAttempts;
-  /** Makes all servers read keys anew. Call it when a change of a key is committed, and before the answer. */
-  readonly forgetCallers: () => Promise<KnownSince>;
+  /** Call it before a change of a key. It returns what makes all servers read keys anew, once the change is committed. */
+  readonly beginChange: () => ForgetCallers;
 }
 
 export type Report =
@@ -28,10 +28,11 @@ export type Report =
  * @param address - where the report comes from
  */
 export async function reportFoundKeys(
-  { db, failedReports, forgetCallers }: ReportParts,
+  { db, failedReports, beginChange }: ReportParts,
   hashes: readonly KeyHash[],
   address: string,
 ): Promise<Report> {
+  const forgetCallers = beginChange();
   const { known, isChanged } = await revokeFoundKeys(db, hashes);
   // Only after a change: anybody may report a key again and again, which must not empty the caches of all servers.
   const since = isChanged ? await forgetCallers() : 'before';

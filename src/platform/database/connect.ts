@@ -1,7 +1,8 @@
 import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import type { Connection, DatabaseAddress } from '../postgres/connections/connection.js';
-import { openConnection, openDatabase } from '../postgres/database.js';
+import { openConnection, openDatabase, poolOf } from '../postgres/database.js';
+import { Fence } from '../postgres/fence.js';
 import type { PoolOptions } from '../postgres/connections/pool.js';
 import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
 import { migrate, pendingMigrations } from './migrations.js';
@@ -14,7 +15,7 @@ const START_BOUNDS = { acquireTimeoutMs: 10_000, statementTimeoutMs: 10_000 } as
 const MIGRATION_CONNECTIONS = 2;
 
 /** Which database, and how to use it. */
-export interface ConnectOptions extends Omit<PoolOptions, 'address'> {
+export interface ConnectOptions extends Omit<PoolOptions, 'address' | 'accept'> {
   /** Undefined for the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined;
   /** Where the embedded PostgreSQL keeps its data; undefined for the default place. */
@@ -28,13 +29,19 @@ export interface ConnectOptions extends Omit<PoolOptions, 'address'> {
    * operator does it, since replicas of several versions may share the database.
    */
   readonly migrate: boolean;
+  /** Whether a server that takes no writes is accepted, such as a standby. */
+  readonly mayBeReadOnly?: boolean;
   /** Called for each event of the embedded PostgreSQL. */
   readonly onEvent?: (event: string, detail: Record<string, unknown>) => void;
 }
 
+type Options = ConnectOptions & Pick<PoolOptions, 'accept'>;
+
 /** A database in use, with its schema up to date. */
 export interface ConnectedDatabase {
   readonly db: Knex;
+  /** Keeps the pool off a primary that was replaced. */
+  readonly fence: Fence;
   /** The migrations that this start has applied. */
   readonly applied: readonly string[];
   /** Opens one connection apart from the pool. The caller closes it. */
@@ -48,12 +55,15 @@ export interface ConnectedDatabase {
  *
  * @throws OperatorError when the database cannot be reached or started, takes no writes, or lacks migrations
  */
-export async function connectDatabase(options: ConnectOptions): Promise<ConnectedDatabase> {
-  const { databaseUrl } = options;
+export async function connectDatabase(connectOptions: ConnectOptions): Promise<ConnectedDatabase> {
+  const { databaseUrl, mayBeReadOnly } = connectOptions;
+  const fence = new Fence();
+  const options = { ...connectOptions, accept: mayBeReadOnly ? () => undefined : fence.accept.bind(fence) };
   const embedded = databaseUrl === undefined ? await acquireEmbedded(options) : undefined;
   if (databaseUrl !== undefined) await requireUsable(options, databaseUrl);
   const address = embedded?.address ?? databaseUrl ?? '';
   const db = openDatabase({ ...options, address });
+  fence.onRaised(() => poolOf(db).renew());
   const close = async (): Promise<void> => {
     await db.destroy();
     await embedded?.release();
@@ -61,7 +71,7 @@ export async function connectDatabase(options: ConnectOptions): Promise<Connecte
   try {
     const applied =
       embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(options, address);
-    return { db, applied, connectAlone: () => openConnection({ ...options, address, mayBeReadOnly: false }), close };
+    return { db, fence, applied, connectAlone: () => openConnection({ ...options, address }), close };
   } catch (error) {
     await close();
     throw error;
@@ -75,7 +85,7 @@ async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOp
 }
 
 /** The pool would only report a timeout; one connection gives the reason. */
-async function requireUsable(options: ConnectOptions, address: string): Promise<void> {
+async function requireUsable(options: Options, address: string): Promise<void> {
   try {
     const connection = await openConnection({ ...options, ...START_BOUNDS, address });
     await connection.end();
@@ -94,7 +104,7 @@ function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
 }
 
 /** Migrates on connections of its own, without a bound on statements: a migration may be long and waits for writers. */
-function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
+function migrateUnbounded(options: Options, address: DatabaseAddress): Promise<readonly string[]> {
   return onOwnPool(
     { ...options, ...START_BOUNDS, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 },
     migrate,
@@ -102,7 +112,7 @@ function migrateUnbounded(options: ConnectOptions, address: DatabaseAddress): Pr
 }
 
 /** Looks for missing migrations on a connection of its own, which has the bounds of a start. */
-async function requireMigrated(options: ConnectOptions, address: DatabaseAddress): Promise<readonly string[]> {
+async function requireMigrated(options: Options, address: DatabaseAddress): Promise<readonly string[]> {
   const pending = await onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1 }, pendingMigrations);
   if (pending.length > 0) {
     throw new OperatorError(

@@ -2,13 +2,13 @@ import type { Knex } from 'knex';
 import type { Health } from '../telemetry/health.js';
 import { inTime } from '../process/in-time.js';
 import { poolOf } from '../postgres/database.js';
-import { ASK_WRITABLE, DatabaseNotWritable, requireWritable, type Writability } from '../postgres/writable.js';
+import { DatabaseNotWritable } from '../postgres/writable.js';
 
 /** Bound on the check, in milliseconds: less than the bound on the request that may wait for it. */
 const CHECK_TIMEOUT_MS = 800;
 
 /**
- * Checks whether the database answers and takes writes. Concurrent checks share a query: probes cannot use up the pool.
+ * Checks whether the database answers, takes writes and has not been replaced. Concurrent checks share a query: probes cannot use up the pool.
  */
 export class DatabaseCheck {
   #running: Promise<void> | undefined;
@@ -25,9 +25,7 @@ export class DatabaseCheck {
 
   async #ask(): Promise<void> {
     try {
-      const asking: Promise<{ rows: Writability[] }> = this.db.raw(ASK_WRITABLE).options({ name: 'ready' });
-      const { rows } = await inTime(asking, CHECK_TIMEOUT_MS);
-      requireWritable(rows[0]);
+      await inTime(poolOf(this.db).check(), CHECK_TIMEOUT_MS);
       this.health.note('database', 'up');
     } catch (error) {
       // Older connections would go on answering, while the server refuses new ones.

@@ -1,14 +1,22 @@
 import { DatabaseUnavailable } from './errors.js';
 
-/** Asks a server whether it takes writes. A standby, or a server set to read-only, does not. */
-export const ASK_WRITABLE =
-  "select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only')::boolean as is_read_only";
+/**
+ * Reads whether a server takes writes, and which timeline of which database it has. A standby, or a server set to
+ * read-only, takes no writes. A primary reports its timeline as of now, a standby that of its last restart point.
+ */
+export const READ_STATE = `select pg_is_in_recovery() as is_standby,
+       current_setting('transaction_read_only')::boolean as is_read_only,
+       (select system_identifier::text from pg_control_system()) as system,
+       case when pg_is_in_recovery() then (select timeline_id from pg_control_checkpoint())
+            else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline`;
 
-/** The answer to {@link ASK_WRITABLE}. */
-export interface Writability {
+/** The answer to {@link READ_STATE}. */
+export interface ServerState {
   readonly is_standby: boolean;
   /** Also true of a standby. */
   readonly is_read_only: boolean;
+  readonly system: string;
+  readonly timeline: number;
 }
 
 /** A server takes no writes where the primary should be. A standby may be out of date: a revoked key may work there. */
@@ -22,9 +30,4 @@ export class DatabaseNotWritable extends DatabaseUnavailable {
         : 'the database takes no writes: default_transaction_read_only is on',
     );
   }
-}
-
-/** @throws DatabaseNotWritable when the server takes no writes */
-export function requireWritable(answer: Writability | undefined): void {
-  if (answer?.is_read_only !== false) throw new DatabaseNotWritable(answer?.is_standby === true);
 }

@@ -161,7 +161,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: "isRevoked ? await site.forgetCallers() : 'before'",
+        from: "isRevoked ? await forgetCallers() : 'before'",
         to: "isRevoked ? 'now' : 'before'",
       },
     ],
@@ -173,7 +173,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const since = await site.forgetCallers();',
+        from: 'const since = await forgetCallers();',
         to: "const since = 'now';",
       },
     ],

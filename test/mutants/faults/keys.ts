@@ -175,7 +175,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/admit-from-cache.ts',
-        from: "    if (outcome.kind === 'precondition_failed') cache.end(epoch, outcome.epoch);\n",
+        from: "    if (outcome.kind === 'precondition_failed') endEpoch(epoch, outcome.epoch);\n",
         to: '',
       },
     ],
@@ -201,7 +201,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/admit-from-cache.ts',
-        from: 'if (epoch !== undefined && current !== undefined && current !== epoch) cache.end(epoch, current);',
+        from: 'if (current !== undefined && current !== epoch) endEpoch(epoch, current);',
         to: 'void current;',
       },
     ],
@@ -214,7 +214,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
       {
         file: 'src/admission/admit-from-cache.ts',
         from: "if (cached !== undefined) return { kind: 'cached', ...cached };",
-        to: "if (cached !== undefined) return otherReading === undefined ? { kind: 'cached', ...cached } : { kind: 'fresh', caller: cached.caller, epoch: undefined };",
+        to: "if (cached !== undefined) return otherReading === undefined ? { kind: 'cached', ...cached } : { kind: 'fresh', caller: cached.caller, epoch: undefined, timeline: fence.newest };",
       },
     ],
     suites: ['test/admission/caller-cache.test.ts'],

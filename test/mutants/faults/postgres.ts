@@ -111,4 +111,22 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     ],
     suites: ['test/replica/failover.test.ts'],
   },
+  {
+    name: 'old-primary-overwrites-the-epoch',
+    promise: 'A command on an old primary does not hide from others that another server was promoted.',
+    edits: [{ file: 'src/admission/epoch.ts', from: 'if ahead > 0 or', to: 'if' }],
+    suites: ['test/replica/fencing.test.ts'],
+  },
+  {
+    name: 'caller-of-an-old-primary-admitted',
+    promise: 'A caller that was read from an old primary is not admitted once the epoch names a newer timeline.',
+    edits: [
+      {
+        file: 'src/admission/admit-from-cache.ts',
+        from: 'endEpoch(epoch, current);\n    fence.confirm(timeline);',
+        to: 'endEpoch(epoch, current);',
+      },
+    ],
+    suites: ['test/replica/fencing.test.ts'],
+  },
 ];

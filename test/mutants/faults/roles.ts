@@ -32,9 +32,9 @@ export const ROLES_FAULTS: readonly Fault[] = [
     promise: 'A standby in place of the primary is refused.',
     edits: [
       {
-        file: 'src/platform/postgres/writable.ts',
-        from: 'if (answer?.is_read_only !== false)',
-        to: 'if (answer?.is_read_only === undefined)',
+        file: 'src/platform/postgres/fence.ts',
+        from: 'if (state.is_read_only)',
+        to: 'if (state.is_read_only === undefined)',
       },
     ],
     suites: ['test/replica/failover.test.ts'],

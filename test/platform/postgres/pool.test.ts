@@ -11,8 +11,9 @@ describe('a pool of connections', () => {
   before(async () => (database = await openTestDatabase()));
   after(() => database.close());
 
-  function open({ acquireTimeoutMs = BOUND_MS } = {}): ReturnType<typeof openDatabase> {
+  function open({ acquireTimeoutMs = BOUND_MS, maxAgeSeconds = 60 } = {}): ReturnType<typeof openDatabase> {
     return openDatabase({
+      maxAgeSeconds,
       address: database.url,
       applicationName: 'test pool',
       poolSize: 2,
@@ -44,6 +45,17 @@ describe('a pool of connections', () => {
     await database.db.raw(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
     );
+  });
+
+  it('replaces a connection of its largest age, so that a process leaves a primary that was replaced', async () => {
+    const db = open({ maxAgeSeconds: 1 });
+    const backend = (): Promise<unknown> => poolOf(db).query({ text: 'select pg_backend_pid()' });
+    try {
+      const first = JSON.stringify(await backend());
+      await eventually('another connection answers', async () => JSON.stringify(await backend()) !== first);
+    } finally {
+      await db.destroy();
+    }
   });
 
   it('takes an answer that had come while this process was held up', async () => {

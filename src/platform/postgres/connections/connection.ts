@@ -3,7 +3,8 @@ import pg from 'pg';
 import { inTime } from '../../process/in-time.js';
 import { getTypeParser } from '../column-types.js';
 import { DatabaseTimeout, sqlState, toConnectionError } from '../errors.js';
-import { ASK_WRITABLE, requireWritable, type Writability } from '../writable.js';
+import { Fence } from '../fence.js';
+import { READ_STATE, type ServerState } from '../writable.js';
 
 /**
  * The service parses timestamps in this form, whatever the defaults of the database. A statement is planned once:
@@ -28,19 +29,23 @@ export interface ConnectionOptions {
   readonly acquireTimeoutMs: number;
   /** Bound on one statement, in milliseconds; 0 for none (bulk work of the command line). */
   readonly statementTimeoutMs: number;
-  /** Whether a server that takes no writes is accepted, such as a standby. By default its connections fail. */
-  readonly mayBeReadOnly?: boolean;
+  /**
+   * Throws where a server is not the one that is wanted. By default it has to be a primary, and one that no connection
+   * of the same pool has found to be replaced.
+   */
+  readonly accept?: (state: ServerState) => void;
 }
 
 /** The options in the driver's form, with those of {@link Connection}. */
 export interface ConnectionConfig extends pg.ClientConfig {
   readonly connectionTimeoutMillis: number;
   readonly answerTimeoutMs: number;
-  readonly mayBeReadOnly: boolean;
+  readonly accept: (state: ServerState) => void;
 }
 
 /** @returns the configuration of a {@link Connection} */
 export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
+  const fence = new Fence();
   const { address, statementTimeoutMs } = options;
   return {
     ...(typeof address === 'string' ? { connectionString: address } : address),
@@ -50,7 +55,7 @@ export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
     types: { getTypeParser },
     ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
     answerTimeoutMs: statementTimeoutMs > 0 ? statementTimeoutMs + ANSWER_MARGIN_MS : 0,
-    mayBeReadOnly: options.mayBeReadOnly ?? false,
+    accept: options.accept ?? ((state) => fence.accept(state)),
   };
 }
 
@@ -80,15 +85,21 @@ export class Connection extends pg.Client {
    * Each connection to a primary checks that it is one, since the address may lead to a standby by now. An open
    * connection never comes to lead to a standby: PostgreSQL restarts for that.
    *
-   * @throws DatabaseNotWritable, DatabaseUnavailable, or the database's error
+   * @throws DatabaseNotWritable, DatabaseSuperseded, DatabaseUnavailable, or the database's error
    */
   async prepare(): Promise<void> {
-    const { connectionTimeoutMillis, mayBeReadOnly } = this.#config;
+    const { connectionTimeoutMillis } = this.#config;
     const left = connectionTimeoutMillis - (performance.now() - this.createdAt);
     // Several statements in one query have one result each, which the driver's types do not know.
-    const settingUp = this.query(`${SESSION_SETTINGS}; ${ASK_WRITABLE}`) as unknown as Promise<pg.QueryResult[]>;
+    const settingUp = this.query(`${SESSION_SETTINGS}; ${READ_STATE}`) as unknown as Promise<pg.QueryResult[]>;
     const results = await inTime(settingUp, left, () => new DatabaseTimeout('no connection in time'));
-    if (!mayBeReadOnly) requireWritable(results.at(-1)?.rows[0] as Writability | undefined);
+    this.#config.accept(results.at(-1)?.rows[0] as ServerState);
+  }
+
+  /** Checks once more that the server is the one that is wanted. @throws what {@link prepare} does */
+  async check(): Promise<void> {
+    const { rows } = await this.query<ServerState & pg.QueryResultRow>({ name: 'state', text: READ_STATE });
+    this.#config.accept(rows[0] as ServerState);
   }
 
   /**

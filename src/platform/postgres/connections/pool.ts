@@ -10,11 +10,19 @@ const CLOSE_TIMEOUT_MS = 500;
 /** The pool closes a connection that was idle for this time, in milliseconds. */
 const IDLE_TIMEOUT_MS = 30_000;
 
+/**
+ * The pool replaces a connection of this age, in seconds. So a process leaves a primary that was replaced, but lives, when
+ * nothing else tells of that.
+ */
+const MAX_AGE_SECONDS = 60;
+
 /** SQLSTATE of a prepared statement whose columns have changed: its connection refuses it from then on. */
 const OUTDATED_STATEMENT = '0A000';
 
 export interface PoolOptions extends ConnectionOptions {
   readonly poolSize: number;
+  /** After this a connection is replaced, in seconds; 60 by default. */
+  readonly maxAgeSeconds?: number;
 }
 
 export interface PoolState {
@@ -42,6 +50,7 @@ export class Pool {
       ...connectionConfig(options),
       max: options.poolSize,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
+      maxLifetimeSeconds: options.maxAgeSeconds ?? MAX_AGE_SECONDS,
       Client: Connection as unknown as typeof pg.Client,
       // The pool awaits it, which the driver's types do not know.
       onConnect: (connection: unknown) => (connection as Connection).prepare(),
@@ -99,6 +108,16 @@ export class Pool {
       if (!isOutdated) throw error;
       const { text, values } = query;
       return this.query({ text, ...(values && { values }) });
+    }
+  }
+
+  /** Checks the server on one connection. @throws what {@link Connection.check} does */
+  async check(): Promise<void> {
+    const connection = await this.connect();
+    try {
+      await connection.check();
+    } finally {
+      connection.release();
     }
   }
 

@@ -93,8 +93,9 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     `${PATH}/:prefix/roll`,
     change(async (ctx, form) => {
       const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
+      const forgetCallers = site.beginChange();
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
-      const since = await site.forgetCallers();
+      const since = await forgetCallers();
       const body = <ShownKey created={successor} replaced={{ ...predecessor, since }} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
     }),
@@ -117,9 +118,10 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     `${PATH}/:prefix/revoke`,
     change(async (ctx) => {
       const prefix = prefixOf(ctx);
+      const forgetCallers = site.beginChange();
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
       // A key that was revoked before must not make servers forget all that they know of others.
-      const since = isRevoked ? await site.forgetCallers() : 'before';
+      const since = isRevoked ? await forgetCallers() : 'before';
       seeOther(ctx, revokedPath(prefix, since));
     }),
   );

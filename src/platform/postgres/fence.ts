@@ -1,0 +1,73 @@
+import { DatabaseUnavailable } from './errors.js';
+import { DatabaseNotWritable, type ServerState } from './writable.js';
+
+/** One history of one database. Each promotion of a standby begins the next timeline of the same system. */
+export interface Timeline {
+  /** PostgreSQL's system identifier, which all copies of a database share. */
+  readonly system: string;
+  readonly number: number;
+}
+
+/** The server was the primary once. Another one has been promoted since, so what is written here is lost. */
+class DatabaseSuperseded extends DatabaseUnavailable {
+  override readonly name = 'DatabaseSuperseded';
+
+  constructor(readonly newest: number) {
+    super(`the database is no longer the primary: another server was promoted and began timeline ${newest}`);
+  }
+}
+
+/**
+ * Keeps a process off a primary that was replaced, also while that primary lives and its connections stay open. It
+ * remembers the newest timeline that the process has connected to, or that others have published, and refuses connections
+ * to an older one. Timelines of different systems have no order: the one that was connected to last counts.
+ */
+export class Fence {
+  #newest: Timeline | undefined;
+  readonly #listeners: (() => void)[] = [];
+
+  /** Undefined until the first connection. A new object for each new timeline. */
+  get newest(): Timeline | undefined {
+    return this.#newest;
+  }
+
+  /** @param listener - called when a newer timeline is found: what was read on open connections may be out of date */
+  onRaised(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /**
+   * Accepts a connection to the primary.
+   *
+   * @throws DatabaseNotWritable, DatabaseSuperseded
+   */
+  accept(state: ServerState): void {
+    if (state.is_read_only) throw new DatabaseNotWritable(state.is_standby);
+    const timeline = { system: state.system, number: state.timeline };
+    const newest = this.#newest;
+    if (newest?.system !== timeline.system) this.#raise(timeline);
+    else if (newest.number > timeline.number) throw new DatabaseSuperseded(newest.number);
+    else this.observe(timeline);
+  }
+
+  /** Takes note of a timeline that another process has published. */
+  observe({ system, number }: Timeline): void {
+    const newest = this.#newest;
+    if (newest?.system === system && newest.number < number) this.#raise({ system, number });
+  }
+
+  /**
+   * Confirms that what was read or written since a moment did not come from a timeline that is known to be older.
+   *
+   * @param since - {@link newest} at that moment
+   * @throws DatabaseSuperseded
+   */
+  confirm(since: Timeline | undefined): void {
+    if (since !== this.#newest) throw new DatabaseSuperseded(this.#newest?.number ?? 0);
+  }
+
+  #raise(timeline: Timeline): void {
+    this.#newest = timeline;
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { Redis } from 'ioredis';
+import { EPOCH_KEY } from '../../src/admission/epoch.js';
+import { createDeveloper } from '../../src/developers/developers.js';
+import { createKey } from '../../src/keys/keys.js';
+import { openDatabase } from '../../src/platform/postgres/database.js';
+import { assertReadiness } from '../support/http/readiness.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
+import { eventually } from '../support/eventually.js';
+import { startPostgres, type TestPostgres } from '../support/postgres.js';
+import { runProgram, startServer, timesLogged, type Outcome, type ServerProcess } from '../support/program.js';
+import { startReplica, type TestReplica } from '../support/postgres/replica.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { send } from '../support/request.js';
+
+/** Requests at once: more than a pool has connections, so that it opens all of them. */
+const MANY = 16;
+
+const COMPONENTS = ['database', 'redis', 'announcements'] as const;
+
+describe('a standby that is promoted while the old primary and its sessions live', () => {
+  let primary: TestPostgres;
+  let standby: TestReplica;
+  let redis: TestRedis;
+  let network: TcpProxy;
+  let servers: ServerProcess[];
+  let kept: string;
+  let revoked: string;
+  /** No server has seen it. */
+  let unseen: string;
+  let other: string;
+  let requests = 0;
+
+  before(async () => {
+    [primary, redis] = await Promise.all([startPostgres(), startRedis()]);
+    const db = openDatabase({
+      address: primary.url,
+      applicationName: 'test',
+      poolSize: 1,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+    const { id: developerId } = await createDeveloper(db, { projectName: 'Fencing', attributionRequired: false });
+    const keys = [];
+    for (let i = 0; i < 4; i += 1) keys.push((await createKey(db, { developerId, planId: 'scale' })).key);
+    [kept = '', revoked = '', other = '', unseen = ''] = keys;
+    await db.destroy();
+    standby = await startReplica(primary);
+    network = await TcpProxy.start(primary.url);
+    servers = await Promise.all(
+      [1, 2].map(() => startServer({ DATABASE_URL: network.url, REDIS_URL: redis.url, TRUST_PROXY: '1', SITE: 'on' })),
+    );
+    for (const key of [kept, revoked, other])
+      for (const { url } of servers) assert.deepEqual(await ask(url, key, MANY), [200]);
+  });
+
+  after(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    await network.stop();
+    await redis.stop();
+    await primary.stop('immediate');
+  });
+
+  /** @returns the different statuses of requests at once, each from another address */
+  async function ask(url: string, key: string, count = 1): Promise<number[]> {
+    const replies = await Promise.all(
+      Array.from({ length: count }, () => {
+        requests += 1;
+        const from = `10.0.${requests >> 8}.${requests & 255}`;
+        return send(url, '/api/v1/stats', { headers: { authorization: `Bearer ${key}`, 'x-forwarded-for': from } });
+      }),
+    );
+    return [...new Set(replies.map(({ status }) => status))].sort();
+  }
+
+  function revoke(key: string, databaseUrl: string): Promise<Outcome> {
+    const environment = { DATABASE_URL: databaseUrl, REDIS_URL: redis.url };
+    return runProgram(['keys', 'revoke', key.split('_').slice(0, 2).join('_').slice(0, 12)], environment);
+  }
+
+  async function assertBack(): Promise<void> {
+    for (const { url } of servers) {
+      await eventually('the server is back', async () => {
+        assert.ok(!(await ask(url, revoked)).includes(200));
+        return String(await ask(url, kept)) === '200' && String(await ask(url, revoked)) === '401';
+      });
+      await eventually('it is ready', async () => {
+        await assertReadiness(url, COMPONENTS, []);
+        return true;
+      });
+    }
+  }
+
+  it('a key that is revoked on the promoted standby is refused by the very next request to every server', async () => {
+    await standby.caughtUp();
+    await standby.promote();
+    network.leadTo(standby.url);
+    const { code, stdout, stderr } = await revoke(revoked, network.url);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /refused from the next request on/);
+    assert.equal((await revoke(unseen, network.url)).code, 0);
+    // The very next one, with a record in the cache and without.
+    for (const [i, key] of [revoked, unseen].entries()) {
+      const [status = 0] = await ask(servers[i]?.url ?? '', key);
+      assert.ok([401, 503].includes(status), `${status}`);
+    }
+    await assertBack();
+  });
+
+  it('a command on the old primary fails, and says that what it did does not hold', async () => {
+    const { code, stdout, stderr } = await revoke(other, primary.url);
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /^catalog: The database .*no longer the primary/);
+    for (const { url } of servers) assert.deepEqual(await ask(url, other), [200]);
+  });
+
+  it('a server that starts on the old primary admits nobody and is not ready', async () => {
+    const late = await startServer({ DATABASE_URL: primary.url, REDIS_URL: redis.url, TRUST_PROXY: '1' });
+    for (const key of [revoked, kept]) assert.deepEqual(await ask(late.url, key), [503]);
+    await eventually('it says so', async () => {
+      await assertReadiness(late.url, COMPONENTS, ['database', 'announcements']);
+      return true;
+    });
+    await late.stop();
+  });
+
+  it('a server that is led back to the old primary treats its database as lost', async () => {
+    network.leadTo(primary.url);
+    network.cut();
+    for (const server of servers) {
+      for (const key of [revoked, kept]) assert.deepEqual(await ask(server.url, key, MANY), [503]);
+      await eventually('it says so', async () => {
+        await assertReadiness(server.url, COMPONENTS, ['database', 'announcements']);
+        return true;
+      });
+      await eventually('it is logged', () => timesLogged(server, 'database lost') === 1);
+    }
+    network.leadTo(standby.url);
+    network.cut();
+    await assertBack();
+    for (const server of servers) assert.equal(timesLogged(server, 'database lost'), 1);
+  });
+
+  it('a page does not report a revocation that was made on an older primary', async () => {
+    const { url } = servers[0] ?? assert.fail();
+    const client = new Redis(redis.url);
+    // What a server publishes that is connected to the next primary.
+    const published = ((await client.get(EPOCH_KEY)) ?? '').replace('/2/', '/3/');
+    await client.set(EPOCH_KEY, published);
+    const { status } = await send(url, '/revoke-leaked-key', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: url },
+      body: JSON.stringify({ key: other }),
+    });
+    assert.deepEqual([status, await client.get(EPOCH_KEY)], [503, published]);
+    assert.deepEqual(await ask(url, kept), [503]);
+    client.disconnect();
+  });
+});
