@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { STEADY_CLOCK } from '../platform/process/steady-clock.js';
 
 /**
  * Remembers when keys were last used, and saves it in batches: a request costs a map entry, not a write.
@@ -6,22 +7,20 @@ import type { Knex } from 'knex';
  * The map has at most one entry for each existing key, since only found callers get here.
  */
 export class LastUsed {
-  /** In milliseconds since 1970. */
+  /** On the clock of this object. */
   #times = new Map<number, number>();
 
-  /**
-   * Notes that a key was used. The latest time counts, also when the clock is set back.
-   *
-   * @param at - in milliseconds since 1970
-   */
-  touch(keyId: number, at: number): void {
-    const known = this.#times.get(keyId);
-    if (known === undefined || known < at) this.#times.set(keyId, at);
+  /** @param clock - of this process; only how long ago a key was used counts */
+  constructor(private readonly clock = STEADY_CLOCK) {}
+
+  /** Notes that a key is used now. */
+  touch(keyId: number): void {
+    this.#times.set(keyId, this.clock.now());
   }
 
   /**
-   * Saves the times since the last call, in one statement. Times that could not be saved stay for the next call. Keys
-   * are locked in the order of their ids. Otherwise processes that save the same keys at the same time would deadlock.
+   * Saves the times since the last call, in one statement, by the clock of the database: that of a server may be wrong.
+   * Times that could not be saved stay for the next call. Keys are locked in the order of their ids. Otherwise processes that save the same keys at the same time would deadlock.
    *
    * @returns how many keys were written
    * @throws the database's error
@@ -30,19 +29,21 @@ export class LastUsed {
     if (this.#times.size === 0) return 0;
     const batch = this.#times;
     this.#times = new Map();
+    const now = this.clock.now();
     try {
       await db.raw(
         `with locked as (
-           select id, used.at
-             from api_keys join unnest(?::integer[], ?::timestamptz[]) as used (id, at) using (id)
+           select id, now() - used.ms_ago * interval '1 ms' as at
+             from api_keys join unnest(?::integer[], ?::float8[]) as used (id, ms_ago) using (id)
             order by id for no key update of api_keys
          )
          update api_keys set last_used_at = greatest(last_used_at, locked.at) from locked where api_keys.id = locked.id`,
-        [[...batch.keys()], Array.from(batch.values(), (at) => new Date(at))],
+        [[...batch.keys()], Array.from(batch.values(), (at) => now - at)],
       );
       return batch.size;
     } catch (error) {
-      for (const [keyId, at] of batch) this.touch(keyId, at);
+      // What was noted meanwhile is later.
+      this.#times = new Map([...batch, ...this.#times]);
       throw error;
     }
   }

@@ -12,8 +12,8 @@ import { removeOldUsage } from '../usage/write-usage.js';
 /** How often the server saves what requests leave in memory, in milliseconds. A crash loses what came since. */
 const FLUSH_INTERVAL_MS = 10_000;
 
-/** How often old rows are removed, in milliseconds. They are void, or shown nowhere, without that. */
-const REMOVAL_INTERVAL_MS = 600_000;
+/** Old rows are removed after the first of so many flushes, about every ten minutes. Reads already ignore them. */
+const FLUSHES_PER_REMOVAL = 60;
 
 /** What requests leave in memory. */
 export interface RequestRecords {
@@ -40,13 +40,19 @@ export function startBackgroundWork(
   opened: OpenParts,
   flushIntervalMs = FLUSH_INTERVAL_MS,
 ): void {
-  const flush = recurring(() => flushRecords(records, db, log), flushIntervalMs);
-  const removal = recurring(async () => {
-    await attempt(log, 'could not remove expired sessions; trying again later', () => removeExpired(db));
-    await attempt(log, 'could not remove old usage; trying again later', () => removeOldUsage(db));
-    await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
-  }, REMOVAL_INTERVAL_MS);
-  for (const work of [flush, removal]) opened.add(work, (it) => it.stop());
+  let flushes = 0;
+  const work = recurring(async () => {
+    await flushRecords(records, db, log);
+    if (flushes % FLUSHES_PER_REMOVAL === 0) await removeOldRows(db, log);
+    flushes += 1;
+  }, flushIntervalMs);
+  opened.add(work, (it) => it.stop());
+}
+
+async function removeOldRows(db: Knex, log: Logger): Promise<void> {
+  await attempt(log, 'could not remove expired sessions; trying again later', () => removeExpired(db));
+  await attempt(log, 'could not remove old usage; trying again later', () => removeOldUsage(db));
+  await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
 }
 
 /** The loss of the database is logged once, by Health. */

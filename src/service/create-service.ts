@@ -68,7 +68,7 @@ export interface ServiceOverrides {
   readonly serverLimits?: Partial<ServerLimits>;
   /** Connects to Redis, and listens to the announcements of the database. */
   readonly openAdmission?: typeof openSharedAdmission;
-  /** How often the service saves the last use and the usage of keys, in milliseconds. */
+  /** How often the service saves the last use and the usage of keys, in milliseconds. Old rows are removed with it. */
   readonly flushIntervalMs?: number;
 }
 
@@ -122,13 +122,13 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
   const databaseCheck = new DatabaseCheck(db, health);
-  const records = opened.add({ lastUsed: new LastUsed(), usage: new UsageCounter() }, (it) =>
+  const now = overrides.now ?? systemClock;
+  const clock = new SteadyClock(() => toMilliseconds(now()));
+  const records = opened.add({ lastUsed: new LastUsed(clock), usage: new UsageCounter() }, (it) =>
     flushRecords(it, db, log),
   );
   const replica = openReplica(config, health, db);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
-  const now = overrides.now ?? systemClock;
-  const clock = new SteadyClock(() => toMilliseconds(now()));
   const admission = opened.add(await openAdmission(options, clock, health, database), (it) => it.close());
   const failedAttempts = new FailedAttempts(admission.redis, overrides.failurePolicy);
   const { metrics, requestMetrics } = await createMetrics({

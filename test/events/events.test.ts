@@ -172,7 +172,7 @@ describe('the events of a developer', () => {
     const { key, prefix } = await createKey(db, { developerId, planId: 'free' });
     const [id = 0] = await db('api_keys').where({ prefix }).pluck<number[]>('id');
     const used = new LastUsed();
-    used.touch(id, Date.now());
+    used.touch(id);
     await used.flush(db);
     assert.equal((await told()).length, 1);
     const text = JSON.stringify(await db('events').where({ key_prefix: prefix }));

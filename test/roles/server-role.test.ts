@@ -15,6 +15,24 @@ import { startServer, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
 
+/** Rows that a server removes sooner or later, by table, and how to find them. */
+const OLD_ROWS = {
+  sign_in_links: [
+    "(hash, developer_id, expires_at) select sha256('old'), id, '2020-01-01Z' from developers",
+    'expires_at',
+  ],
+  sign_ups: [
+    "(hash, issuer, subject, expires_at) values (sha256('old'), 'https://i', 's', '2020-01-01Z')",
+    'expires_at',
+  ],
+  sessions: [
+    "(hash, developer_id, user_agent, signed_in_at) select sha256('old'), id, '', '2020-01-01Z' from developers",
+    'signed_in_at',
+  ],
+  api_key_usage: ["select id, '2020-01-01Z', 1, 0, 0 from api_keys", 'hour'],
+  events: ["(at, developer_id, kind, actor) values ('2020-01-01Z', 1, 'registered', 'operator')", 'at'],
+} as const;
+
 describe('a server with the rights that the guide grants, and no others', () => {
   let database: OpenTestDatabase;
   let redis: TestRedis;
@@ -32,6 +50,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     await db('titles').insert({ svc_id: 'a', media_type: 'movie', title: 'A' });
     const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
     ({ key, prefix } = await createKey(db, { developerId: id, planId: 'free' }));
+    for (const [table, [rows]] of Object.entries(OLD_ROWS)) await db.raw(`insert into ${table} ${rows}`);
     const url = new URL(database.url);
     url.username = 'catalog_server';
     url.password = 'secret';
@@ -47,6 +66,16 @@ describe('a server with the rights that the guide grants, and no others', () => 
   async function statusOf(path: string): Promise<number> {
     return (await send(server.url, `/api/v1${path}`, { headers: { 'x-api-key': key } })).status;
   }
+
+  it('saves when keys were used, and removes what has expired and old events and usage, within 15 seconds of its start', async () => {
+    const { db } = database;
+    assert.equal(await statusOf('/me'), 200);
+    await eventually('the use is saved', async () => (await db('api_keys').whereNotNull('last_used_at')).length === 1);
+    for (const [table, [, time]] of Object.entries(OLD_ROWS)) {
+      const isOld = db.raw(`${time} < '2021-01-01Z'`);
+      await eventually(`old rows of ${table} are gone`, async () => (await db(table).where(isOld)).length === 0);
+    }
+  });
 
   it('answers every operation', async () => {
     const now = Math.floor(Date.now() / 1000);

@@ -1,6 +1,5 @@
 import type { Admit } from '../../admission/admission.js';
 import type { FailedAttempts } from '../../admission/failed-attempts.js';
-import { toMilliseconds, type Micros } from '../../platform/postgres/timestamps.js';
 import { Problem } from '../../errors.js';
 import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';
@@ -20,8 +19,6 @@ export interface AuthenticationParts {
   readonly lastUsed: LastUsed;
   /** How many proxies stand in front of the service. */
   readonly trustedProxies: number;
-  /** The clock of this process, in microseconds since 1970. */
-  readonly now: () => Micros;
 }
 
 /**
@@ -42,7 +39,7 @@ export function authenticate(parts: AuthenticationParts): Middleware {
     const { caller, quotas, violated } = admission;
     ctx.state.caller = caller;
     // A request over its quota also counts as use of the key.
-    parts.lastUsed.touch(caller.keyId, toMilliseconds(parts.now()));
+    parts.lastUsed.touch(caller.keyId);
     ctx.set(rateLimitFields(quotas));
     if (violated.length > 0) throw rateLimitExceeded(violated);
     await next();
