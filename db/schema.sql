@@ -173,6 +173,13 @@ create table sign_ups (
   constraint sign_ups_pkey PRIMARY KEY (hash)
 );
 
+create table spent_sign_ins (
+  hash bytea not null,
+  expires_at timestamp with time zone not null,
+  constraint spent_sign_ins_hash_length CHECK ((octet_length(hash) = 32)),
+  constraint spent_sign_ins_pkey PRIMARY KEY (hash)
+);
+
 create table titles (
   svc_id text collate "C" not null,
   media_type text collate "C" not null,
@@ -212,6 +219,8 @@ CREATE INDEX sign_in_links_developer_id ON public.sign_in_links USING btree (dev
 CREATE INDEX sign_in_links_expires_at ON public.sign_in_links USING btree (expires_at);
 
 CREATE INDEX sign_ups_expires_at ON public.sign_ups USING btree (expires_at);
+
+CREATE INDEX spent_sign_ins_expires_at ON public.spent_sign_ins USING btree (expires_at);
 
 CREATE OR REPLACE FUNCTION public.announce_callers_changed()
  RETURNS trigger
@@ -415,6 +424,24 @@ begin
   if (new.suspended_at is null) <> (old.suspended_at is null) then
     perform public.events_record(new.id, case when new.suspended_at is null then 'reinstated' else 'suspended' end,
       null, '{}');
+  end if;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.events_of_identity()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    perform public.events_record(new.developer_id, 'identity_linked', null,
+      jsonb_build_object('issuer', new.issuer, 'subject', new.subject));
+  else
+    perform public.events_record(old.developer_id, 'identity_unlinked', null,
+      jsonb_build_object('issuer', old.issuer, 'subject', old.subject));
   end if;
   return null;
 end
@@ -624,6 +651,8 @@ CREATE TRIGGER announce_changed AFTER UPDATE ON public.developers FOR EACH ROW W
 CREATE TRIGGER record_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN (((old.plan_id IS DISTINCT FROM new.plan_id) OR (old.suspended_at IS DISTINCT FROM new.suspended_at))) EXECUTE FUNCTION events_of_developer();
 
 CREATE TRIGGER record_created AFTER INSERT ON public.developers FOR EACH ROW EXECUTE FUNCTION events_of_developer();
+
+CREATE TRIGGER record_linked AFTER INSERT OR DELETE ON public.identities FOR EACH ROW EXECUTE FUNCTION events_of_identity();
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.people FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 

@@ -6,6 +6,7 @@ import { ABSOLUTE_DAYS, IDLE_HOURS } from './sessions.js';
 const EXPIRED = {
   sign_in_links: 'expires_at < now()',
   sign_ups: 'expires_at < now()',
+  spent_sign_ins: 'expires_at < now()',
   sessions: `last_seen_at < now() - interval '${IDLE_HOURS} hours' or signed_in_at < now() - interval '${ABSOLUTE_DAYS} days'`,
 } as const;
 

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { noSuch, OperatorError } from '../errors.js';
+import { endAllSessions } from './sessions.js';
 import { generateToken, hashToken } from './tokens.js';
 
 /** Who somebody is at a provider of identities: the claims `iss` and `sub` of OpenID Connect. */
@@ -10,14 +11,28 @@ export interface Identity {
   readonly subject: string;
 }
 
+/** An identity in the list of a developer's identities. */
+export interface LinkedIdentity extends Identity {
+  readonly linkedAt: string;
+}
+
 /** How long a confirmed identity waits for the name of its project, in minutes. */
 export const SIGN_UP_LIFETIME_MINUTES = 30;
 
-/** @returns the id of the developer whom an identity belongs to; undefined for an unknown one */
+/** How long a sign-in at the provider may take, in seconds: so long does a browser keep its secret. */
+export const PROVIDER_SIGN_IN_SECONDS = 600;
+
+/**
+ * Finds the developer whom an identity belongs to. In a transaction, the identity cannot be unlinked before its end: a session
+ * that the transaction starts is there when {@link unlinkIdentity} ends the developer's sessions.
+ *
+ * @returns the developer's id; undefined for an unknown identity
+ */
 export async function findDeveloperOf(db: Knex, { issuer, subject }: Identity): Promise<number | undefined> {
   const row = await db('identities')
     .select<{ developerId: number }[]>({ developerId: 'developer_id' })
     .where({ issuer, subject })
+    .forKeyShare()
     .first();
   return row?.developerId;
 }
@@ -40,6 +55,41 @@ export async function linkIdentity(db: Knex, developerId: number, { issuer, subj
   if (owner !== developerId) {
     throw new OperatorError(`This identity belongs to developer ${owner} already, and to one developer only.`);
   }
+}
+
+/**
+ * Stops an identity from signing in as a developer, and ends all sessions of that developer: they do not record which
+ * identity started them.
+ *
+ * @returns how many sessions there were
+ * @throws OperatorError when the developer has no such identity
+ */
+export async function unlinkIdentity(db: Knex, developerId: number, identity: Identity): Promise<number> {
+  const { issuer, subject } = identity;
+  return db.transaction(async (transaction) => {
+    const removed = await transaction('identities').where({ issuer, subject, developer_id: developerId }).delete();
+    if (removed === 0) {
+      throw new OperatorError(
+        `Developer ${developerId} has no such identity. "catalog developers identities ${developerId}" lists them.`,
+      );
+    }
+    return endAllSessions(transaction, developerId, 'operator');
+  });
+}
+
+/**
+ * Lists the identities that sign in as a developer, the first that was linked first.
+ *
+ * @throws OperatorError when there is no such developer
+ */
+export async function listIdentities(db: Knex, developerId: number): Promise<readonly LinkedIdentity[]> {
+  const rows: readonly LinkedIdentity[] = await db('developers')
+    .leftJoin('identities', 'developer_id', 'id')
+    .select({ issuer: 'issuer', subject: 'subject', linkedAt: 'identities.created_at' })
+    .where({ id: developerId })
+    .orderBy(['identities.created_at', 'subject']);
+  if (rows.length === 0) throw noSuch('developer', developerId);
+  return rows.filter(({ issuer }) => (issuer as string | null) !== null);
 }
 
 /**
@@ -80,4 +130,20 @@ export async function endSignUp(db: Knex, token: string | undefined): Promise<Id
     .delete()
     .returning<Identity[]>(['issuer', 'subject']);
   return identity;
+}
+
+/**
+ * Spends the secret of a sign-in at the provider, whatever becomes of the sign-in: no browser asks the provider twice with
+ * the same one.
+ *
+ * @returns false where it was spent before, on any server
+ */
+export async function spendProviderSignIn(db: Knex, secret: string): Promise<boolean> {
+  const hash = hashToken(secret);
+  if (hash === undefined) return false;
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into spent_sign_ins (hash, expires_at) values (?, now() + make_interval(secs => ?)) on conflict do nothing`,
+    [hash, PROVIDER_SIGN_IN_SECONDS],
+  );
+  return rowCount > 0;
 }

@@ -21,6 +21,8 @@ export type EventKind =
   | 'registered'
   | 'suspended'
   | 'reinstated'
+  | 'identity_linked'
+  | 'identity_unlinked'
   | 'signed_in'
   | 'signed_out';
 
@@ -35,6 +37,9 @@ export interface EventDetails {
   readonly to?: string;
   /** The prefix of the key that replaces a rolled one. */
   readonly successor?: string;
+  /** Of an identity that was linked or unlinked. */
+  readonly issuer?: string;
+  readonly subject?: string;
 }
 
 /** What happened to a developer, or to a key of the developer. It never holds a secret. */

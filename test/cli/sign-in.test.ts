@@ -55,6 +55,33 @@ describe('the commands about signing in', () => {
     assert.equal((await run(`link ${id}`)).code, 2);
   });
 
+  it('the commands list the identities of a developer and unlink one', async () => {
+    const identity = '--issuer https://id.example --subject list';
+    const { id: own } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
+    await run(`link ${own} ${identity}`);
+    const { stdout } = await run(`identities ${own}`);
+    assert.match(stdout, /^issuer +subject +linked\nhttps:\/\/id\.example +list +\d{4}-\d\d-\d\dT[\d:]+Z\n$/);
+    const { identities } = JSON.parse((await run(`identities ${own} --json`)).stdout) as { identities: object[] };
+    assert.deepEqual(identities.map(Object.keys), [['issuer', 'subject', 'linked_at']]);
+    await startSession(database.db, { developerId: own, userAgent: '', replaced: undefined });
+    assert.equal(
+      (await run(`unlink ${own} ${identity}`)).stdout,
+      `Unlinked the identity and ended 1 session of developer ${own}.\n`,
+    );
+    const { code, stderr } = await run(`unlink ${own} ${identity}`);
+    assert.deepEqual(
+      [code, stderr],
+      [1, `catalog: Developer ${own} has no such identity. "catalog developers identities ${own}" lists them.\n`],
+    );
+    await run(`link ${own} ${identity}`);
+    assert.deepEqual(JSON.parse((await run(`unlink ${own} ${identity} --json`)).stdout), {
+      developer_id: own,
+      issuer: 'https://id.example',
+      subject: 'list',
+      sessions_ended: 0,
+    });
+  });
+
   it('end all sessions of a developer', async () => {
     const details = { developerId: id, userAgent: '', replaced: undefined };
     const token = await startSession(database.db, details);

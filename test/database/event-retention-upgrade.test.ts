@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
+import { spendProviderSignIn } from '../../src/accounts/identities.js';
+import { generateToken } from '../../src/accounts/tokens.js';
+import { createDeveloper } from '../../src/developers/developers.js';
 import { removeOldEvents } from '../../src/events/events.js';
 import { migrate } from '../../src/platform/database/migrations.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
@@ -33,9 +36,10 @@ describe('the migrations from the tenth on', () => {
     await database.drop();
   });
 
-  it('let the role of a server that is there remove old events and see announcements, and nobody else', async () => {
+  it('the role of a server that is there may remove old events, see announcements and spend sign-ins after the migrations, and nobody else', async () => {
     await db.raw(
-      `create role ${SERVER}; grant select on api_keys to ${SERVER}; grant select, insert on events to ${SERVER}`,
+      `create role ${SERVER}; grant select on api_keys to ${SERVER}; grant select, insert on events to ${SERVER};
+       grant insert on sign_ups to ${SERVER}; grant select on developers to ${SERVER}`,
     );
     await db.raw(`create role ${READER}; grant select on events to ${READER}`);
     await db('events').insert({ at: '2020-01-01Z', developer_id: 1, kind: 'registered', actor: 'operator' });
@@ -44,8 +48,15 @@ describe('the migrations from the tenth on', () => {
       await transaction.raw(`set local role ${SERVER}`);
       assert.equal(await removeOldEvents(transaction), 1);
       assert.deepEqual(await transaction('caller_changes'), []);
+      assert.equal(await spendProviderSignIn(transaction, generateToken().token), true);
+      await createDeveloper(transaction, { projectName: 'P', attributionRequired: false });
     });
-    for (const act of [removeOldEvents, async (reader: Knex) => reader('caller_changes')]) {
+    for (const act of [
+      removeOldEvents,
+      async (reader: Knex) => reader('caller_changes'),
+      (reader: Knex) => spendProviderSignIn(reader, generateToken().token),
+      (reader: Knex) => createDeveloper(reader, { projectName: 'P', attributionRequired: false }),
+    ]) {
       await assert.rejects(
         db.transaction(async (transaction) => {
           await transaction.raw(`set local role ${READER}`);

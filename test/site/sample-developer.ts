@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { linkIdentity } from '../../src/accounts/identities.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
@@ -12,6 +13,7 @@ export async function createSampleDeveloper(db: Knex): Promise<number> {
   const create = (label: string): ReturnType<typeof createKey> => createKey(db, { developerId, planId: 'pro', label });
   const [production, staging, laptop] = [await create('production'), await create('staging'), await create('laptop')];
   await revokeKey(db, laptop.prefix);
+  await linkIdentity(db, developerId, { issuer: 'https://accounts.example.com', subject: '10769150350006150715' });
   const { successor } = await rollKey(db, production.prefix, DAY_SECONDS);
   await db('api_keys')
     .where({ prefix: production.prefix })

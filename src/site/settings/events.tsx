@@ -3,6 +3,7 @@ import { listEvents, type Actor, type DeveloperEvent } from '../../events/events
 import type { PageRouter, SiteParts } from '../context.js';
 import { Table } from '../layout/components.js';
 import { Time } from '../layout/time.js';
+import { UserText } from '../layout/user-text.js';
 import type { Guards } from './guards.js';
 import { settingsPage } from './settings-page.js';
 
@@ -64,7 +65,7 @@ function Events({ events, number }: { readonly events: readonly DeveloperEvent[]
 }
 
 function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {
-  const { plan, from, to, successor, expires_at: expiresAt } = details;
+  const { plan, from, to, successor, expires_at: expiresAt, subject } = details;
   const end = expiresAt === undefined ? undefined : <Time at={expiresAt} />;
   switch (kind) {
     case 'created':
@@ -94,6 +95,17 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
       return 'Account suspended: all keys are refused';
     case 'reinstated':
       return 'Account reinstated';
+    case 'identity_linked':
+    case 'identity_unlinked':
+      return (
+        <>
+          Identity{' '}
+          <code>
+            <UserText text={subject ?? ''} />
+          </code>{' '}
+          {kind === 'identity_linked' ? 'linked' : 'unlinked'}
+        </>
+      );
     case 'signed_in':
       return 'Signed in';
     case 'signed_out':

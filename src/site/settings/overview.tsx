@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import type { LinkedIdentity } from '../../accounts/identities.js';
 import type { Session } from '../../accounts/sessions.js';
 import type { Plan } from '../../limits/plans.js';
 import { formatNumber } from '../layout/numbers.js';
@@ -18,10 +19,12 @@ interface OverviewProps {
   readonly session: Session;
   /** Those that count for the developer. */
   readonly plans: readonly Plan[];
+  /** Those that sign in as the developer. */
+  readonly identities: readonly LinkedIdentity[];
 }
 
 /** The first page of the settings. */
-export function Overview({ session, plans }: OverviewProps): VNode {
+export function Overview({ session, plans, identities }: OverviewProps): VNode {
   return (
     <>
       <dl class="facts">
@@ -45,6 +48,21 @@ export function Overview({ session, plans }: OverviewProps): VNode {
           <dt>Developer</dt>
           <dd>{session.developerId}, as the operator of this service knows you</dd>
         </div>
+        {identities.length > 0 && (
+          <div>
+            <dt>Signs in as you</dt>
+            <dd>
+              {identities.map(({ issuer, subject }) => (
+                <div key={`${issuer} ${subject}`}>
+                  <code>
+                    <UserText text={subject} />
+                  </code>{' '}
+                  at {issuer}
+                </div>
+              ))}
+            </dd>
+          </div>
+        )}
         <div>
           <dt>Signed in</dt>
           <dd>

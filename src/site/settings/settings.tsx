@@ -1,3 +1,4 @@
+import { listIdentities } from '../../accounts/identities.js';
 import { endSession } from '../../accounts/sessions.js';
 import { listPlansOf } from '../../limits/plans.js';
 import type { PageRouter, SiteParts } from '../context.js';
@@ -21,7 +22,12 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
     guards.signedIn(async (ctx) => {
       const { session } = ctx.state;
       const plans = await listPlansOf(parts.db, session.developerId);
-      settingsPage(ctx, { title: 'Your project', tab: 'overview' }, <Overview session={session} plans={plans} />);
+      const identities = await listIdentities(parts.db, session.developerId);
+      settingsPage(
+        ctx,
+        { title: 'Your project', tab: 'overview' },
+        <Overview session={session} plans={plans} identities={identities} />,
+      );
     }),
   );
 
