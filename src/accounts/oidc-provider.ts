@@ -1,15 +1,13 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import type * as OpenIdClient from 'openid-client';
 import type { Identity } from './identities.js';
+import { generateToken } from './tokens.js';
 
 /** Bound on each request to the provider, in seconds. A sign-in takes three at most: discovery, token, keys. */
 const TIMEOUT_SECONDS = 3;
 
 /** How long the provider's own description is used before it is asked for again, in milliseconds. */
 const DISCOVERY_LIFETIME_MS = 3_600_000;
-
-/** The most sign-ins that wait for the provider at the same time, also while it does not answer. */
-const MAX_WAITING = 20;
 
 /** The provider is asked to make sure who is there, unless it did so within this time, in seconds. */
 const MAX_AGE_SECONDS = 900;
@@ -25,6 +23,13 @@ export class ProviderUnavailable extends Error {
 /** Nobody is signed in: the person or the provider said no, or this is not the browser that began. */
 export class SignInRefused extends Error {
   override readonly name = 'SignInRefused';
+
+  /** @param message - for the person: what happened and what to do */
+  constructor(
+    message = 'Your provider did not sign you in, it took too long, or it began in another browser. Open the sign-in page and try again.',
+  ) {
+    super(message);
+  }
 }
 
 /** This service at a provider. */
@@ -36,7 +41,9 @@ export interface OidcSettings {
   readonly redirectUri: string;
 }
 
+/** The provider's own description, and the library that reads it. */
 interface Discovered {
+  readonly client: typeof OpenIdClient;
   readonly config: OpenIdClient.Configuration;
   readonly at: number;
 }
@@ -52,14 +59,23 @@ interface Discovered {
  */
 export class OidcProvider {
   #discovered: Discovered | undefined;
-  #discovering: Promise<OpenIdClient.Configuration> | undefined;
-  #waiting = 0;
+  #discovering: Promise<Discovered> | undefined;
+  #hasWarned = false;
 
-  constructor(private readonly settings: OidcSettings) {}
+  /** @param warn - gets what the operator should know of the provider, once */
+  constructor(
+    private readonly settings: OidcSettings,
+    private readonly warn: (message: string) => void,
+  ) {}
 
   /** The name of the provider, for people. */
   get host(): string {
     return new URL(this.settings.issuer).host;
+  }
+
+  /** Whether {@link begin} needs no answer from the provider. */
+  get isDiscovered(): boolean {
+    return this.#discovered !== undefined;
   }
 
   /**
@@ -69,8 +85,8 @@ export class OidcProvider {
    * @throws ProviderUnavailable
    */
   async begin(): Promise<{ readonly secret: string; readonly url: URL }> {
-    const secret = randomBytes(32).toString('hex');
-    const url = await this.#ask(async (client, config) =>
+    const secret = generateToken().token;
+    const url = await this.#ask(async ({ client, config }) =>
       client.buildAuthorizationUrl(config, {
         redirect_uri: this.settings.redirectUri,
         scope: 'openid',
@@ -85,18 +101,29 @@ export class OidcProvider {
   }
 
   /**
-   * Ends a sign-in.
+   * Whether the browser that comes back is the one that began. Check this first: it costs nothing.
+   *
+   * @param secret - from the browser's cookie
+   * @param answer - the query that the provider sent the browser back with
+   */
+  isReturn(secret: string, answer: URLSearchParams): boolean {
+    const state = Buffer.from(answer.get('state') ?? '');
+    const expected = Buffer.from(derive(secret, 'state'));
+    return state.length === expected.length && timingSafeEqual(state, expected);
+  }
+
+  /**
+   * Ends a sign-in that {@link isReturn} accepts.
    *
    * @param secret - from the browser's cookie
    * @param answer - the query that the provider sent the browser back with
    * @throws SignInRefused, ProviderUnavailable
    */
-  async finish(secret: string | undefined, answer: URLSearchParams): Promise<Identity> {
-    if (secret === undefined || !isEqual(answer.get('state') ?? '', derive(secret, 'state'))) {
-      throw new SignInRefused('the sign-in did not begin in this browser');
-    }
-    if (answer.has('error')) throw new SignInRefused('the provider signed nobody in');
-    const claims = await this.#ask(async (client, config) => {
+  async finish(secret: string, answer: URLSearchParams): Promise<Identity> {
+    if (answer.has('error')) throw new SignInRefused();
+    const { claims, listsAuthTime } = await this.#ask(async ({ client, config }) => {
+      const metadata = config.serverMetadata();
+      if (!isCodeResponse(answer, metadata)) throw new SignInRefused();
       const tokens = await client.authorizationCodeGrant(
         config,
         new URL(`?${answer.toString()}`, this.settings.redirectUri),
@@ -107,48 +134,58 @@ export class OidcProvider {
           idTokenExpected: true,
         },
       );
-      return tokens.claims();
+      return { claims: tokens.claims(), listsAuthTime: metadata.claims_supported?.includes('auth_time') === true };
     });
     if (claims === undefined) throw new ProviderUnavailable('there was no ID token');
-    const { iss, sub, auth_time: authenticatedAt } = claims;
-    // Providers that do not know max_age leave the time out.
-    const longest = MAX_AGE_SECONDS + CLOCK_TOLERANCE_SECONDS;
-    if (authenticatedAt !== undefined && authenticatedAt < Date.now() / 1_000 - longest) {
-      throw new SignInRefused('the provider did not make sure who is there');
-    }
-    return { issuer: iss, subject: sub };
+    this.#requireRecent(claims.auth_time, listsAuthTime);
+    return { issuer: claims.iss, subject: claims.sub };
   }
 
-  /** Bounds how many wait for the provider, and gives all its errors one type. */
-  async #ask<T>(act: (client: typeof OpenIdClient, config: OpenIdClient.Configuration) => Promise<T>): Promise<T> {
-    if (this.#waiting >= MAX_WAITING) throw new ProviderUnavailable('too many sign-ins wait for the provider');
-    this.#waiting += 1;
+  /**
+   * OpenID Connect requires `auth_time` in reply to `max_age`. A provider that does not support the claim is trusted to have
+   * checked. One that lists it among its claims but omits it was probably not given `max_age`, because somebody removed that
+   * from the address in the browser.
+   */
+  #requireRecent(authTime: number | undefined, listsAuthTime: boolean): void {
+    if (authTime === undefined && !this.#hasWarned) {
+      this.#hasWarned = true;
+      this.warn(
+        listsAuthTime
+          ? 'refused a sign-in: the identity provider lists auth_time among its claims but omitted it; if this affects everybody, configure it to send auth_time'
+          : 'the identity provider does not send auth_time: whoever returns from it counts as recently signed in, however old the session there is',
+      );
+    }
+    const earliest = Date.now() / 1_000 - MAX_AGE_SECONDS - CLOCK_TOLERANCE_SECONDS;
+    if (authTime === undefined ? listsAuthTime : authTime < earliest) {
+      throw new SignInRefused(
+        'Your provider did not confirm that you signed in there within the last 15 minutes. Sign out at your provider, then try again.',
+      );
+    }
+  }
+
+  /** Gives every error one of the two types above. */
+  async #ask<T>(act: (provider: Discovered) => Promise<T>): Promise<T> {
     try {
-      // Loaded where it is used: most servers have no provider.
-      const client = await import('openid-client');
-      return await act(client, await this.#configuration(client));
+      return await act(await this.#discover());
     } catch (error) {
       throw toError(error);
-    } finally {
-      this.#waiting -= 1;
     }
   }
 
-  /** Sign-ins share one discovery. A failed one is tried again by the next sign-in. */
-  async #configuration(client: typeof OpenIdClient): Promise<OpenIdClient.Configuration> {
+  /** Sign-ins share one discovery. They wait only for the first; the next sign-in retries one that failed. */
+  async #discover(): Promise<Discovered> {
     const known = this.#discovered;
-    if (known !== undefined && Date.now() - known.at < DISCOVERY_LIFETIME_MS) return known.config;
-    this.#discovering ??= this.#discover(client).finally(() => (this.#discovering = undefined));
-    try {
-      return await this.#discovering;
-    } catch (error) {
-      if (known === undefined) throw error;
-      return known.config;
-    }
+    if (known !== undefined && Date.now() - known.at < DISCOVERY_LIFETIME_MS) return known;
+    this.#discovering ??= this.#readDescription().finally(() => (this.#discovering = undefined));
+    if (known === undefined) return this.#discovering;
+    this.#discovering.catch(() => undefined);
+    return known;
   }
 
-  async #discover(client: typeof OpenIdClient): Promise<OpenIdClient.Configuration> {
+  async #readDescription(): Promise<Discovered> {
     const { issuer, clientId, clientSecret } = this.settings;
+    // Loaded where it is used: most servers have no provider.
+    const client = await import('openid-client');
     const config = await client.discovery(
       new URL(issuer),
       clientId,
@@ -162,9 +199,23 @@ export class OidcProvider {
         ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
       },
     );
-    this.#discovered = { config, at: Date.now() };
-    return config;
+    return (this.#discovered = { client, config, at: Date.now() });
   }
+}
+
+/**
+ * Whether a query can come from the provider. openid-client checks the same, but its errors do not say whether the browser or
+ * the provider is at fault, and only the latter belongs in the log.
+ */
+function isCodeResponse(answer: URLSearchParams, provider: OpenIdClient.ServerMetadata): boolean {
+  const names = [...answer.keys()];
+  const isNamed = provider.authorization_response_iss_parameter_supported === true;
+  return (
+    new Set(names).size === names.length &&
+    (answer.get('code') ?? '') !== '' &&
+    !['response', 'token', 'id_token'].some((name) => answer.has(name)) &&
+    (answer.get('iss') ?? (isNamed ? '' : provider.issuer)) === provider.issuer
+  );
 }
 
 /** HMAC: what the provider and the browser's history see of a secret does not tell the secret. */
@@ -172,17 +223,14 @@ function derive(secret: string, purpose: 'state' | 'nonce' | 'verifier'): string
   return createHmac('sha256', secret).update(purpose).digest('base64url');
 }
 
-function isEqual(one: string, other: string): boolean {
-  return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
-}
-
 /** The message of an error may be logged. Its cause may not: it holds codes and answers of the provider. */
 function toError(error: unknown): Error {
   if (error instanceof ProviderUnavailable || error instanceof SignInRefused) return error;
   if (!(error instanceof Error)) return new ProviderUnavailable('unknown');
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : '';
-  const reason = 'error' in error && typeof error.error === 'string' ? ` (${error.error})` : '';
+  // An error code of OAuth, and no other text of the provider.
+  const reason = /^[a-z_]{1,40}$/.exec(('error' in error && String(error.error)) || '')?.[0];
   // A code that is spent, or not for this client.
-  if (reason === ' (invalid_grant)') return new SignInRefused('the provider refused the code');
-  return new ProviderUnavailable(`${code}${error.message}${reason}`);
+  if (reason === 'invalid_grant') return new SignInRefused();
+  return new ProviderUnavailable(`${code}${error.message}${reason === undefined ? '' : ` (${reason})`}`);
 }

@@ -39,21 +39,35 @@ export class FailedAttempts {
     };
   }
 
+  /** Counts an attempt that failed. */
   async count(address: string): Promise<AttemptResult> {
     this.counts.failed += 1;
-    const ms = (await this.#countInRedis(address)) ?? (await msToWait(this.#memory, address));
+    const result = this.#toResult(await this.#limit((limiter) => msToWait(limiter, address)));
+    if (result.kind === 'over_limit') this.counts.overLimit += 1;
+    return result;
+  }
+
+  /** Whether the next attempt of an address may still fail. Use it before an attempt that costs something. */
+  async check(address: string): Promise<AttemptResult> {
+    return this.#toResult(
+      await this.#limit(async (limiter) => {
+        const used = await limiter.get(address);
+        return used !== null && used.consumedPoints >= this.#policy.limit ? Math.max(1, used.msBeforeNext) : 0;
+      }),
+    );
+  }
+
+  #toResult(ms: number): AttemptResult {
     if (ms === 0) return { kind: 'within_limit' };
-    this.counts.overLimit += 1;
     const { windowSeconds } = this.#policy;
     const resetSeconds = Math.min(windowSeconds, Math.ceil(ms / 1000));
     return { kind: 'over_limit', standing: { name: 'failures', ...this.#policy, remaining: 0, resetSeconds } };
   }
 
   /** The link bounds the wait: the library's own fallback would wait for a frozen Redis. */
-  async #countInRedis(address: string): Promise<number | undefined> {
-    if (this.#redis === undefined) return undefined;
-    const { link, limiter } = this.#redis;
-    return ifAvailable(link.run(() => msToWait(limiter, address)));
+  async #limit(ask: (limiter: RateLimiterAbstract) => Promise<number>): Promise<number> {
+    const redis = this.#redis;
+    return (redis && (await ifAvailable(redis.link.run(() => ask(redis.limiter))))) ?? (await ask(this.#memory));
   }
 }
 

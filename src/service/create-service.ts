@@ -189,7 +189,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           files: await StaticFiles.read(packageRoot),
           guides: await readGuides(packageRoot),
           publicUrl,
-          ...createSignIn(config, admission.redis),
+          ...createSignIn(config, admission.redis, log),
           beginChange: begin,
         }
       : undefined,

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { OidcProvider } from '../accounts/oidc-provider.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import type { Config } from '../config/settings.js';
@@ -12,6 +13,7 @@ const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
 export function createSignIn(
   { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl }: Config,
   redis: RedisLink | undefined,
+  log: Logger,
 ): Pick<SiteOptions, 'failedSignIns' | 'signInBy'> {
   const failedSignIns = new FailedAttempts(redis, SIGN_IN_POLICY, 'sign-in-failures');
   // The settings of a provider are there all together, or not at all.
@@ -23,11 +25,14 @@ export function createSignIn(
   ) {
     return { failedSignIns, signInBy: undefined };
   }
-  const provider = new OidcProvider({
-    issuer: oidcIssuer,
-    clientId: oidcClientId,
-    clientSecret: oidcClientSecret,
-    redirectUri: publicUrl + OIDC_CALLBACK,
-  });
+  const provider = new OidcProvider(
+    {
+      issuer: oidcIssuer,
+      clientId: oidcClientId,
+      clientSecret: oidcClientSecret,
+      redirectUri: publicUrl + OIDC_CALLBACK,
+    },
+    (message) => log.warn(message),
+  );
   return { failedSignIns, signInBy: { provider, signUp: oidcSignUp } };
 }

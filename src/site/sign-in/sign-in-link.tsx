@@ -80,7 +80,8 @@ function noSuchLink(): PageError {
   );
 }
 
-function tooManyAttempts(seconds: number): PageError {
+/** For an address whose sign-ins have failed too often. */
+export function tooManyAttempts(seconds: number): PageError {
   return new PageError(
     429,
     'Too many attempts',

@@ -13,6 +13,7 @@ export async function startWithProvider(
   const url = `http://127.0.0.1:${port}`;
   const provider = await startIdentityProvider(url + CALLBACK);
   const service = await startService({
+    trustedProxies: 1,
     settings: {
       PORT: String(port),
       PUBLIC_URL: url,

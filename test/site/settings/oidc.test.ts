@@ -2,14 +2,17 @@ import assert from 'node:assert/strict';
 import { linkIdentity } from '../../../src/accounts/identities.js';
 import { createDeveloper, listDevelopers, suspendDeveloper } from '../../../src/developers/developers.js';
 import { listEvents } from '../../../src/events/events.js';
+import { eventually } from '../../support/eventually.js';
 import { newDeveloper, Visitor } from '../../support/http/visitor.js';
 import type { IdentityProvider } from '../../support/programs/identity-provider.js';
 import type { Reply } from '../../support/request.js';
 import type { TestService } from '../../support/service.js';
 import { CALLBACK, startWithProvider } from './oidc-service.js';
 
-/** A person with a browser, who is at the service and at the provider. */
+/** A person with a browser, who is at the service and at the provider. Each has an address of its own. */
 class Person {
+  static #last = 0;
+
   readonly here: Visitor;
   readonly there: Visitor;
 
@@ -18,7 +21,7 @@ class Person {
     private readonly provider: IdentityProvider,
     readonly subject: string,
   ) {
-    this.here = new Visitor(service.url);
+    this.here = new Visitor(service.url, from((Person.#last += 1)));
     this.there = new Visitor(provider.issuer);
   }
 
@@ -47,6 +50,11 @@ class Person {
   }
 }
 
+/** @returns the header by which the proxy in front names an address */
+function from(number: number): Record<string, string> {
+  return { 'x-forwarded-for': `10.0.${number >> 8}.${number & 255}` };
+}
+
 describe('signing in by OpenID Connect', () => {
   let service: TestService;
   let provider: IdentityProvider;
@@ -59,7 +67,7 @@ describe('signing in by OpenID Connect', () => {
   });
 
   beforeEach(() => {
-    provider.state = 'up';
+    Object.assign(provider, { state: 'up', signedInAgo: 0, tokenError: undefined });
   });
 
   after(async () => {
@@ -145,14 +153,147 @@ describe('signing in by OpenID Connect', () => {
     const ann = person();
     const answer = await ann.answer(await ann.begin());
     const secret = ann.here.cookies.get('catalog-oidc') ?? '';
-    for (const path of [answer.replace(/state=[^&]+/, 'state=x'), answer.replace(/&?state=[^&]+/, ''), CALLBACK]) {
+    for (const path of [
+      answer.replace(/state=[^&]+/, 'state=x'),
+      answer.replace(/state=[^&]+/, `state=${encodeURIComponent('é'.repeat(43))}`),
+      answer.replace(/&?state=[^&]+/, ''),
+      CALLBACK,
+    ]) {
       ann.here.cookies.set('catalog-oidc', secret);
       assert.equal((await ann.here.get(path)).status, 403, path);
     }
     ann.here.cookies.set('catalog-oidc', secret);
     assert.equal((await ann.here.get(answer)).status, 303);
     ann.here.cookies.set('catalog-oidc', secret);
-    assert.equal((await ann.here.get(answer)).status, 403, 'the provider takes a code once');
+    const asks = provider.requests;
+    assert.equal((await ann.here.get(answer)).status, 403);
+    assert.equal(provider.requests, asks, 'the provider is not asked again');
+  });
+
+  it('an answer that the provider cannot have given is refused without a request to the provider or a warning', async () => {
+    const asks = provider.tokenRequests;
+    const lines = service.logged.length;
+    for (const change of [
+      (query: URLSearchParams) => query.append('state', query.get('state') ?? ''),
+      (query: URLSearchParams) => query.append('code', 'another'),
+      (query: URLSearchParams) => query.set('code', ''),
+      (query: URLSearchParams) => query.delete('code'),
+      (query: URLSearchParams) => query.set('iss', 'https://evil.example'),
+      (query: URLSearchParams) => query.delete('iss'),
+      (query: URLSearchParams) => query.set('response', 'a.b.c'),
+      (query: URLSearchParams) => query.set('id_token', 'a.b.c'),
+    ]) {
+      const ann = person();
+      const answer = new URL(await ann.answer(await ann.begin()), service.url);
+      change(answer.searchParams);
+      assert.equal((await ann.here.get(answer.pathname + answer.search)).status, 403, answer.search);
+    }
+    assert.equal(provider.tokenRequests, asks);
+    assert.deepEqual(
+      service.logged.slice(lines).filter((line) => !line.includes('"level":30')),
+      [],
+    );
+  });
+
+  it('a subject that is too long for OpenID Connect or not plain text is refused and not shown', async () => {
+    for (const subject of ['x'.repeat(256), 'a\u0000b', 'a\nb', 'a\u001b[2Jb', 'a\u202Eb', ' ann', 'ann\u00a0']) {
+      const { status, text } = await person(subject).signIn();
+      assert.equal(status, 403);
+      assert.ok(text.includes('Your identity cannot be used here') && !text.includes(subject), text);
+    }
+  });
+
+  it('a sign-in that rests on one of more than 15 minutes ago at the provider is refused', async () => {
+    provider.signedInAgo = 950;
+    assert.equal((await person().signIn()).status, 303, 'clocks may differ by a minute');
+    provider.signedInAgo = 970;
+    const { status, text } = await person().signIn();
+    assert.equal(status, 403);
+    assert.ok(text.includes('Sign out at your provider, then try again.'));
+  });
+
+  it('a sign-in without auth_time is refused when the provider lists that claim', async () => {
+    const ann = person();
+    const url = await ann.begin();
+    url.searchParams.delete('max_age');
+    const { status, text } = await ann.here.get(await ann.answer(url));
+    assert.equal(status, 403);
+    assert.ok(text.includes('did not confirm that you signed in there within the last 15 minutes'));
+  });
+
+  /** @returns the path of a callback with a code that the provider does not know, for a browser that has begun a sign-in */
+  async function wrongAnswer(visitor: Visitor): Promise<string> {
+    const { headers } = await visitor.get('/sign-in/oidc');
+    const state = new URL(headers.location ?? '').searchParams.get('state') ?? '';
+    return `${CALLBACK}?${new URLSearchParams({ code: 'wrong', state, iss: provider.issuer })}`;
+  }
+
+  it('each sign-in costs the provider one request for a token, however many answers come with its cookie', async () => {
+    const visitor = new Visitor(service.url, { 'x-forwarded-for': '192.0.2.1' });
+    const path = await wrongAnswer(visitor);
+    const cookie = `catalog-oidc=${visitor.cookies.get('catalog-oidc')}`;
+    const asks = provider.tokenRequests;
+    const replies = await Promise.all(Array.from({ length: 25 }, () => visitor.get(path, { cookie })));
+    for (const { status } of replies) assert.ok(status === 403 || status === 429, String(status));
+    assert.equal(provider.tokenRequests, asks + 1);
+  });
+
+  it('an address with ten failed sign-ins in a minute costs the provider no more requests, and others sign in', async () => {
+    const visitor = new Visitor(service.url, { 'x-forwarded-for': '192.0.2.2' });
+    const asks = provider.tokenRequests;
+    for (let i = 0; i < 10; i += 1) assert.equal((await visitor.get(await wrongAnswer(visitor))).status, 403);
+    const { status, headers } = await visitor.get(await wrongAnswer(visitor));
+    assert.equal(status, 429);
+    assert.match(String(headers['retry-after']), /^(?:60|5\d)$/);
+    assert.equal(provider.tokenRequests, asks + 10);
+    assert.equal((await person().signIn()).status, 303);
+  });
+
+  /** Comes back to a silent provider from each address at once. @returns the statuses of those refused, and of those that waited */
+  async function withWaiting<T>(
+    addresses: readonly string[],
+    waiting: number,
+    meanwhile: () => Promise<T>,
+  ): Promise<number[][]> {
+    const visitors = addresses.map((address) => new Visitor(service.url, { 'x-forwarded-for': address }));
+    const paths = await Promise.all(visitors.map(wrongAnswer));
+    const asks = provider.tokenRequests;
+    provider.state = 'silent';
+    const refused: number[] = [];
+    const sent = visitors.map(async (visitor, i) => {
+      const { status } = await visitor.get(paths[i] ?? '');
+      refused.push(status);
+    });
+    try {
+      await eventually('the others are refused', () =>
+        Promise.resolve(refused.length === addresses.length - waiting && provider.tokenRequests === asks + waiting),
+      );
+      await meanwhile();
+    } finally {
+      provider.cutConnections();
+      await Promise.all(sent);
+    }
+    return [refused.slice(0, -waiting), refused.slice(-waiting)];
+  }
+
+  it('one address has at most five sign-ins waiting for the provider, and others sign in meanwhile', async () => {
+    const addresses = Array.from({ length: 30 }, () => '192.0.2.3');
+    const statuses = await withWaiting(addresses, 5, async () => {
+      provider.state = 'up';
+      assert.equal((await person().signIn()).status, 303);
+    });
+    assert.deepEqual(statuses, [Array.from({ length: 25 }, () => 429), Array.from({ length: 5 }, () => 503)]);
+  });
+
+  it('at most twenty sign-ins wait for the provider, and new ones still begin', async () => {
+    const addresses = Array.from({ length: 30 }, (_, i) => `203.0.113.${i}`);
+    const ann = person();
+    const answer = await ann.answer(await ann.begin());
+    const statuses = await withWaiting(addresses, 20, async () => {
+      assert.equal((await ann.here.get(answer)).status, 503);
+      await Promise.all(Array.from({ length: 30 }, () => person().begin()));
+    });
+    assert.deepEqual(statuses, [Array.from({ length: 10 }, () => 503), Array.from({ length: 20 }, () => 503)]);
   });
 
   it('refuses an identity that was confirmed for another sign-in: the nonce differs', async () => {
@@ -179,6 +320,20 @@ describe('signing in by OpenID Connect', () => {
     const { status, text } = await ann.here.get(`${CALLBACK}?error=access_denied&state=${state}`);
     assert.equal(status, 403);
     assert.ok(text.includes('Your provider did not sign you in'));
+  });
+
+  it('the log has the error code of a provider and nothing else of its answer', async () => {
+    provider.tokenError = {
+      error: 'server_error',
+      error_description: 'a private text',
+      error_uri: 'https://private.example',
+    };
+    assert.equal((await person().signIn()).status, 503);
+    provider.tokenError = { error: 'a private text' };
+    assert.equal((await person().signIn()).status, 503);
+    const lines = service.logged.filter((line) => line.includes('ProviderUnavailable'));
+    assert.ok(lines.at(-2)?.includes('(server_error)'));
+    assert.ok(lines.length >= 2 && !service.logged.join().includes('private'));
   });
 
   it('writes no code, state or secret into the log', async () => {
@@ -219,7 +374,9 @@ describe('a provider that is not as it should be', () => {
       if (state === 'gone') await provider.stop();
       else provider.state = state;
       const began = performance.now();
-      const sent = Promise.all(Array.from({ length: 30 }, () => new Visitor(service.url).get('/sign-in/oidc')));
+      const sent = Promise.all(
+        Array.from({ length: 30 }, (_, i) => new Visitor(service.url, from(i)).get('/sign-in/oidc')),
+      );
       // More wait for the provider than there are pages at a time: neither pages nor the API wait with them.
       const visitor = new Visitor(service.url);
       for (const path of ['/', '/sign-in', '/settings']) assert.ok((await visitor.get(path)).status < 400, path);
@@ -228,7 +385,7 @@ describe('a provider that is not as it should be', () => {
       if (state === 'silent') assert.ok(performance.now() - began < 3_000, 'they were answered meanwhile');
       for (const { status, text } of await sent) {
         assert.equal(status, 503);
-        assert.ok(text.includes('Your provider does not answer'));
+        assert.ok(/Your provider does not answer|Service unavailable/.test(text), text);
       }
       assert.ok(performance.now() - began < 8_000);
       if (state === 'gone') return;
@@ -236,6 +393,17 @@ describe('a provider that is not as it should be', () => {
       assert.equal((await visitor.get('/sign-in/oidc')).status, 303, 'it is used again as soon as it is well');
     });
   }
+
+  it('a provider that does not support auth_time signs people in, and the log warns of it once', async () => {
+    provider.isTerse = true;
+    for (const name of ['ann', 'bob']) {
+      const someone = new Person(service, provider, name);
+      const url = await someone.begin();
+      url.searchParams.delete('max_age');
+      assert.ok((await someone.here.get(await someone.answer(url))).text.includes('You are not known here yet'));
+    }
+    assert.equal(service.logged.filter((line) => line.includes('does not send auth_time')).length, 1);
+  });
 
   it('makes only signing in fail when it fails after it was found', async () => {
     const ann = new Person(service, provider, 'ann');
@@ -278,6 +446,7 @@ describe('signing up by OpenID Connect', () => {
       (await listEvents(service.db, { developerId: developer?.id, limit: 9 })).map(({ kind, actor }) => [kind, actor]),
       [
         ['signed_in', 'developer'],
+        ['identity_linked', 'developer'],
         ['registered', 'developer'],
       ],
     );

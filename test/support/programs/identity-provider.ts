@@ -11,10 +11,19 @@ export interface IdentityProvider {
   readonly clientSecret: string;
   /** Who signs in next: the subject. */
   subject: string;
+  /** How long ago people signed in there, in seconds. */
+  signedInAgo: number;
   /** How it answers: as it should, not at all, or with something else. */
   state: 'up' | 'silent' | 'nonsense' | 'failing';
-  /** How many requests it has got. */
+  /** What it answers to requests for a token in place of one, with 400. */
+  tokenError: object | undefined;
+  /** Whether it describes itself with the least that it may: `auth_time` is not among its claims. */
+  isTerse: boolean;
+  /** How many requests it has got, and how many of those were for a token. */
   requests: number;
+  tokenRequests: number;
+  /** Closes all connections, also those that wait for an answer. */
+  cutConnections(): void;
   /** Takes it away, as if its machine was off. */
   stop(): Promise<void>;
 }
@@ -55,8 +64,13 @@ export async function startIdentityProvider(redirectUri: string): Promise<Identi
     clientId,
     clientSecret,
     subject: 'ann',
+    signedInAgo: 0,
     state: 'up',
+    tokenError: undefined,
+    isTerse: false,
     requests: 0,
+    tokenRequests: 0,
+    cutConnections: () => server.closeAllConnections(),
     async stop() {
       if (!server.listening) return;
       server.close();
@@ -67,17 +81,31 @@ export async function startIdentityProvider(redirectUri: string): Promise<Identi
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     self.requests += 1;
+    if (request.url === '/token') self.tokenRequests += 1;
     if (self.state === 'silent') return;
     if (self.state === 'failing') {
       response.writeHead(500).end('{}');
     } else if (self.state === 'nonsense') {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"issuer": "https://other.example"}');
+      answerJson(response, 200, { issuer: 'https://other.example' });
     } else if (request.url?.startsWith('/interaction/') === true) {
-      await provider.interactionFinished(request, response, { login: { accountId: self.subject } });
+      await provider.interactionFinished(request, response, {
+        login: { accountId: self.subject, ts: Math.floor(Date.now() / 1_000) - self.signedInAgo },
+      });
+    } else if (self.isTerse && request.url === '/.well-known/openid-configuration') {
+      const [authorization_endpoint, token_endpoint, jwks_uri] = ['auth', 'token', 'jwks'].map(
+        (it) => `${issuer}/${it}`,
+      );
+      answerJson(response, 200, { issuer, authorization_endpoint, token_endpoint, jwks_uri });
+    } else if (self.tokenError !== undefined && request.url === '/token') {
+      answerJson(response, 400, self.tokenError);
     } else await handle(request, response);
   }
 
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return self;
+}
+
+function answerJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }

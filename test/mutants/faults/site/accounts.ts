@@ -4,6 +4,7 @@ const SIGN_IN = 'test/site/settings/sign-in.test.ts';
 const FORGERY = 'test/site/settings/forgery.test.ts';
 const OIDC = 'test/site/settings/oidc.test.ts';
 const SESSIONS = 'test/accounts/sessions.test.ts';
+const IDENTITIES = 'test/accounts/identities.test.ts';
 const LINKS = 'test/accounts/sign-in-links.test.ts';
 
 /** Faults in what lets a developer into the settings, and keeps others out. */
@@ -217,8 +218,8 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/accounts/oidc-provider.ts',
-        from: "if (secret === undefined || !isEqual(answer.get('state') ?? '', derive(secret, 'state'))) {",
-        to: 'if (secret === undefined) {',
+        from: 'state.length === expected.length && timingSafeEqual(state, expected)',
+        to: 'state.length > 0',
       },
       {
         file: 'src/accounts/oidc-provider.ts',
@@ -242,16 +243,46 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
     suites: [OIDC],
   },
   {
+    name: 'accounts-oidc-spent-twice',
+    promise: 'A sign-in at the provider costs it one request for a token.',
+    edits: [
+      {
+        file: 'src/accounts/identities.ts',
+        from: 'on conflict do nothing`,\n    [hash',
+        to: 'on conflict (hash) do update set expires_at = excluded.expires_at`,\n    [hash',
+      },
+    ],
+    suites: [OIDC, IDENTITIES],
+  },
+  {
+    name: 'accounts-oidc-one-address-takes-all',
+    promise: 'One address does not take the provider from others.',
+    edits: [{ file: 'src/site/sign-in/oidc.tsx', from: 'ofOneAddress: 5', to: 'ofOneAddress: 20' }],
+    suites: [OIDC],
+  },
+  {
+    name: 'accounts-oidc-unbounded',
+    promise: 'A bounded number of sign-ins wait for the provider.',
+    edits: [{ file: 'src/site/sign-in/oidc.tsx', from: 'running: 20', to: 'running: 2_000' }],
+    suites: [OIDC],
+  },
+  {
+    name: 'accounts-unlinked-while-signing-in',
+    promise: 'No session starts by an identity that is unlinked.',
+    edits: [{ file: 'src/accounts/identities.ts', from: '    .forKeyShare()\n', to: '' }],
+    suites: [IDENTITIES],
+  },
+  {
     name: 'accounts-oidc-by-subject',
     promise: 'An identity is issuer and subject together.',
     edits: [
       {
         file: 'src/accounts/identities.ts',
-        from: ".select<{ developerId: number }[]>({ developerId: 'developer_id' })\n    .where({ issuer, subject })",
+        from: ".select<{ developerId: number }[]>({ developerId: 'developer_id' })\n    .where({ issuer, subject })\n    .forKeyShare()",
         to: ".select<{ developerId: number }[]>({ developerId: 'developer_id' })\n    .where({ ...(issuer && {}), subject })",
       },
     ],
-    suites: ['test/accounts/identities.test.ts'],
+    suites: [IDENTITIES],
   },
   {
     name: 'accounts-oidc-waits-for-ever',
