@@ -1,8 +1,11 @@
+import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
+import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
+import { ROOT } from '../support/guides.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { startService, type TestService } from '../support/service.js';
 import type { Endpoint, OwnedConditions, Target } from './document/exchanges.js';
@@ -15,16 +18,14 @@ export interface World extends Target {
   stop(): Promise<void>;
 }
 
-/** One more than a page of changes, so that a full page comes up. */
-const TITLES = 201;
-
 /** Soon over, so that no test waits long; not so soon that a request which is sent at once comes too late. */
 const IMPATIENCE = { headersTimeoutMs: 60, requestTimeoutMs: 120, checkIntervalMs: 20 };
 
 /** Starts services in every condition that the contract has an answer for, each on a database of its own. */
 export async function startWorld(): Promise<World> {
   const service = await startService();
-  await fillCatalogue(service.db);
+  // More than a page of changes, and what the examples of the contract name.
+  await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
   const exhausted = { url: service.url, key: await createKeyOfSmallestPlan(service.db) };
   await service.get('/api/v1/me', { headers: { authorization: `Bearer ${exhausted.key}` } });
 
@@ -33,8 +34,9 @@ export async function startWorld(): Promise<World> {
   const guessing = { url: strict.url, key: generateApiKey().key };
 
   const withoutCatalogue = await startService();
-  await withoutCatalogue.db.schema.renameTable('titles', 'titles_lost');
-  await withoutCatalogue.db.schema.renameTable('catalog_counts', 'catalog_counts_lost');
+  for (const table of ['titles', 'people', 'collections', 'catalog_counts']) {
+    await withoutCatalogue.db.schema.renameTable(table, `${table}_lost`);
+  }
   const withoutPlans = await startService();
   await withoutPlans.db.schema.renameTable('plans', 'plans_lost');
 
@@ -53,7 +55,7 @@ export async function startWorld(): Promise<World> {
     service,
     url: service.url,
     key: service.key,
-    titleId: 'title-1',
+    titleId: 'blade-runner-1982',
     owned: {
       exhausted,
       guessing,
@@ -67,17 +69,6 @@ export async function startWorld(): Promise<World> {
       for (const each of services) await each.stop();
     },
   };
-}
-
-async function fillCatalogue(db: Knex): Promise<void> {
-  await db.raw(
-    `insert into titles (svc_id, media_type, title, has_bundles, available_in_library)
-     select 'title-' || n, case n % 3 when 0 then 'series' else 'movie' end, 'Títle № ' || n, n % 2 = 0, n % 5 > 0
-       from generate_series(1, ?::integer) n`,
-    [TITLES],
-  );
-  await db('people').insert({ svc_id: 'person-1', name: 'Person 1' });
-  await db('collections').insert({ svc_id: 'collection-1', name: 'Collection 1' });
 }
 
 /** One request a day, so that the limit stays used up however long the tests take. */

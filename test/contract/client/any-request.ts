@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { generateApiKey } from '../../../src/keys/api-key.js';
+import { operationResponses } from '../document/document.js';
 
 type Field = readonly [name: string, value: string];
 
@@ -59,17 +60,30 @@ const parameter = fc
 /** The query's parameters, except those that an operation needs. */
 const parameters = fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(parameter, { maxLength: 3 }));
 
-const titleId = fc.oneof(fc.constantFrom('title-1', 'title-2', 'no-title'), encoded, segment);
+const id = fc.oneof(fc.constantFrom('blade-runner-1982', 'no-title'), encoded, segment);
+
+/** A part of a path as it is, or with a letter percent-encoded, which is the same. */
+const spelled = (part: string): fc.Arbitrary<string> =>
+  fc.constantFrom(
+    part,
+    part.replace(/[a-z](?=\W*$)/, (letter) => `%${letter.charCodeAt(0).toString(16)}`),
+  );
 
 /** An operation, its path, and what its query begins with. */
-const place: fc.Arbitrary<readonly [operationId: string, path: string, query: readonly string[]]> = fc.oneof(
-  fc.constantFrom('/api/v1/stats', '/%61pi/v%31/%73tats').map((path) => ['getStats', path, []] as const),
-  fc.constantFrom('/api/v1/me', '/api/v1/m%65').map((path) => ['getMe', path, []] as const),
-  titleId.map((id) => ['getTitle', `/api/v1/titles/${id}`, []] as const),
-  fc
-    .oneof({ weight: 6, arbitrary: since.map((value) => [`since=${value}`]) }, fc.constant<string[]>([]))
-    .map((query) => ['getChanges', '/api/v1/changes', query] as const),
-);
+const place: fc.Arbitrary<readonly [operationId: string, path: string, query: readonly string[]]> = fc
+  .constantFrom(...new Map(operationResponses().map(({ operationId, path }) => [operationId, path])))
+  .chain(([operationId, template]) => {
+    const parts = template.split(/(\{\w+\})/).map((part) => (part.startsWith('{') ? id : spelled(part)));
+    const query = fc.oneof(
+      { weight: 6, arbitrary: since.map((value) => [`since=${value}`]) },
+      fc.constant<string[]>([]),
+    );
+    return fc.tuple(
+      fc.constant(operationId),
+      fc.tuple(...parts).map((filled) => filled.join('')),
+      operationId === 'getChanges' ? query : fc.constant<string[]>([]),
+    );
+  });
 
 const fieldValue = fc.oneof(
   bytes,

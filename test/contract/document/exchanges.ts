@@ -1,5 +1,6 @@
 import { generateApiKey } from '../../../src/keys/api-key.js';
-import { child, codesOf, document, operationResponses, type OperationResponse } from './document.js';
+import { addresses } from '../../support/http/addresses.js';
+import { child, codesOf, document, operationResponses, type Node, type OperationResponse } from './document.js';
 
 /** A place to send requests to, and a key for it. */
 export interface Endpoint {
@@ -84,11 +85,7 @@ export function planExchanges(target: Target): Exchange[] {
   });
 }
 
-function exchangeOf(
-  { operationId, method, status, path }: OperationResponse,
-  variant: Variant,
-  target: Target,
-): Exchange {
+function exchangeOf({ operationId, method, status }: OperationResponse, variant: Variant, target: Target): Exchange {
   const endpoint = variant.endpoint ?? target;
   const label = variant.label ?? variant.code;
   return {
@@ -97,7 +94,7 @@ function exchangeOf(
     status: Number(status),
     code: variant.code,
     method: variant.method ?? method,
-    url: `${endpoint.url}${variant.path ?? usualPath(operationId, path, target)}`,
+    url: `${endpoint.url}${variant.path ?? usualPath(operationId, target)}`,
     headers: variant.headers ?? bearer(endpoint.key),
     revalidates: variant.revalidates ?? false,
     skip: variant.skip,
@@ -105,17 +102,16 @@ function exchangeOf(
 }
 
 /** The address that is answered with 200. */
-function usualPath(operationId: string, template: string, { titleId = 'unknown' }: Target, daysAgo = 29): string {
-  const path = template.replace('{title_id}', encodeURIComponent(titleId));
-  return operationId === 'getChanges' ? `${path}?since=${seconds(daysAgo)}` : path;
+function usualPath(operationId: string, { titleId = 'unknown' }: Target, daysAgo = 29): string {
+  return addresses({ title_id: titleId, since: seconds(daysAgo) })[operationId] ?? '';
 }
 
 function variantsOf(response: OperationResponse, target: Target): Variant[] {
   const { operationId, path: template, status } = response;
   const { owned } = target;
-  const path = usualPath(operationId, template, target);
+  const path = usualPath(operationId, target);
   const needsTitle =
-    operationId === 'getTitle' && target.titleId === undefined
+    template.includes('{') && target.titleId === undefined
       ? 'no title has changed in the last 29 days: give the id of one as TITLE_ID'
       : undefined;
   const [code] = codesOf(response.response);
@@ -125,7 +121,7 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
       return successes(operationId, path, target.key).map((variant) => ({ ...variant, skip: needsTitle }));
     case '304':
       // An empty page from weeks ago is never the same twice: its next_since moves on with the clock.
-      return [{ path: usualPath(operationId, template, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
+      return [{ path: usualPath(operationId, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
     case '400':
       return [...badRequests(operationId, template, path), spoiled('malformed_request', owned)];
     case '401':
@@ -134,7 +130,7 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
         { code: 'invalid_api_key', headers: bearer(generateApiKey().key) },
       ];
     case '404':
-      return single({ path: template.replace('{title_id}', 'no-title-has-this-id') });
+      return single({ path: withId(template, 'nothing-has-this-id') });
     case '405':
       return single({ method: 'POST' });
     case '408':
@@ -163,37 +159,37 @@ function spoiled(code: string, owned: OwnedConditions | undefined): Variant {
 }
 
 function successes(operationId: string, path: string, key: string): Variant[] {
-  const ways: Record<string, Variant> = {
-    bearerAuth: { headers: bearer(key) },
-    apiKeyHeader: { headers: { 'x-api-key': key } },
-    apiKeyQuery: { headers: {}, path: `${path}${path.includes('?') ? '&' : '?'}api_key=${encodeURIComponent(key)}` },
-  };
-  const schemes = Object.keys(child(child(document, 'components'), 'securitySchemes'));
-  const asked = schemes.map((scheme) => {
-    const way = ways[scheme];
-    if (way === undefined) throw new Error(`Say how a key is sent by ${scheme}`);
-    return { label: scheme, ...way };
-  });
+  const schemes = child(child(document, 'components'), 'securitySchemes');
+  const asked = Object.keys(schemes).map((label) => ({ label, ...sentBy(child(schemes, label), path, key) }));
   const emptyPage = { label: 'empty page', path: `${path.split('?')[0] ?? ''}?since=${seconds(0)}` };
   return operationId === 'getChanges' ? [...asked, emptyPage] : asked;
 }
 
+/** How a request sends the key by a security scheme. */
+function sentBy({ type, in: place, name }: Node, path: string, key: string): Variant {
+  if (type === 'http') return { headers: bearer(key) };
+  if (place === 'header') return { headers: { [String(name)]: key } };
+  return { headers: {}, path: `${path}${path.includes('?') ? '&' : '?'}${String(name)}=${encodeURIComponent(key)}` };
+}
+
 function badRequests(operationId: string, template: string, path: string): Variant[] {
   const code = 'invalid_parameter';
-  switch (operationId) {
-    case 'getChanges':
-      return [
-        { code: 'missing_since', path: template },
-        { code: 'invalid_since', path: `${template}?since=${Date.now()}` },
-        { code: 'since_out_of_window', path: `${template}?since=${seconds(31)}` },
-        { code, path: `${path}&x=${MALFORMED}` },
-      ];
-    case 'getTitle':
-      return [
-        { code, path: template.replace('{title_id}', 'no.id.has.dots') },
-        { code, label: 'malformed path', path: template.replace('{title_id}', MALFORMED) },
-      ];
-    default:
-      return [{ code, path: `${path}?x=${MALFORMED}` }];
+  if (operationId === 'getChanges') {
+    return [
+      { code: 'missing_since', path: template },
+      { code: 'invalid_since', path: `${template}?since=${Date.now()}` },
+      { code: 'since_out_of_window', path: `${template}?since=${seconds(31)}` },
+      { code, path: `${path}&x=${MALFORMED}` },
+    ];
   }
+  if (!template.includes('{')) return [{ code, path: `${path}?x=${MALFORMED}` }];
+  return [
+    { code, path: withId(template, 'no.id.has.dots') },
+    { code, label: 'malformed path', path: withId(template, MALFORMED) },
+  ];
+}
+
+/** @param id - in place of each parameter of the path */
+function withId(template: string, id: string): string {
+  return template.replace(/\{\w+\}/g, id);
 }

@@ -175,7 +175,7 @@ describe('a contract run against answers that drift from the contract', () => {
     const { code, stdout, stderr } = await runScript({ BASE_URL: target.url, API_KEY: target.key });
     assert.deepEqual({ code, stderr }, { code: 1, stderr: '' }, stdout);
     assert.match(stdout, /^fail {2}getTitle 405 method_not_allowed \(\d+ ms\)\n {6}header Allow is "GET": /m);
-    assert.match(stdout, /^\d+ passed, 1 failed, 28 skipped$/m);
+    assert.match(stdout, /^\d+ passed, 1 failed, \d+ skipped$/m);
   });
 });
 
