@@ -68,7 +68,7 @@ describe('the links of the pages', () => {
   });
 
   it('and commands of the guides for callers name the public URL', async () => {
-    for (const guide of ['mirroring']) {
+    for (const guide of ['contract-tests', 'mirroring']) {
       const { text } = await send(service.url, `/docs/guides/${guide}`, { headers: BROWSER });
       assert.ok(text.includes(service.url) && !text.includes('127.0.0.1:8080'), guide);
     }
@@ -76,7 +76,7 @@ describe('the links of the pages', () => {
 
   it('serve the charts of the performance guide', async () => {
     for (const name of ['times', 'throughput']) {
-      const reply = await send(service.url, `/docs/guides/${name}.svg`);
+      const reply = await send(service.url, `/docs/guides/pictures/${name}.svg`);
       assert.equal(reply.headers['content-type'], 'image/svg+xml');
       assert.match(reply.text, /^<svg /);
     }

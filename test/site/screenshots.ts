@@ -27,7 +27,7 @@ const SETTINGS = [
 ];
 
 /** The page that the README shows, and its picture. */
-const SHOWN = { path: '/settings/keys', file: fileURLToPath(new URL('src/site/guides/settings.png', ROOT)) };
+const SHOWN = { path: '/settings/keys', file: fileURLToPath(new URL('src/site/guides/pictures/settings.png', ROOT)) };
 
 /** What a person sees whom only the provider of identities knows, by whether such people may sign up. */
 const STRANGERS = { on: 'sign-up', off: 'not-known-here' } as const;

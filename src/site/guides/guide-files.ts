@@ -14,7 +14,7 @@ const SUMMARIES = {
 } as const;
 
 /** The pictures in them, which `make bench PARTS=growth` draws. */
-const PICTURES = ['times.svg', 'throughput.svg'] as const;
+const PICTURES = ['pictures/times.svg', 'pictures/throughput.svg'] as const;
 
 /** A guide as it stands in the repository. */
 export interface Guide {

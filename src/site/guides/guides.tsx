@@ -114,7 +114,7 @@ function addressOnPage(address: string): string | undefined {
   if (/^(https?:|#)/.test(address)) return address;
   const [, file, anchor = ''] = /^([\w-]+)\.md(#.*)?$/.exec(address) ?? [];
   if (file !== undefined) return `${ROOT}/${file}${anchor}`;
-  return /^[\w-]+\.svg$/.test(address) ? `${ROOT}/${address}` : undefined;
+  return /^pictures\/[\w-]+\.svg$/.test(address) ? `${ROOT}/${address}` : undefined;
 }
 
 function linkErrorCode(code: string): string | undefined {

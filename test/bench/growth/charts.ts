@@ -10,10 +10,10 @@ interface Chart {
 }
 
 /** The folder of the performance guide: an installation has it without the tests. */
-const GUIDES = new URL('../../../src/site/guides/', import.meta.url);
+const PICTURES = new URL('../../../src/site/guides/pictures/', import.meta.url);
 
 /** The charts of the performance guide. */
 export const CHARTS: readonly Chart[] = [
-  { file: new URL('times.svg', GUIDES), draw: drawTimes },
-  { file: new URL('throughput.svg', GUIDES), draw: drawThroughput },
+  { file: new URL('times.svg', PICTURES), draw: drawTimes },
+  { file: new URL('throughput.svg', PICTURES), draw: drawThroughput },
 ];
