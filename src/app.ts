@@ -30,6 +30,8 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   readonly requestMetrics: RequestMetrics;
   readonly usage: UsageCounter;
   readonly limiter: QuotaReader;
+  /** Whether each answer closes its connection. */
+  readonly closesConnections: () => boolean;
   /** Undefined for a server without pages for people. */
   readonly site: SiteOptions | undefined;
 }
@@ -47,7 +49,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.on('error', logFailedAnswers(parts.log));
   app.use(identifyRequest);
   app.use(recordRequests(parts.log, parts.requestMetrics, parts.usage));
-  app.use(closeWhileStopping(parts.isStopping));
+  app.use(closeWhileStopping(parts.closesConnections));
   app.use(problems);
   app.use(requireHost);
   app.use(revokeLeakedKeys(parts));

@@ -51,6 +51,9 @@ const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
 /** How long requests may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
+/** How long clients that send one request after the other may take for the next, in milliseconds. */
+const NEXT_REQUEST_MS = 300;
+
 export interface ServiceOptions extends DatabaseOptions {
   readonly droppedLines: () => number;
   /** How many files this process may open; Infinity for any number. */
@@ -156,6 +159,8 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   );
   startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
   let stopping: Promise<void> | undefined;
+  let closesConnections = false;
+  let idleMs = 0;
   let url = '';
   const publicUrl = (): string => config.publicUrl ?? url;
   const begin = (): ForgetCallers => beginChange(admission.redis, db, database.fence);
@@ -184,6 +189,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     requestMetrics,
     now,
     isStopping: () => stopping !== undefined,
+    closesConnections: () => closesConnections,
     site: config.site
       ? {
           files: await StaticFiles.read(packageRoot),
@@ -203,12 +209,21 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   const metricsServer = await openMetrics(config.metricsAddress, metrics, log);
   if (metricsServer) opened.add(metricsServer, (it) => it.close());
   url = urlOf(config.host, await listen(server, config.host, config.port));
-  opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS));
+  opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS, idleMs));
 
   async function stop(drains: boolean): Promise<void> {
     const drainSeconds = drains ? config.drainSeconds : 0;
     log.info({ drain_seconds: drainSeconds }, 'stopping');
-    if (drainSeconds > 0) await delay(drainSeconds * 1_000);
+    if (drainSeconds > 0) {
+      closesConnections = true;
+      await delay(drainSeconds * 1_000);
+      // The system resets connections that wait to be accepted when the last worker stops listening. Around that moment,
+      // clients keep their connections and so make no new ones.
+      closesConnections = false;
+      await delay(NEXT_REQUEST_MS);
+    }
+    if (drains) idleMs = 2 * NEXT_REQUEST_MS;
+    setTimeout(() => (closesConnections = true), idleMs / 2).unref();
     await opened.close();
     log.info('stopped');
   }

@@ -31,12 +31,12 @@ export async function serveWithWorkers(
 ): Promise<RunningService> {
   const { config, log } = options;
   const opened = new OpenParts((error) => log.warn({ err: error }, 'a part of the service could not be closed'));
-  let drainSeconds = 0;
+  let drainSeconds: number | undefined;
   let stopping: Promise<void> | undefined;
 
   async function stop(drains: boolean): Promise<void> {
     if (drains) ({ drainSeconds } = config);
-    log.info({ drain_seconds: drainSeconds }, 'stopping');
+    log.info({ drain_seconds: drainSeconds ?? 0 }, 'stopping');
     await opened.close();
     log.info('stopped');
   }

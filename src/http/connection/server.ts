@@ -1,4 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Server as NetServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../../errors.js';
 import { takeConnect } from './connect-method.js';
 import { noteContent, rejectConnection, type Rejection } from './rejection.js';
@@ -120,14 +122,21 @@ function authority(host: string, port: number): string {
 /**
  * Stops listening, lets the current requests finish, and closes all connections.
  *
+ * A connection that is closed while a request is on its way is reset. So idle connections may stay a little longer: those in
+ * use bring their next request meanwhile, whose answer should have `Connection: close`.
+ *
  * @param graceMs - after this long, in milliseconds, connections are cut
+ * @param idleMs - how long idle connections are kept first, in milliseconds
  */
-export async function close(server: Server, graceMs: number): Promise<void> {
-  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
+export async function close(server: Server, graceMs: number, idleMs = 0): Promise<void> {
+  const closed = new Promise((resolve) => {
+    // The method of http.Server would close idle connections at once.
+    NetServer.prototype.close.call(server, resolve);
   });
+  await Promise.race([closed, delay(idleMs, undefined, { ref: false })]);
+  server.close();
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
   clearTimeout(cut);
 }
 

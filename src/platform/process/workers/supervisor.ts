@@ -77,11 +77,11 @@ export class Supervisor {
   /**
    * Lets the workers finish their requests, and waits until all have ended. Takes a bounded time and never rejects.
    *
-   * @param drainSeconds - how long the workers first go on serving; 0 for not at all
+   * @param drainSeconds - how long the workers first keep serving; undefined to end without a drain
    */
-  async stop(drainSeconds = 0): Promise<void> {
+  async stop(drainSeconds?: number): Promise<void> {
     this.#stopping.abort();
-    for (const worker of this.#workers) worker.stop(drainSeconds > 0);
+    for (const worker of this.#workers) worker.stop(drainSeconds !== undefined);
     const timer = setTimeout(
       () => {
         for (const worker of this.#workers) {
@@ -89,7 +89,7 @@ export class Supervisor {
           worker.kill();
         }
       },
-      drainSeconds * 1_000 + STOP_TIMEOUT_MS,
+      (drainSeconds ?? 0) * 1_000 + STOP_TIMEOUT_MS,
     );
     await Promise.all([...this.#workers].map(({ ended }) => ended));
     clearTimeout(timer);

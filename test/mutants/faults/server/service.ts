@@ -250,4 +250,16 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     edits: [{ file: 'src/cli.ts', from: 'stdin: process.stdin,', to: 'stdin: process.stdin.destroy(),' }],
     suites: ['test/cli/process.test.ts'],
   },
+  {
+    name: 'idle-connections-closed-at-once',
+    promise: 'The end of a server resets no request that is on its way.',
+    edits: [{ file: 'src/service/create-service.ts', from: 'idleMs = 2 * NEXT_REQUEST_MS', to: 'idleMs = 0' }],
+    suites: ['test/cli/drain.test.ts'],
+  },
+  {
+    name: 'connections-closed-while-listening-ends',
+    promise: 'The end of a server resets no connection that waits to be accepted.',
+    edits: [{ file: 'src/service/create-service.ts', from: '      closesConnections = false;\n', to: '' }],
+    suites: ['test/cli/drain.test.ts'],
+  },
 ];
