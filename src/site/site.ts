@@ -22,18 +22,9 @@ const PAGE_LIMITS: ConcurrencyLimits = { running: 3, waiting: 100, ofOneAddress:
 /**
  * Serves the pages for people. Requests of the API and of probes go on to the later stages. A path that nobody knows is
  * answered with a page where the client is a browser. The address of a page with a slash at its end leads to the page.
- *
- * A further part of the site is one more line that adds its routes to the router.
  */
 export function createSite(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LIMITS): Middleware {
-  const router = new Router<PageState>({ strict: true, sensitive: true });
-  addLandingPage(router, parts);
-  addReference(router, parts);
-  addGuides(router, parts);
-  addSignIn(router, parts);
-  addSettings(router, parts);
-  addRevokeLeakedKey(router, parts);
-
+  const router = routePages(parts);
   // These pages wait for the provider of identities, within bounds of their own. Other pages must not wait for them.
   const providerRouter = new Router<PageState>({ strict: true, sensitive: true });
   addOidc(providerRouter, parts);
@@ -90,6 +81,18 @@ export function createSite(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LI
       await answer(ctx, () => Promise.reject(error));
     }
   };
+}
+
+/** Routes the pages. A further part of the site is one more line. The tests visit each route. */
+export function routePages(parts: SiteParts): Router<PageState> {
+  const router = new Router<PageState>({ strict: true, sensitive: true });
+  addLandingPage(router, parts);
+  addReference(router, parts);
+  addGuides(router, parts);
+  addSignIn(router, parts);
+  addSettings(router, parts);
+  addRevokeLeakedKey(router, parts);
+  return router;
 }
 
 /** @returns the stage that makes the pages of a router @param bound - bounds their time and their number */

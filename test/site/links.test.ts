@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { renderMarkdown } from '../../src/site/markdown/markdown.js';
-import { newDeveloper, signIn } from '../support/http/visitor.js';
+import { TABS } from '../../src/site/settings/settings-page.js';
+import { signIn, type Visitor } from '../support/http/visitor.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
-import { PAGES } from './pages.js';
+import { PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html' };
 
@@ -14,9 +15,15 @@ function linksOf(html: string): string[] {
 
 describe('the links of the pages', () => {
   let service: TestService;
+  /** A developer who is signed in, with a key. */
+  let visitor: Visitor;
+  let settings: string[];
 
   before(async () => {
     service = await startService();
+    const { developerId, prefix } = await service.newKey();
+    visitor = await signIn(service, developerId);
+    settings = settingsPages(prefix);
   });
 
   after(() => service.stop());
@@ -24,14 +31,12 @@ describe('the links of the pages', () => {
   it('all lead to a page that is there, and to a part that it has', async () => {
     const pages = new Map<string, string>();
     const faults: string[] = [];
-    const waiting = PAGES.map((path) => ({ path, from: 'the list of pages' }));
+    const waiting = [...PAGES, ...settings].map((path) => ({ path, from: 'the list of pages' }));
     const anchors: { path: string; anchor: string; from: string }[] = [];
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const { path, from } = next;
       if (pages.has(path)) continue;
-      let reply = await send(service.url, path, { headers: BROWSER });
-      // Settings ask for a sign-in first.
-      if (reply.status === 303) reply = await send(service.url, reply.headers.location ?? '', { headers: BROWSER });
+      const reply = await visitor.get(path, BROWSER);
       pages.set(path, reply.text);
       if (reply.status !== 200) faults.push(`${from} leads to ${path}: ${reply.status}`);
       if (!String(reply.headers['content-type']).startsWith('text/html')) continue;
@@ -59,12 +64,16 @@ describe('the links of the pages', () => {
   it('of the settings lead to the part of their guide that is about them', async () => {
     const guide = '/docs/guides/developer-settings';
     const { text } = await send(service.url, guide, { headers: BROWSER });
-    const visitor = await signIn(service, await newDeveloper(service));
-    for (const tab of ['keys', 'usage', 'events', 'sessions']) {
-      const page = await visitor.get(`/settings/${tab}`);
-      assert.ok(linksOf(page.text).includes(`${guide}#${tab}`) && text.includes(` id="${tab}"`), tab);
+    const [overview, ...tabs] = TABS;
+    for (const { id, path } of tabs) {
+      const page = await visitor.get(path);
+      assert.ok(linksOf(page.text).includes(`${guide}#${id}`) && text.includes(` id="${id}"`), id);
     }
-    assert.ok(linksOf((await visitor.get('/settings')).text).includes(guide));
+    assert.ok(linksOf((await visitor.get(overview.path)).text).includes(guide));
+    assert.deepEqual(
+      TABS.map(({ path }) => path).filter((path) => !settings.includes(path)),
+      [],
+    );
   });
 
   it('and commands of the guides for callers name the public URL', async () => {

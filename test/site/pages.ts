@@ -1,12 +1,37 @@
-import { GUIDES } from '../support/guides.js';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import type { SiteParts } from '../../src/site/context.js';
+import type { Contract } from '../../src/site/reference/contract.js';
+import { routePages } from '../../src/site/site.js';
+import { GUIDES, ROOT } from '../support/guides.js';
 
-/** Every page that a service has, as a path. */
-export const PAGES = [
-  '/',
-  '/docs',
-  '/docs/guides',
-  ...GUIDES.map((guide) => `/docs/guides/${guide}`),
-  '/revoke-leaked-key',
-  '/sign-in',
-  `/sign-in/link/${'f'.repeat(64)}`,
-];
+/** As many routes as a service has. They are not called: what they need is not there. */
+const { stack } = routePages({
+  contract: JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract,
+  site: { guides: { guides: GUIDES.map((name) => ({ name })), pictures: new Map() } },
+} as unknown as SiteParts);
+
+/** @returns the paths of the routes of a method, with a value for each parameter */
+function pathsOf(method: 'GET' | 'POST', values: Readonly<Record<string, string>>): string[] {
+  return stack
+    .filter(({ methods }) => methods.includes(method))
+    .map(({ path }) =>
+      String(path).replaceAll(/:(\w+)/g, (_, name: string) => values[name] ?? assert.fail(`${String(path)}: which?`)),
+    );
+}
+
+/** Values that nobody has been given. */
+const UNKNOWN = { token: 'f'.repeat(64), prefix: 'svc_ZZZZZZZZ' };
+
+const isSettings = (path: string): boolean => /^\/settings(\/|$)/.test(path);
+
+/** Every page that everybody sees, as a path. */
+export const PAGES = pathsOf('GET', UNKNOWN).filter((path) => !isSettings(path));
+
+/** Every page behind sign-in; not the files for download. @param prefix - of a key of the developer */
+export function settingsPages(prefix: string): string[] {
+  return pathsOf('GET', { ...UNKNOWN, prefix }).filter((path) => isSettings(path) && !path.endsWith('.csv'));
+}
+
+/** Where forms go. */
+export const FORMS = pathsOf('POST', UNKNOWN);

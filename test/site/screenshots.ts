@@ -7,7 +7,7 @@ import { startBrowser, type TestBrowser, type WatchedPage } from '../support/pro
 import { ROOT } from '../support/guides.js';
 import { startService } from '../support/service.js';
 import { CHROMIUM, provideProgram } from '../support/programs/system-program.js';
-import { PAGES } from './pages.js';
+import { PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
 import { startWithProvider } from './settings/oidc-service.js';
 
@@ -15,16 +15,6 @@ import { startWithProvider } from './settings/oidc-service.js';
 // on a narrow screen. With README=1 it also takes the picture that the README shows.
 
 const FOLDER = fileURLToPath(new URL('.cache/screenshots', ROOT));
-
-/** Pages behind sign-in. */
-const SETTINGS = [
-  '/settings',
-  '/settings/keys',
-  '/settings/keys/new',
-  '/settings/usage',
-  '/settings/events',
-  '/settings/sessions',
-];
 
 /** The page that the README shows, and its picture. */
 const SHOWN = { path: '/settings/keys', file: fileURLToPath(new URL('src/site/guides/pictures/settings.png', ROOT)) };
@@ -64,11 +54,15 @@ async function showPages(): Promise<void> {
     await service.db('developers').delete();
     await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
     const developerId = await createSampleDeveloper(service.db);
+    const [prefix] = await service
+      .db('api_keys')
+      .where({ developer_id: developerId, revoked_at: null })
+      .pluck<string[]>('prefix');
     await onEachScreen(browser, async ({ page, open }, kind) => {
       await open(`/sign-in/link/${await createSignInLink(service.db, developerId)}`);
       await page.getByRole('button', { name: 'Sign in' }).click();
       await page.waitForURL('**/settings');
-      for (const path of [...PAGES, ...SETTINGS].filter((each) => each.includes(ONLY))) {
+      for (const path of [...PAGES, ...settingsPages(prefix ?? '')].filter((each) => each.includes(ONLY))) {
         await open(path);
         const name = path === '/' ? 'overview' : path.slice(1).replaceAll('/', '-');
         await takePicture(page, `${FOLDER}/${name}-${kind}.png`);

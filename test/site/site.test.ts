@@ -5,9 +5,11 @@ import { promisify } from 'node:util';
 import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { samplesOf } from '../../src/site/layout/samples.js';
 import { ROOT } from '../support/guides.js';
+import { signIn } from '../support/http/visitor.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
+import { PAGES, settingsPages } from './pages.js';
 
 const run = promisify(execFile);
 
@@ -19,6 +21,8 @@ const SECURITY_FIELDS = {
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
 };
 
 describe('the site', () => {
@@ -50,6 +54,16 @@ describe('the site', () => {
     const again = await ask('/', { ...BROWSER, 'if-none-match': reply.headers.etag ?? '' });
     assert.deepEqual([again.status, again.text], [304, '']);
     assertHeaders(again, SECURITY_FIELDS);
+  });
+
+  it('keeps other origins out of every page, whoever reads it', async () => {
+    const { developerId, prefix } = await service.newKey();
+    const visitor = await signIn(service, developerId);
+    for (const path of [...PAGES, ...settingsPages(prefix)]) {
+      // The address of a link is a secret, but its form must name its origin.
+      const isLink = path.startsWith('/sign-in/link/');
+      assertPage(await visitor.get(path, BROWSER), 200, isLink ? { 'referrer-policy': 'strict-origin' } : {});
+    }
   });
 
   it('compresses a page for a browser that asks for it', async () => {

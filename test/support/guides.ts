@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 
 /** The folder of the checkout. */
 export const ROOT = new URL('../../', import.meta.url);
 
-/** The guides, each for one kind of reader. Files of `src/site/guides`, without `.md`. */
-export const GUIDES = [
-  'calling-the-api',
-  'contract-tests',
-  'developer-settings',
-  'leaked-keys',
-  'mirroring',
-  'operating',
-  'performance',
-  'writing-in-sql',
-] as const;
-
-export type Guide = (typeof GUIDES)[number];
+/** The guides, each for one kind of reader: the files of `src/site/guides`, without `.md`. */
+export const GUIDES = readdirSync(new URL('src/site/guides', ROOT))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => name.slice(0, -'.md'.length));
 
 /** @returns the Markdown of the README */
 export function readReadme(): Promise<string> {
@@ -24,7 +16,7 @@ export function readReadme(): Promise<string> {
 }
 
 /** @returns the Markdown of a guide */
-export function readGuide(guide: Guide): Promise<string> {
+export function readGuide(guide: string): Promise<string> {
   return readFile(new URL(`src/site/guides/${guide}.md`, ROOT), 'utf8');
 }
 

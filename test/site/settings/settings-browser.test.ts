@@ -19,8 +19,7 @@ import {
 import { skipWithout } from '../../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
 import { startService, type TestService } from '../../support/service.js';
-
-const PATHS = ['/settings', '/settings/usage', '/settings/sessions', '/sign-in'];
+import { settingsPages } from '../pages.js';
 
 /** The width that WCAG 2.2 asks for, in CSS pixels (success criterion 1.4.10). */
 const NARROWEST = 320;
@@ -32,6 +31,8 @@ describe('the settings in Chromium', () => {
   let browser: TestBrowser;
   let developerId: number;
   let watched: WatchedPage;
+  /** The pages of somebody who is signed in. */
+  let paths: string[];
 
   before(async function () {
     const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
@@ -43,6 +44,7 @@ describe('the settings in Chromium', () => {
       ['pro', 'production'],
     ] as const) {
       const { prefix } = await createKey(service.db, { developerId, planId, label });
+      paths = [...settingsPages(prefix), '/sign-in'];
       await service.db.raw(
         `insert into api_key_usage (key_id, hour, served, refused, failed)
          select id, date_trunc('day', now(), 'UTC') - make_interval(days => n), 3000 + 200 * n, 40 * (n % 3), n % 2
@@ -72,7 +74,7 @@ describe('the settings in Chromium', () => {
 
   it('have no fault that axe finds on a light, a dark or a narrow screen, and do not scroll sideways', async () => {
     const page = await signIn();
-    for (const path of PATHS) {
+    for (const path of paths) {
       await resize(page, { width: 1280, height: 800 });
       await page.emulateMedia({ colorScheme: 'light' });
       await watched.open(path);
@@ -100,7 +102,7 @@ describe('the settings in Chromium', () => {
   it('work with and without scripts, break no policy, and run nothing that a name or a label holds', async () => {
     for (const javaScript of [true, false]) {
       const page = await signIn({ javaScript });
-      for (const path of PATHS) {
+      for (const path of paths) {
         await watched.open(path);
         await page.waitForLoadState('networkidle');
         assert.ok(!(await page.title()).includes('attacked'), path);
