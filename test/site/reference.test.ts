@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { DOMParser, type Document, type Element } from '@xmldom/xmldom';
 import { load } from 'js-yaml';
+import { withRecentExamples } from '../../src/http/probes/recent-examples.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import {
   operationsOf,
@@ -17,7 +18,7 @@ import { ROOT } from '../support/guides.js';
 import { send } from '../support/request.js';
 import { serveWithoutDatabase } from './site-alone.js';
 
-const contract = load(readFileSync(new URL('openapi.yaml', ROOT), 'utf8')) as Contract;
+const contract = load(withRecentExamples(readFileSync(new URL('openapi.yaml', ROOT), 'utf8'), Date.now())) as Contract;
 
 /** Keywords of a schema that are checked by their structure. All others have a value that must be there as text. */
 const STRUCTURE = new Set(['description', 'properties', 'required', 'items', 'allOf']);

@@ -2,6 +2,7 @@ import type Router from '@koa/router';
 import { LEAKED_KEY_PATH } from '../leaked-keys/leaked-keys.js';
 import type { RequestState } from '../request/context.js';
 import { Representation } from '../response/representation.js';
+import { madeDaily, withRecentExamples } from './recent-examples.js';
 
 /** The OpenAPI documents as texts. */
 export interface ContractTexts {
@@ -36,7 +37,7 @@ export function addDocuments(router: Router<RequestState>, parts: DocumentParts)
     router.get(path, (ctx) => {
       // Editors on the web read the contract. Nothing else is for pages of other origins: they would need a key.
       ctx.set('Access-Control-Allow-Origin', '*');
-      return document.send(ctx, 'no-cache');
+      return document().send(ctx, 'no-cache');
     });
   }
 
@@ -56,14 +57,18 @@ export function addDocuments(router: Router<RequestState>, parts: DocumentParts)
   });
 }
 
-/** Each is compressed once for each coding. JSON.stringify leaves out the indentation of the files. */
-function openApiDocuments({ yaml, json, leakedKeys }: ContractTexts): readonly (readonly [string, Representation])[] {
+/** Each is compressed once a day for each coding. JSON.stringify leaves out the indentation of the files. */
+function openApiDocuments({ yaml, json, leakedKeys }: ContractTexts): (readonly [string, () => Representation])[] {
   const compact = (text: string): string => JSON.stringify(JSON.parse(text));
-  return [
-    ['/openapi.yaml', new Representation(yaml, 'application/yaml')],
-    ['/openapi.json', new Representation(compact(json), 'application/json')],
-    ['/openapi-leaked-keys.json', new Representation(compact(leakedKeys), 'application/json')],
-  ];
+  const documents = [
+    ['/openapi.yaml', yaml, 'application/yaml'],
+    ['/openapi.json', compact(json), 'application/json'],
+    ['/openapi-leaked-keys.json', compact(leakedKeys), 'application/json'],
+  ] as const;
+  return documents.map(([path, text, mediaType]) => [
+    path,
+    madeDaily((now) => new Representation(withRecentExamples(text, now), mediaType)),
+  ]);
 }
 
 /** The APIs of the service and what describes them: RFC 9727, as a linkset (RFC 9264). */

@@ -1,27 +1,29 @@
 import type { VNode } from 'preact';
 import type { PageRouter, SiteParts } from '../context.js';
-import type { Representation } from '../../http/response/representation.js';
+import { madeDaily, withRecentExamples } from '../../http/probes/recent-examples.js';
 import { CodeBlock } from '../layout/components.js';
 import { publicPage } from '../layout/page.js';
 import { renderMarkdown } from '../markdown/markdown.js';
 import { codeLinks, errorId, securityId } from './anchors.js';
+import type { Contract } from './contract.js';
 import { Navigation } from './navigation.js';
 import { Operations, SharedParameters } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
 import { Schemas } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
 
-/** Adds the reference, `/docs`: all that the contract says, made from it once. */
-export function addReference(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
-  let made: Representation | undefined;
-  router.get('/docs', async (ctx) => {
-    made ??= publicPage(
+/** Adds the reference, `/docs`: all that the contract says, made from it once a day. */
+export function addReference(router: PageRouter, parts: Pick<SiteParts, 'contract' | 'site'>): void {
+  const { site } = parts;
+  const page = madeDaily((now) => {
+    const contract = JSON.parse(withRecentExamples(JSON.stringify(parts.contract), now)) as Contract;
+    return publicPage(
       site,
       { title: 'Reference', section: 'docs', description: 'Every operation, parameter, answer and error of the API.' },
       <Reference context={{ contract, baseUrl: site.publicUrl() }} />,
     );
-    await made.send(ctx, 'no-cache');
   });
+  router.get('/docs', (ctx) => page().send(ctx, 'no-cache'));
 }
 
 function Reference({ context }: { readonly context: ReferenceContext }): VNode {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { load } from 'js-yaml';
 import { ROOT } from '../../support/guides.js';
+import { madeDaily, withRecentExamples } from '../../../src/http/probes/recent-examples.js';
 import { assertHeaders, assertProblem } from '../../support/problem.js';
 import { send, type Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
@@ -18,6 +19,50 @@ interface Linkset {
     anchor: string;
   })[];
 }
+
+const CONTRACT = readFileSync(new URL('openapi.yaml', ROOT), 'utf8');
+const DAY_MS = 86_400_000;
+
+/** @returns the contract without what is moved in its examples when it is served */
+function withoutTimes(contract: string): string {
+  return contract.replace(/\b\d{10}\.\d{6}\b/g, '(seconds)').replace(/\d{4}-\d\d-\d\d(?=T)/g, '(date)');
+}
+
+/** @returns the example of `since`, in milliseconds */
+function exampleOfSince(contract: string): number {
+  return Number(/example: (\d+\.\d+)/.exec(contract)?.[1]) * 1000;
+}
+
+describe('the examples of the contract', () => {
+  it('keep their distances and move by whole days, so that since lies within the last day whatever the clock', () => {
+    const at = exampleOfSince(CONTRACT);
+    for (const days of [-1000, -1, 0, 1, 400, 4000]) {
+      for (const ms of [0, 1, DAY_MS - 1]) {
+        const now = at + days * DAY_MS + ms;
+        const moved = withRecentExamples(CONTRACT, now);
+        assert.equal(Math.round(now - exampleOfSince(moved)), ms);
+        // The latest entry of the page that is shown, whose position is the example.
+        const entry = /updated_at: '([^']+)'\n +has_bundles: false/.exec(moved)?.[1] ?? '';
+        assert.equal(Date.parse(entry), Math.floor(exampleOfSince(moved)));
+        assert.equal(withoutTimes(moved), withoutTimes(CONTRACT));
+        if (days === 0) assert.equal(moved, CONTRACT);
+      }
+    }
+  });
+
+  it('are made anew on the next day, and not before', () => {
+    let now = 20_000 * DAY_MS;
+    const made = madeDaily(
+      (at) => ({ at }),
+      () => now,
+    );
+    const first = made();
+    now += DAY_MS - 1;
+    assert.equal(made(), first);
+    now += 1;
+    assert.deepEqual(made(), { at: now });
+  });
+});
 
 describe('the documents of a server without pages', () => {
   let service: TestService;
@@ -43,9 +88,9 @@ describe('the documents of a server without pages', () => {
 
   it('are what the files say, and the catalogue of APIs names each with its media type', async () => {
     assert.deepEqual([...described.keys()].sort(), ['/openapi-leaked-keys.json', '/openapi.json', '/openapi.yaml']);
-    const contract = readFileSync(new URL('openapi.yaml', ROOT), 'utf8');
-    assert.equal((await get('/openapi.yaml')).text, contract);
-    assert.deepEqual((await get('/openapi.json')).json, load(contract));
+    const { text } = await get('/openapi.yaml');
+    assert.equal(withoutTimes(text), withoutTimes(CONTRACT));
+    assert.deepEqual((await get('/openapi.json')).json, load(text));
     const leakedKeys = readFileSync(new URL('openapi-leaked-keys.json', ROOT), 'utf8');
     assert.deepEqual((await get('/openapi-leaked-keys.json')).json, JSON.parse(leakedKeys));
     for (const [path, type] of described) assertHeaders(await get(path), { 'content-type': type });

@@ -1,0 +1,34 @@
+const DAY_MS = 86_400_000;
+
+/** The latest moment among the examples of `openapi.yaml`, in seconds. */
+const EXAMPLE_TIME = 1_795_218_005.123_456;
+
+/**
+ * The contract with the times of its examples moved by whole days, so that the latest lies within the last day. Tools that
+ * send the example of `since` then get a page: the feed reaches back 30 days.
+ *
+ * @param now - in milliseconds
+ */
+export function withRecentExamples(contract: string, now: number): string {
+  const days = Math.floor((now - EXAMPLE_TIME * 1000) / DAY_MS);
+  return contract
+    .replace(/\b\d{10}(?=\.\d{6}\b)/g, (seconds) => String(Number(seconds) + (days * DAY_MS) / 1000))
+    .replace(/\b\d{4}-\d\d-\d\d(?=T\d\d:\d\d:\d\d\.\d{6}Z)/g, (date) =>
+      new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10),
+    );
+}
+
+/**
+ * Makes a value at its first use on each day (UTC).
+ *
+ * @param clock - in milliseconds
+ */
+export function madeDaily<T>(make: (now: number) => T, clock: () => number = Date.now): () => T {
+  let made: { readonly day: number; readonly value: T } | undefined;
+  return () => {
+    const now = clock();
+    const day = Math.floor(now / DAY_MS);
+    if (made?.day !== day) made = { day, value: make(now) };
+    return made.value;
+  };
+}
