@@ -186,7 +186,11 @@ create table titles (
   title text not null,
   has_bundles boolean default false not null,
   available_in_library boolean default false not null,
-  created_at timestamp with time zone default ('1970-01-01 00:00:00+00'::timestamp with time zone + ((nextval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval)) not null,
+  created_at timestamp with time zone default ('1970-01-01 00:00:00+00'::timestamp with time zone + ((
+CASE (nextval('titles_last_stamp'::regclass) % (10)::bigint)
+    WHEN 0 THEN nextval('titles_last_stamp'::regclass)
+    ELSE currval('titles_last_stamp'::regclass)
+END)::double precision * '00:00:00.000001'::interval)) not null,
   updated_at timestamp with time zone default ('1970-01-01 00:00:00+00'::timestamp with time zone + ((currval('titles_last_stamp'::regclass))::double precision * '00:00:00.000001'::interval)) not null,
   constraint titles_media_type_known CHECK ((media_type = ANY (ARRAY['movie'::text, 'series'::text]))),
   constraint titles_pkey PRIMARY KEY (svc_id),
@@ -597,7 +601,11 @@ CREATE OR REPLACE FUNCTION public.titles_stamp_inserted()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  new.created_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
+  new.created_at := timestamptz 'epoch'
+    + case nextval('public.titles_last_stamp') % 10
+        when 0 then nextval('public.titles_last_stamp')
+        else currval('public.titles_last_stamp')
+      end * interval '1 microsecond';
   new.updated_at := new.created_at;
   return new;
 end
@@ -619,7 +627,11 @@ begin
   if new is not distinct from old then
     return null; -- a row that an update leaves the same is not a change
   end if;
-  new.updated_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
+  new.updated_at := timestamptz 'epoch'
+    + case nextval('public.titles_last_stamp') % 10
+        when 0 then nextval('public.titles_last_stamp')
+        else currval('public.titles_last_stamp')
+      end * interval '1 microsecond';
   return new;
 end
 $function$;

@@ -141,8 +141,8 @@ export interface components {
             has_more: boolean;
             /**
              * Format: double
-             * @description The value of `since` for the next request, in seconds with up to six decimals. Keep it from an empty page
-             *     too, where it may be later than the `since` that was sent.
+             * @description The value of `since` for the next request, in seconds with six decimals. Keep it from an empty page too,
+             *     where it may be later than the `since` that was sent, or earlier. Print all of its 16 digits.
              */
             next_since: number;
         };
@@ -467,6 +467,12 @@ export interface components {
          */
         ContentEncoding: "gzip" | "br";
         /**
+         * @description Where the next page is, relative to the address of this one; absent where `has_more` is false. A client that sends
+         *     its key in the query adds it again.
+         * @example <?since=1795218005.123456>; rel="next"
+         */
+        LinkToNextPage: string;
+        /**
          * @description Only your own cache may keep the answer, and must ask with `If-None-Match` before each use.
          * @example private, no-cache
          */
@@ -588,10 +594,13 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description A Unix timestamp in seconds: return what changed after it. Whole or with up to six decimals (microseconds);
-                 *     exponent form is accepted. It takes at most 64 characters, after percent-decoding. Many titles can change
-                 *     within one second, and a page ends anywhere among them. A cursor of whole seconds would lose or repeat some.
-                 *     So send `meta.next_since` back exactly as it came.
+                 * @description A Unix timestamp in seconds: return what changed after it. Many titles can change within one second, and a
+                 *     page ends anywhere among them, so send `meta.next_since` back exactly as it came.
+                 *
+                 *     Six decimals count (microseconds); a longer value is rounded to them. A position that the service gives
+                 *     never ends in 0 there. A value whose sixth decimal is 0, or that has fewer decimals, may have been rounded up
+                 *     on its way. The page then begins 50 microseconds before it and may repeat entries. Exponent form is accepted.
+                 *     The value takes at most 64 characters, after percent-decoding.
                  *
                  *     It lies at most 30 days in the past and not before the beginning of the feed. Otherwise the answer is
                  *     `since_out_of_window`. It lies at most 60 seconds in the future, since clocks differ. Otherwise the answer
@@ -621,6 +630,7 @@ export interface operations {
                     "Cache-Control": components["headers"]["CacheControlRevalidate"];
                     ETag: components["headers"]["ETag"];
                     "Content-Encoding": components["headers"]["ContentEncoding"];
+                    Link: components["headers"]["LinkToNextPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;

@@ -5,7 +5,12 @@ import { operation } from './operation.js';
 
 export const getChanges = operation(
   'getChanges',
-  { cache: 'revalidate', compress: true, explains: { since: parseSince } },
+  {
+    cache: 'revalidate',
+    compress: true,
+    explains: { since: parseSince },
+    nextPage: ({ meta }) => (meta.has_more ? `since=${meta.next_since}` : undefined),
+  },
   async ({ db, read, now }, { search }) => {
     const page = await getChangesPage(db, read, parseSince(search.getAll('since')), now());
     return { data: page.entries, meta: { has_more: page.hasMore, next_since: toSeconds(page.nextSince) } };

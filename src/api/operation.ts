@@ -43,6 +43,8 @@ export interface Policy<Id extends OperationId> {
   readonly cache: 'revalidate' | 'never';
   /** Whether the answer is compressed for clients that accept a coding: for answers that can be long. */
   readonly compress?: boolean;
+  /** Gives the query of the page that follows an answer, for its `Link` (RFC 8288); undefined when none follows. */
+  nextPage?(answer: Answer<Id>): string | undefined;
   /** Query parameters that explain an invalid value better than their schema can. */
   readonly explains?: Readonly<Partial<Record<keyof QueryParameters<Id>, Explain>>>;
 }

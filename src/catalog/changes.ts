@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Read } from '../platform/postgres/replica.js';
-import { readBounds, readFeed, readQuietClock, type FeedBounds, type FeedEntry, type FeedPage } from './feed.js';
-import { requireBegun, requireWithinWindow, WINDOW } from './since.js';
+import { readBounds, readFeed, readQuietClock, type FeedEntry, type QuietFeed } from './feed.js';
+import { asPosition, beforeRounding, requireWithinWindow, WINDOW } from './since.js';
 import { fromRfc3339, MICROS_PER_SECOND, type Micros } from '../platform/postgres/timestamps.js';
 
 const DAY: Micros = 86_400n * MICROS_PER_SECOND;
@@ -35,93 +35,73 @@ export interface ChangesPage {
  * @throws Problem since_out_of_window, invalid_since
  */
 export async function getChangesPage(db: Knex, read: Read, since: Micros, now: Micros): Promise<ChangesPage> {
-  let beginning: Micros | undefined;
-  // The usual request needs no query for the bounds: the query of the page checks the beginning itself.
-  if (since > now || since < now - WINDOW || read.mayLag) {
-    const bounds = await readBounds(db);
-    requireWithinWindow(since, now, bounds);
-    if (since > now && since > bounds.newest) return pageAhead(db, bounds, now);
-    ({ beginning } = bounds);
-  }
-  if (since < now - AGEING) return agedPage(db, since, now);
-  return (await read((either) => usualPage(either, since, beginning))) ?? pageBeyond(db, since, now);
-}
-
-/**
- * Reads a page after a position at which an entry stands, or which entries follow.
- *
- * @param beginning - the beginning of the feed as the primary has it; given when a replica may answer
- * @returns undefined when the position lies past the newest entry, or when the beginning of the feed voids it
- */
-async function usualPage(db: Knex, since: Micros, beginning?: Micros): Promise<ChangesPage | undefined> {
-  const { followsEntry, ...page } = await freshPage(db, since, beginning);
-  if (followsEntry || page.entries.length > 0) return page;
-  const bounds = await readBounds(db);
-  const isKnown = since >= bounds.beginning && (beginning ?? bounds.beginning) === bounds.beginning;
-  return isKnown && since <= bounds.newest ? page : undefined;
-}
-
-/**
- * Answers a client whose position lies past the newest entry. The client chose it, or a replica lags behind it. A
- * writer may have stamped rows before that position and not committed them yet. Or it may follow a clock that is
- * behind. Then the client goes on from the newest entry, so that it sees these rows.
- */
-async function pageBeyond(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
+  const usual = since <= now && since >= now - AGEING ? await readUsualPage(db, read, since) : undefined;
+  if (usual) return usual;
   // The order matters: first the clock, then the check that no writer is at work, and only then the page.
-  const { beginning, newest, quiet } = await readQuietClock(db);
-  requireBegun(since, now, beginning);
-  const page = await freshPage(db, since);
-  if (page.entries.length > 0 || (quiet !== undefined && since <= quiet)) return page;
-  // `newest` is from before the page was read: every commit since then has a later stamp.
-  const resume = acceptable(newest, now);
-  return { ...page, nextSince: resume < since ? resume : since };
+  const feed = await readQuietClock(db);
+  requireWithinWindow(since, now, feed);
+  const { entries, hasMore } = await readFeed(db, startOfReading(since, feed));
+  return { entries, hasMore, nextSince: nextPosition({ since, last: stampOfLast(entries), hasMore, feed, now }) };
 }
 
 /**
- * Answers a client whose clock is ahead of ours: an empty page. The client's own `since` would skip what is written
- * until then. So the client goes on from the newest entry, or from a quiet moment when that entry has aged.
+ * Reads the page after a position at which an entry stands, or which entries follow, with one query. A page with entries
+ * proves that the position is safe, and the query that it does not lie before the beginning.
+ *
+ * @returns undefined when that takes a look at the clock
  */
-async function pageAhead(db: Knex, { newest }: FeedBounds, now: Micros): Promise<ChangesPage> {
-  const page = newest < now - AGEING ? await agedPage(db, newest, now) : undefined;
-  const resume = page?.entries.length === 0 ? page.nextSince : newest;
-  return { entries: [], hasMore: false, nextSince: acceptable(resume, now) };
-}
-
-/** A position that the next request may send. Moving it up to the window loses nothing: no writer works for weeks. */
-function acceptable(position: Micros, now: Micros): Micros {
-  const oldest = now - WINDOW + DAY;
-  return position > oldest ? position : oldest;
-}
-
-async function freshPage(
-  db: Knex,
-  since: Micros,
-  beginning?: Micros,
-): Promise<ChangesPage & Pick<FeedPage, 'followsEntry'>> {
+async function readUsualPage(db: Knex, read: Read, since: Micros): Promise<ChangesPage | undefined> {
+  const start = beforeRounding(since);
+  // A replica may not have the beginning yet.
+  const beginning = read.mayLag ? (await readBounds(db)).beginning : undefined;
+  const { entries, hasMore, followsEntry } = await read((either) => readFeed(either, start, beginning));
+  const nextSince = stampOfLast(entries) ?? (followsEntry && start === since ? since : undefined);
   // No object spread: in Node.js 20, V8 would make a hidden class each time. Only a full garbage collection frees
   // those.
-  const { entries, hasMore, followsEntry } = await readFeed(db, since, beginning);
+  return nextSince === undefined ? undefined : { entries, hasMore, nextSince };
+}
+
+function stampOfLast(entries: readonly FeedEntry[]): Micros | undefined {
   const last = entries.at(-1);
-  return { entries, hasMore, followsEntry, nextSince: last ? fromRfc3339(last.updated_at) : since };
+  return last && fromRfc3339(last.updated_at);
 }
 
 /**
- * Reads a page after an old position. The position of the last page moves up to a point that no later commit can
- * precede. This also concerns pages with entries: the newest entry may itself be almost as old as the window.
+ * Decides from where a page is read. Beyond the newest entry, a writer may have stamped rows and not committed them yet.
+ * So the page is read from that entry on, and shows what has been committed meanwhile.
  */
-async function agedPage(db: Knex, since: Micros, now: Micros): Promise<ChangesPage> {
-  // The order matters, as in pageBeyond().
-  const { beginning, quiet } = await readQuietClock(db);
-  requireBegun(since, now, beginning);
-  const page = await freshPage(db, since);
-  if (page.hasMore || quiet === undefined) return page;
-  const safe = safeBefore(quiet, now);
-  return { ...page, nextSince: safe > page.nextSince ? safe : page.nextSince };
+function startOfReading(since: Micros, { beginning, newest }: QuietFeed): Micros {
+  const start = beforeRounding(since);
+  if (start > newest) return newest;
+  return start > beginning ? start : beginning;
 }
 
-/** A position that no commit after a quiet moment can precede. */
-function safeBefore(quiet: Micros, now: Micros): Micros {
-  return (quiet < now ? quiet : now) - CLOCK_MARGIN;
+/** What decides the position after a page. */
+export interface PageEnd {
+  readonly since: Micros;
+  /** The stamp of the page's last entry; undefined when it has none. */
+  readonly last: Micros | undefined;
+  readonly hasMore: boolean;
+  /** Read before the page was. */
+  readonly feed: Pick<QuietFeed, 'newest' | 'quiet'>;
+  /** This process's clock. */
+  readonly now: Micros;
+}
+
+/**
+ * Decides the position after a page that was read from {@link startOfReading}. No later commit may have a stamp at or
+ * before it, and the next request may send it.
+ *
+ * After an empty page, a position that the client chose stays where it is, when no writer at work can have stamped rows
+ * before it: no writer works for weeks. Otherwise the client goes on from the newest entry. An old position moves up, also
+ * that of an entry: the newest entry may itself be almost as old as the window.
+ */
+export function nextPosition({ since, last, hasMore, feed: { newest, quiet }, now }: PageEnd): Micros {
+  const old = now - AGEING;
+  const isSafe = since <= newest || (quiet === undefined ? since < old : since <= quiet);
+  const reached = last ?? (isSafe ? since : earlier(since, withinWindow(newest, now)));
+  if (hasMore || quiet === undefined || reached >= old) return reached;
+  return later(reached, safeBefore(quiet, now));
 }
 
 /**
@@ -135,8 +115,24 @@ function safeBefore(quiet: Micros, now: Micros): Micros {
  * @param now - this process's clock
  */
 export function positionAfterCopy(newest: Micros | undefined, quiet: Micros | undefined, now: Micros): Micros {
-  const position = acceptable(newest ?? 0n, now);
-  if (quiet === undefined) return position;
-  const safe = safeBefore(quiet, now);
-  return safe > position ? safe : position;
+  const position = withinWindow(newest ?? 0n, now);
+  return quiet === undefined ? position : later(position, safeBefore(quiet, now));
+}
+
+/** A position that the next request may send. Moving it up to the window loses nothing: no writer works for weeks. */
+function withinWindow(position: Micros, now: Micros): Micros {
+  return later(position, asPosition(now - WINDOW + DAY));
+}
+
+/** A position that no commit after a quiet moment can precede. */
+function safeBefore(quiet: Micros, now: Micros): Micros {
+  return asPosition(earlier(quiet, now) - CLOCK_MARGIN);
+}
+
+function earlier(one: Micros, other: Micros): Micros {
+  return one < other ? one : other;
+}
+
+function later(one: Micros, other: Micros): Micros {
+  return one > other ? one : other;
 }

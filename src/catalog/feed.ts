@@ -32,6 +32,14 @@ export interface FeedBounds {
   readonly newest: Micros;
 }
 
+/** The bounds of the feed when the database's clock was read. */
+export interface QuietFeed extends FeedBounds {
+  /** The database's clock. */
+  readonly clock: Micros;
+  /** The same clock when no writer was at work: every later commit is stamped later than it. */
+  readonly quiet: Micros | undefined;
+}
+
 /** A page as one row: a list for each column. Ids, kinds and stamps have no comma. */
 interface PageRow {
   readonly ids: string;
@@ -67,37 +75,39 @@ const BOUNDS = 'beginning, (select updated_at from titles order by updated_at de
 
 const READ_BOUNDS = new Statement<BoundsRow>('feed-bounds', `select ${BOUNDS} from catalog_feed`);
 
-const READ_QUIET_CLOCK = new Statement<BoundsRow & { readonly quiet: string | null }>(
+const READ_QUIET_CLOCK = new Statement<BoundsRow & { readonly clock: string; readonly quiet: string | null }>(
   'quiet-clock',
-  `select ${BOUNDS}, catalog_quiet_clock() as quiet from catalog_feed`,
+  `select ${BOUNDS}, clock_timestamp() as clock, catalog_quiet_clock() as quiet from catalog_feed`,
 );
 
 /**
- * Reads one page of the feed: what changed after a position, oldest first.
+ * Reads one page of the feed: what changed after a position, oldest first. Requests with the same position that arrive
+ * together share it: all mirrors that are up to date ask after the same one.
  *
  * The page is complete without a lock, since writers commit in the order of their stamps (db/migrations). So no entry
  * can appear later at or before a stamp that was read.
  *
  * @param beginning - the required beginning of the feed, for a replica that may not know it yet; undefined for any
- * @returns the page; empty also when the feed begins after the position or at another beginning, which {@link
- *   readBounds} tells apart. Requests with the same position that arrive together share it.
+ * @returns the page; empty also when the feed begins after the position or at another beginning, which the bounds of
+ *   the feed tell apart
  */
-export function readFeed(db: Knex, since: Micros, beginning?: Micros): Promise<FeedPage> {
-  return readPage(db, [since, beginning].map((micros) => (micros === undefined ? '' : toRfc3339(micros))).join(' '));
+export function readFeed(db: Knex, position: Micros, beginning?: Micros): Promise<FeedPage> {
+  return readPage(db, { position, beginning });
 }
 
-// All mirrors that are up to date ask after the same position. The key is that position, with the beginning if it is
-// known.
-const readPage = shared<FeedPage>(async (db, key) => {
-  const [position = '', beginning = ''] = key.split(' ');
-  const row = await READ_PAGE.first(db, position, beginning === '' ? null : beginning);
-  // Every list is null where the page has no entries.
-  const rows = typeof row?.ids === 'string' ? toEntries(row as PageRow) : [];
-  let first = 0;
-  while (rows[first]?.updated_at === position) first += 1;
-  const end = first + PAGE_SIZE;
-  return { entries: rows.slice(first, end), hasMore: rows.length > end, followsEntry: first > 0 };
-});
+const readPage = shared<{ readonly position: Micros; readonly beginning: Micros | undefined }, FeedPage>(
+  async (db, { position, beginning }) => {
+    const after = toRfc3339(position);
+    const row = await READ_PAGE.first(db, after, beginning === undefined ? null : toRfc3339(beginning));
+    // Every list is null where the page has no entries.
+    const rows = typeof row?.ids === 'string' ? toEntries(row as PageRow) : [];
+    let first = 0;
+    while (rows[first]?.updated_at === after) first += 1;
+    const end = first + PAGE_SIZE;
+    return { entries: rows.slice(first, end), hasMore: rows.length > end, followsEntry: first > 0 };
+  },
+  ({ position, beginning }) => `${position} ${beginning}`,
+);
 
 function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): FeedEntry[] {
   const mediaTypes = media_types.split(',') as FeedEntry['media_type'][];
@@ -114,25 +124,27 @@ function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): Feed
 }
 
 /** Reads the beginning of the feed and its newest stamp. Requests that arrive together share the read. */
-export const readBounds = shared(async (db) => toBounds(await READ_BOUNDS.first(db)));
+export const readBounds = shared(async (db) => toBounds(known(await READ_BOUNDS.first(db))));
 
 /**
- * Reads the database's clock, then checks whether a writer of the catalogue is at work. When none is, every later
- * commit is stamped by a later reading of the clock.
+ * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is at work. When
+ * none is, every later commit is stamped by a later reading of the clock.
  *
  * A page proves that nothing lies before this moment only when its statement begins after this call returns. A
  * statement sees what was committed when it began.
- *
- * @returns the clock as `quiet`, which is undefined while a writer is at work; and the bounds when the call began
  */
-export async function readQuietClock(db: Knex): Promise<FeedBounds & { readonly quiet: Micros | undefined }> {
-  const row = await READ_QUIET_CLOCK.first(db);
-  const quiet = row?.quiet ?? null;
-  return { ...toBounds(row), quiet: quiet === null ? undefined : fromRfc3339(quiet) };
+export async function readQuietClock(db: Knex): Promise<QuietFeed> {
+  const row = known(await READ_QUIET_CLOCK.first(db));
+  const quiet = row.quiet === null ? undefined : fromRfc3339(row.quiet);
+  return { ...toBounds(row), clock: fromRfc3339(row.clock), quiet };
 }
 
-function toBounds(row: BoundsRow | undefined): FeedBounds {
+function known<Row>(row: Row | undefined): Row {
   if (row === undefined) throw new Error('catalog_feed has lost its row: run "catalog feed restart"');
+  return row;
+}
+
+function toBounds(row: BoundsRow): FeedBounds {
   const beginning = fromRfc3339(row.beginning);
   const newest = row.newest === null ? beginning : fromRfc3339(row.newest);
   return { beginning, newest: newest > beginning ? newest : beginning };

@@ -1,5 +1,5 @@
 import { Problem } from '../errors.js';
-import type { FeedBounds } from './feed.js';
+import type { QuietFeed } from './feed.js';
 import { MICROS_PER_SECOND, toSeconds, type Micros } from '../platform/postgres/timestamps.js';
 
 /** How far back the feed answers. */
@@ -7,6 +7,9 @@ export const WINDOW: Micros = 30n * 86_400n * MICROS_PER_SECOND;
 
 /** How far ahead of ours a client's clock may be. */
 const CLOCK_SKEW: Micros = 60n * MICROS_PER_SECOND;
+
+/** Languages that print 14 digits round a position of today to four decimals, so up by half of the fourth. */
+const ROUNDED_UP: Micros = 50n;
 
 /** A JSON number (RFC 8259, section 6). SDKs write large and small ones as `1.7637e9`. */
 const JSON_NUMBER = /^(?<sign>-?)(?<whole>0|[1-9]\d*)(?:\.(?<fraction>\d+))?(?:[eE](?<exponent>[+-]?\d+))?$/;
@@ -23,7 +26,7 @@ const SURELY_NOT_SECONDS: Micros = 100_000_000_000n * MICROS_PER_SECOND;
  * Parses the parameter `since` from its text: a float in between would round the microseconds.
  *
  * @param values - every value that the request gave, decoded; a request should give one
- * @returns microseconds since 1970, exact
+ * @returns microseconds since 1970. Finer digits are rounded: a double printed with 17 digits has a seventh decimal.
  * @throws Problem missing_since, invalid_since
  */
 export function parseSince(values: readonly string[]): Micros {
@@ -58,46 +61,56 @@ export function parseSince(values: readonly string[]): Micros {
     if (digits.length + power > MAX_LENGTH) throw farAhead(SURELY_NOT_SECONDS);
     return BigInt(digits) * 10n ** BigInt(power);
   }
-  const kept = digits.slice(0, power);
-  if (/[1-9]/.test(digits.slice(power))) {
-    throw invalidSince('since has more than six decimals. Microseconds are the finest step of the feed.');
-  }
-  return kept === '' ? 0n : BigInt(kept);
+  if (digits.length < -power) return 0n;
+  const [next = 0] = digits.slice(power);
+  return BigInt(digits.slice(0, power)) + (Number(next) < 5 ? 0n : 1n);
 }
 
 /**
- * Requires that `since` lies within the window of the feed and not before its beginning.
+ * Gives the position that a client may have sent before its language rounded it up. Stamps never end in 0 (see
+ * db/migrations), so a position that does has lost digits, or somebody chose it.
+ */
+export function beforeRounding(since: Micros): Micros {
+  return endsInZero(since) ? since - ROUNDED_UP : since;
+}
+
+/** Makes a time of a clock a position that {@link beforeRounding} keeps: rounded down, so that it passes nothing by. */
+export function asPosition(time: Micros): Micros {
+  return endsInZero(time) ? time - 1n : time;
+}
+
+function endsInZero(time: Micros): boolean {
+  return time % 10n === 0n;
+}
+
+/**
+ * Requires that `since` lies within the window of the feed and not before its beginning. A client with a position before
+ * the beginning needs a new copy: its mirror may have entries that the catalogue has lost.
  *
  * @param now - this process's clock
- * @param bounds - of the feed. Stamps never step back but clocks do, so the feed may be ahead of the clock. A client
- *   may always send back the position that it received.
+ * @param feed - its bounds and the database's clock. Stamps never step back but clocks do, and those of two servers may
+ *   differ. A client may always send back the position that it received, to any server.
  * @throws Problem since_out_of_window with `oldest_since`, invalid_since
  */
-export function requireWithinWindow(since: Micros, now: Micros, { beginning, newest }: FeedBounds): void {
-  requireBegun(since, now, beginning);
+export function requireWithinWindow(
+  since: Micros,
+  now: Micros,
+  { beginning, newest, clock }: Omit<QuietFeed, 'quiet'>,
+): void {
   const oldest = now - WINDOW;
+  if (since < beginning) {
+    throw outOfWindow(
+      beginning > oldest ? beginning : oldest,
+      'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from the position that comes with it. A copy without a position: follow from an hour before it was begun, or from oldest_since if that is later.',
+    );
+  }
   if (since < oldest) {
     throw outOfWindow(
       oldest,
       'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
     );
   }
-  if (since > now + CLOCK_SKEW && since > newest) throw farAhead(since);
-}
-
-/**
- * Requires only that `since` does not lie before the beginning of the feed. A client with an earlier position needs a
- * new copy: its mirror may have entries that the catalogue has lost.
- *
- * @throws Problem since_out_of_window with `oldest_since`
- */
-export function requireBegun(since: Micros, now: Micros, beginning: Micros): void {
-  if (since >= beginning) return;
-  const oldest = now - WINDOW;
-  throw outOfWindow(
-    beginning > oldest ? beginning : oldest,
-    'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from the position that comes with it. A copy without a position: follow from an hour before it was begun, or from oldest_since if that is later.',
-  );
+  if (since > newest && since > (now > clock ? now : clock) + CLOCK_SKEW) throw farAhead(since);
 }
 
 function outOfWindow(oldest: Micros, detail: string): Problem {

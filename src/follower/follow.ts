@@ -25,9 +25,6 @@ export interface FollowOptions {
   readonly random?: () => number;
 }
 
-/** How long a follower with `once` tolerates failures in a row, in milliseconds. */
-const ONCE_PATIENCE_MS = 300_000;
-
 /**
  * Follows the feed of changes: asks for the page after the position, delivers it, saves the new position, and repeats.
  * Every entry is delivered at least once. When the position after a delivery could not be saved, the next run delivers
@@ -50,7 +47,7 @@ export async function follow(options: FollowOptions): Promise<number> {
         failures += 1;
         const wait = waitAfterFailure(failures, reading.retryAfterMs, patience, random());
         waited += wait;
-        if (once && waited > ONCE_PATIENCE_MS) throw givingUp(reading.failure, wait);
+        if (once && waited > patience.onceMs) throw givingUp(reading.failure, wait);
         onFailure?.(reading.failure, wait);
         await delay(wait, undefined, { signal });
         continue;
@@ -72,9 +69,12 @@ export async function follow(options: FollowOptions): Promise<number> {
   }
 }
 
-/** A faulty service could send its followers in circles or backwards for ever. */
-function requireProgress({ data, meta }: ChangesPage, since: number): void {
-  if ((data.length > 0 || meta.has_more) && meta.next_since <= since) {
+/**
+ * A faulty service could send its followers in circles for ever. The position of a last page may lie before a position
+ * that somebody chose.
+ */
+function requireProgress({ meta }: ChangesPage, since: number): void {
+  if (meta.has_more && meta.next_since <= since) {
     throw new OperatorError(
       `The service does not move on from ${showPosition(since)}: it gives ${showPosition(meta.next_since)} as next. ` +
         'This is a fault of the service: report it to those who run it. The position is kept.',

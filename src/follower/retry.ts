@@ -4,9 +4,11 @@ export interface Patience {
   readonly firstMs: number;
   /** The longest wait without a request of the server, in milliseconds. */
   readonly longestMs: number;
+  /** With `once`, the longest sum of waits after failures in a row, in milliseconds. */
+  readonly onceMs: number;
 }
 
-export const DEFAULT_PATIENCE: Patience = { firstMs: 1_000, longestMs: 60_000 };
+export const DEFAULT_PATIENCE: Patience = { firstMs: 1_000, longestMs: 60_000, onceMs: 300_000 };
 
 /** The longest wait that a server may ask for, in milliseconds: a day, the longest window of a plan's limits. */
 const LONGEST_ASKED_MS = 86_400_000;

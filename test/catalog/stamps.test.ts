@@ -32,6 +32,11 @@ describe('the stamps of the feed', () => {
     return fromRfc3339(rows[0].now);
   }
 
+  /** The clock at a second, after which the next stamps are known. */
+  async function wholeClock(): Promise<bigint> {
+    return ((await clock()) / 1_000_000n) * 1_000_000n;
+  }
+
   function insert(on: Knex, svcId: string): Promise<unknown> {
     return on('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' }).then();
   }
@@ -50,6 +55,22 @@ describe('the stamps of the feed', () => {
     const all = (await stamps()).map(fromRfc3339);
     assert.equal(new Set(all).size, 5_000);
     for (const stamp of all) assert.ok(before < stamp && stamp < after + 5_000n);
+  });
+
+  it('never end in 0, however a row is written, so that as seconds they always have six decimals', async () => {
+    await addTitles(db, 2_000);
+    await db('titles').update({ has_bundles: true });
+    const at = '2026-11-20T00:00:00Z';
+    const rows = Array.from({ length: 100 }, (_, i) => ({ svc_id: `own-${i}`, media_type: 'movie', title: 'T' }));
+    await db('titles').insert(rows.map((row) => ({ ...row, created_at: at })));
+    for (const row of rows.slice(0, 20)) await db('titles').insert({ ...row, svc_id: `alone-${row.svc_id}` });
+    const all = await stamps();
+    assert.equal(all.length, 2_120);
+    assert.deepEqual(
+      all.filter((stamp) => stamp.endsWith('0Z')),
+      [],
+    );
+    assert.equal(await db('titles').whereRaw('created_at > updated_at').first(), undefined);
   });
 
   it('follow the order of commits among concurrent writers, and never meet', async () => {
@@ -141,7 +162,7 @@ describe('the stamps of the feed', () => {
   });
 
   it('are never given twice, also when what got them was rolled back', async () => {
-    const ahead = (await clock()) + HOUR;
+    const ahead = (await wholeClock()) + HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     const rolledBack = await db.transaction();
     await insert(rolledBack, 'gone');
@@ -153,7 +174,7 @@ describe('the stamps of the feed', () => {
   });
 
   it('go on by microseconds while the clock is behind the last one', async () => {
-    const ahead = (await clock()) + 2n * HOUR;
+    const ahead = (await wholeClock()) + 2n * HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     await addTitles(db, 3);
     await db('titles').where({ svc_id: 'title-0001' }).update({ title: 'New' });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
+import { restartFeed } from '../../src/catalog/restart.js';
 import { readBounds, readQuietClock } from '../../src/catalog/feed.js';
 import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/platform/postgres/timestamps.js';
 import { createClient, type ChangesPage } from '../../src/follower/client.js';
@@ -55,6 +56,16 @@ describe('the position that an export of titles gives', () => {
     const { position, text } = await exportText(db);
     assert.equal(position, (await readBounds(db)).newest);
     assert.deepEqual([exported(text), await followFrom(position)], [titleIds(3), []]);
+  });
+
+  it('is the beginning of the feed after a restart, and the feed accepts it', async () => {
+    await addTitles(db, 2);
+    const { beginning } = await restartFeed(db);
+    const { position } = await exportText(db);
+    assert.equal(position, beginning);
+    assert.deepEqual(await followFrom(position), []);
+    await addTitles(db, 1, 'later');
+    assert.deepEqual(ids(await followFrom(position)), ['later-0001']);
   });
 
   it('lies before all that was written and not yet committed when the copy was made', async () => {

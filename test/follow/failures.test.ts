@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createClient, parseBaseUrl, type ChangesPage } from '../../src/follower/client.js';
 import { follow, type FollowOptions } from '../../src/follower/follow.js';
+import { DEFAULT_PATIENCE } from '../../src/follower/retry.js';
 import { startScripted, type Scripted, type ScriptedServer } from './scripted-server.js';
 
 const SINCE = 1_795_218_000;
@@ -55,7 +56,7 @@ async function run(
       failures.push({ failure: failure.replace(server.url, '(server)'), waitMs });
       if (failures.length >= endAtFailure) stop.abort();
     },
-    patience: { firstMs: 2, longestMs: 8 },
+    patience: { ...DEFAULT_PATIENCE, firstMs: 2, longestMs: 8 },
     random: () => 0,
     ...rest,
   }).then(
@@ -97,6 +98,7 @@ describe('a follower, when', () => {
       /^The service cannot be reached: (other side closed|read ECONNRESET|terminated)$/,
     ],
     ['no answer comes', { silent: true }, /^The service cannot be reached: no answer within 0\.2 s$/],
+    ['the answer stalls', { stalls: true, body: PAGE }, /^The service cannot be reached: no answer within 0\.2 s$/],
     ['the answer is not JSON', { body: '<html>' }, /^The answer is no page of changes$/],
     ['the answer is other JSON', { body: { data: [1], meta: PAGE.meta } }, /^The answer is no page of changes$/],
     [
@@ -175,6 +177,24 @@ describe('a follower, when', () => {
       'The service answers 429 rate_limit_exceeded: Some detail. Try again in 301 s: with --once, the command ' +
         'does not wait that long. The position is kept.',
     );
+  });
+
+  it('it runs once, gives up when its waits after failures in a row add up to more than five minutes', async () => {
+    const bad = problem(500, 'internal_error');
+    const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: SINCE + 1 } };
+    const patience = { firstMs: 2, longestMs: 8, onceMs: 10 };
+    const { end, failures, saved } = await run([bad, bad, bad, { body: more }, bad], { patience });
+    assert.deepEqual(
+      failures.map(({ waitMs }) => waitMs),
+      // The page ends the first row of failures. Another 4 ms would exceed the bound.
+      [1, 2, 4, 1, 2, 4],
+    );
+    assert.deepEqual(saved, [SINCE + 1]);
+    assert.match(
+      String('error' in end && end.error.message),
+      /^The service answers 500 .*\. Try again in 1 s: with --once/,
+    );
+    assert.equal(DEFAULT_PATIENCE.onceMs, 300_000);
   });
 
   for (const [what, answer, said] of [

@@ -10,6 +10,8 @@ export interface Scripted {
   readonly body?: unknown;
   /** Cuts the connection in the middle of the body, or before anything is sent. */
   readonly cut?: 'body' | 'before';
+  /** Sends nothing after the middle of the body, and keeps the connection. */
+  readonly stalls?: boolean;
   /** Never answers. */
   readonly silent?: boolean;
 }
@@ -45,7 +47,7 @@ export async function startScripted(script: readonly Scripted[]): Promise<Script
 }
 
 function give(
-  { status = 200, headers = {}, body, cut, silent }: Scripted,
+  { status = 200, headers = {}, body, cut, stalls, silent }: Scripted,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -60,7 +62,9 @@ function give(
     'Content-Length': Buffer.byteLength(text),
     ...headers,
   });
-  if (cut === 'body') {
+  if (stalls) {
+    response.write(text.slice(0, 10));
+  } else if (cut === 'body') {
     response.write(text.slice(0, 10), () => request.socket.destroy());
   } else {
     response.end(text);

@@ -1,3 +1,4 @@
+import type { Answer, OperationId } from '../../contract.js';
 import type { Middleware } from '../request/context.js';
 import { clientHas, entityTag } from './conditional.js';
 import { chooseCoding, codedTag, encode } from './content-coding.js';
@@ -16,7 +17,8 @@ export const sendAnswers: Middleware = async (ctx, next) => {
   await next();
   const { operation, answer, isTimeUp } = ctx.state;
   if (operation === undefined || answer === undefined || isTimeUp) return;
-  const { cache, compress = false } = operation.policy;
+  const { policy } = operation;
+  const { cache, compress = false } = policy;
   const text = JSON.stringify(answer);
   // Node sends a short text together with the header fields. A long text is encoded once, for all uses of its bytes.
   const plain = text.length > MAX_TEXT_LENGTH ? Buffer.from(text) : text;
@@ -39,5 +41,8 @@ export const sendAnswers: Middleware = async (ctx, next) => {
   }
   ctx.set('Content-Type', 'application/json');
   if (coding !== undefined) ctx.set('Content-Encoding', coding);
+  const nextPage = policy.nextPage?.(answer as Answer<OperationId>);
+  // A reference of the query alone replaces the whole query, also a key in it, and holds behind every proxy.
+  if (nextPage !== undefined) ctx.set('Link', `<?${nextPage}>; rel="next"`);
   ctx.body = body;
 };

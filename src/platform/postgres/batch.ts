@@ -39,12 +39,24 @@ export function batched<Key, Value>(
 /**
  * Like {@link batched}, for reads that cannot be joined. Requests for one key, or for none, share a read. Keys are read
  * in parallel.
+ *
+ * @param identify - gives two keys the same text when their reads are the same
  */
-export function shared<Value>(read: KeyedRead<string, Value>): (db: Knex, key?: string) => Promise<Value> {
-  const load = batched<string, Promise<Value>>((db, keys) => {
-    const reads = new Map([...new Set(keys)].map((key) => [key, read(db, key)]));
+export function shared<Key = void, Value = unknown>(
+  read: KeyedRead<Key, Value>,
+  identify: (key: Key) => string = String,
+): KeyedRead<Key, Value> {
+  // Wrapped, because a loader takes no undefined key.
+  const load = batched<readonly [Key], Promise<Value>>((db, keys) => {
+    const reads = new Map<string, Promise<Value>>();
     // The reads are not awaited together: each request goes on when its own read ends.
-    return Promise.resolve(keys.map((key) => reads.get(key) ?? read(db, key)));
+    const values = keys.map(([key]) => {
+      const id = identify(key);
+      const value = reads.get(id) ?? read(db, key);
+      reads.set(id, value);
+      return value;
+    });
+    return Promise.resolve(values);
   });
-  return async (db, key = '') => load(db, key);
+  return async (db, key) => load(db, [key]);
 }

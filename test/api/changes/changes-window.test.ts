@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
+import { asPosition } from '../../../src/catalog/since.js';
 import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
 import type { Answer } from '../../../src/contract.js';
 import { eventually } from '../../support/eventually.js';
@@ -60,7 +61,8 @@ describe('the window of GET /api/v1/changes', () => {
   });
 
   it('reaches ahead exactly 60 seconds', async () => {
-    now = 1_795_218_005_123_456n;
+    // Where the clocks differ, the later one counts.
+    now = systemClock() + HOUR;
     assert.equal((await send(now + 60n * SECOND)).status, 200);
     assertProblem(await send(now + 60n * SECOND + 1n), 'invalid_since', {
       detail: 'since lies in the future by more than 60 seconds. Send Unix time in seconds, and check your clock.',
@@ -71,6 +73,17 @@ describe('the window of GET /api/v1/changes', () => {
           'since lies far in the future: it looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.',
       });
     }
+  });
+
+  it('takes a position from a server whose clock is right, where its own is an hour behind', async () => {
+    await addTitles(service.db, 1);
+    const { next } = await ask(systemClock());
+    now = systemClock() - HOUR;
+    assert.ok(next > now + 60n * SECOND);
+    assert.deepEqual((await ask(next)).ids, []);
+    assertProblem(await send(systemClock() + HOUR), 'invalid_since');
+    await addTitles(service.db, 1, 'later');
+    assert.deepEqual((await ask(next)).ids, ['later-0001']);
   });
 
   it('lets a client begin at the present moment, and loses nothing of a writer that is at work', async () => {
@@ -90,7 +103,7 @@ describe('the window of GET /api/v1/changes', () => {
     it('answers an empty page, from which nothing that is written later is lost', async () => {
       await addTitles(service.db, 2);
       const before = await newest();
-      for (const ahead of [1n, SECOND, 60n * SECOND]) {
+      for (const ahead of [SECOND, 10n * SECOND, 60n * SECOND]) {
         now = systemClock();
         const page = await ask(now + ahead);
         now = undefined;
@@ -114,7 +127,7 @@ describe('the window of GET /api/v1/changes', () => {
     it('goes on within the window where the newest entry has left it, and where there is none', async () => {
       for (const age of [undefined, 20n * DAY, 29n * DAY, 31n * DAY, 400n * DAY]) {
         await removeTitles(service.db);
-        if (age !== undefined) await addTitleAt(service.db, 'old', systemClock() - age);
+        if (age !== undefined) await addTitleAt(service.db, 'old', asPosition(systemClock() - age));
         const page = await ask(systemClock() + 30n * SECOND);
         assert.deepEqual([page.ids, page.meta.has_more], [[], false]);
         const distance = systemClock() - page.next;
@@ -127,7 +140,7 @@ describe('the window of GET /api/v1/changes', () => {
     it('goes on within the window while a first writer is at work', async () => {
       for (const age of [undefined, 20n * DAY, 400n * DAY]) {
         await removeTitles(service.db);
-        if (age !== undefined) await addTitleAt(service.db, 'old', systemClock() - age);
+        if (age !== undefined) await addTitleAt(service.db, 'old', asPosition(systemClock() - age));
         const writer = await service.db.transaction();
         await addTitles(writer, 1, 'new');
         const page = await ask(systemClock() + 30n * SECOND);
@@ -148,8 +161,9 @@ describe('the window of GET /api/v1/changes', () => {
           const begin = real - HOUR - total;
           now = begin;
           await removeTitles(service.db);
-          await addTitleAt(service.db, 'old', begin - age);
-          const first = await ask(begin - age - 1n);
+          const old = asPosition(begin - age);
+          await addTitleAt(service.db, 'old', old);
+          const first = await ask(old - 1n);
           assert.deepEqual(first.ids, ['old']);
           let { next } = first;
           for (const gap of visits) {
@@ -215,7 +229,7 @@ describe('the window of GET /api/v1/changes', () => {
       assert.ok(before - DAY <= next + SECOND && next <= systemClock() - DAY + SECOND);
 
       now = systemClock() - 3n * HOUR;
-      assert.equal((await ask(since)).next, now - DAY);
+      assert.equal((await ask(since)).next, now - DAY - 1n, 'rounded down, so that it does not end in 0');
 
       now = systemClock() + 9n * DAY;
       const ahead = (await ask(since)).next;
@@ -225,23 +239,25 @@ describe('the window of GET /api/v1/changes', () => {
 
   describe('where the feed runs ahead of the clock', () => {
     it('gives a follower every entry', async () => {
+      // A multiple of 1,000, as this clock's are.
       const ahead = systemClock() + 2n * HOUR;
       await service.db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
       await addTitles(service.db, 250);
       const first = await ask(systemClock() - SECOND);
-      assert.deepEqual([first.ids, first.next], [titleIds(200), ahead + 200n]);
+      // Each tenth microsecond is no stamp.
+      assert.deepEqual([first.ids, first.next], [titleIds(200), ahead + 222n]);
       const second = await ask(first.next);
-      assert.deepEqual([second.ids, second.next], [titleIds(250).slice(200), ahead + 250n]);
+      assert.deepEqual([second.ids, second.next], [titleIds(250).slice(200), ahead + 277n]);
       const third = await ask(second.next);
       assert.deepEqual(third, {
         ids: [],
-        next: ahead + 250n,
+        next: ahead + 277n,
         meta: { has_more: false, next_since: second.meta.next_since },
       });
 
       await service.db('titles').where({ svc_id: 'title-0007' }).update({ title: 'New' });
       const fourth = await ask(third.next);
-      assert.deepEqual([fourth.ids, fourth.next], [['title-0007'], ahead + 251n]);
+      assert.deepEqual([fourth.ids, fourth.next], [['title-0007'], ahead + 278n]);
 
       // A client whose clock is a little ahead gets what lies after it, rather than an empty page.
       assert.equal((await ask(systemClock() + 30n * SECOND)).ids.length, 200);

@@ -136,6 +136,23 @@ describe('GET /api/v1/changes', () => {
     }
   });
 
+  it('links to the next page where there is one, by a reference that has no key', async () => {
+    await addTitles(service.db, 450);
+    const [path, query] = ['/api/v1/changes', `?api_key=${service.key}&since=${start}`];
+    let next: string | undefined = query;
+    const seen: string[] = [];
+    while (next !== undefined) {
+      // The first request has its key in the query alone.
+      const reply = await service.get(path + next, next === query ? { headers: {} } : {});
+      const { data, meta } = changesOf(reply);
+      seen.push(...data.map(({ svc_id: id }) => id));
+      const expected = meta.has_more ? `<?since=${meta.next_since}>; rel="next"` : undefined;
+      assertHeaders(reply, { link: expected });
+      next = expected?.slice(1, expected.indexOf('>'));
+    }
+    assert.deepEqual(seen, titleIds(450));
+  });
+
   it('understands a position in every notation, also with a bare plus sign', async () => {
     await addTitles(service.db, 3);
     const { data } = await ask(start);
@@ -246,9 +263,9 @@ describe('GET /api/v1/changes', () => {
     assert.equal(service.queries.length, queries + 2);
     await ask(meta.next_since);
     assert.equal(service.queries.length, queries + 4);
-    // Past the newest entry, at a position of the client's own, it takes three more to be sure of.
+    // Past the newest entry, at a position of the client's own, it takes two more to be sure of.
     await ask(Date.now() / 1000);
-    assert.equal(service.queries.length, queries + 9);
+    assert.equal(service.queries.length, queries + 8);
   });
 
   it('loses nothing to a client that begins now, while a writer has stamped and not committed yet', async () => {
@@ -282,7 +299,6 @@ describe('GET /api/v1/changes', () => {
     ['an array', '?since[]=1795218005', 'missing_since', /^The query parameter since is required/],
     ['a date', '?since=2026-11-20T23%3A40%3A05Z', 'invalid_since', /an ISO date is not accepted/],
     ['negative', '?since=-1', 'invalid_since', /^since is negative/],
-    ['too fine', '?since=1795218005.1234567', 'invalid_since', /^since has more than six decimals/],
     ['huge', '?since=1e400', 'invalid_since', /looks like milliseconds/],
     ['very long', `?since=${'1'.repeat(5000)}`, 'invalid_since', /^since is longer than 64 characters/],
   ] as const) {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient } from '../../../src/follower/client.js';
 import { follow, type FollowOptions } from '../../../src/follower/follow.js';
+import { DEFAULT_PATIENCE } from '../../../src/follower/retry.js';
 import { startProgram, type RunningProgram } from '../../support/program.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { toMicros, type Mirror } from './mirror.js';
@@ -28,7 +29,7 @@ interface Pace {
 }
 
 /** Short, because nobody waits for this machine to become less busy. */
-const PATIENCE = { firstMs: 10, longestMs: 200 };
+const PATIENCE = { ...DEFAULT_PATIENCE, firstMs: 10, longestMs: 200 };
 
 /** Bound on following once more in the end, in milliseconds: without a server there is nothing to come. */
 const FINISH_MS = 20_000;

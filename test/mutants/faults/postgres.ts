@@ -14,11 +14,11 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/platform/postgres/batch.ts',
-        from: "  return async (db, key = '') => load(db, key);",
+        from: '  return async (db, key) => load(db, [key]);',
         to: `  const sent = new Map<string, Promise<Value>>();
-  return (db, key = '') => {
-    const reading = sent.get(key) ?? load(db, key).finally(() => sent.delete(key));
-    sent.set(key, reading);
+  return (db, key) => {
+    const reading = sent.get(identify(key)) ?? load(db, [key]).finally(() => sent.delete(identify(key)));
+    sent.set(identify(key), reading);
     return reading;
   };`,
       },

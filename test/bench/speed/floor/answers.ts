@@ -15,6 +15,11 @@ const VARY = 'Authorization, X-API-Key';
 /** For what the service compresses when asked; here nobody asks. */
 export const VARY_BY_CODING = `${VARY}, Accept-Encoding`;
 
+/** The end of a page of changes that another one follows. */
+const NEXT_PAGE = /"has_more":true,"next_since":([\d.]+)}}$/;
+
+const MAX_META_LENGTH = 64;
+
 /** As the package `etag` cuts it: SHA-1 in base64 without its padding. */
 const TAG_LENGTH = 27;
 
@@ -48,6 +53,8 @@ export function answerFresh(
     return;
   }
   fields.push('Content-Type', 'application/json', 'Content-Length', String(length));
+  const next = NEXT_PAGE.exec(text.slice(-MAX_META_LENGTH))?.[1];
+  if (next !== undefined) fields.push('Link', `<?since=${next}>; rel="next"`);
   response.writeHead(200, fields);
   response.end(body);
 }

@@ -8,8 +8,8 @@ export const EXPORT_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/catalog/changes.ts',
-        from: 'const position = acceptable(newest ?? 0n, now);',
-        to: 'const position = acceptable(newest === undefined ? 0n : newest + 1_000_000n, now);',
+        from: 'const position = withinWindow(newest ?? 0n, now);',
+        to: 'const position = withinWindow(newest === undefined ? 0n : newest + 1_000_000n, now);',
       },
     ],
     suites: ['test/export/position.test.ts', 'test/export/mirror.test.ts'],

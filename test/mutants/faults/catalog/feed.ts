@@ -7,19 +7,9 @@ export const FEED_FAULTS: readonly Fault[] = [
     promise: 'Stamps of a statement are unique and increasing.',
     edits: [
       {
-        file: 'db/migrations/002_catalogue.sql',
-        from: `  new.updated_at := timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond';
-  return new;
-end
-$$;
-
-create trigger stamp_updated`,
-        to: `  new.updated_at := clock_timestamp();
-  return new;
-end
-$$;
-
-create trigger stamp_updated`,
+        file: 'db/migrations/011_stamps_with_six_decimals.sql',
+        from: `  new.updated_at := timestamptz 'epoch'`,
+        to: `  new.updated_at := clock_timestamp(); -- timestamptz 'epoch'`,
       },
     ],
     suites: ['test/catalog/stamps.test.ts'],
@@ -78,7 +68,7 @@ create trigger stamp_updated`,
   {
     name: 'since-inclusive',
     promise: 'The feed shows what changed after since.',
-    edits: [{ file: 'src/catalog/feed.ts', from: 'while (rows[first]?.updated_at === position) first += 1;', to: '' }],
+    edits: [{ file: 'src/catalog/feed.ts', from: 'while (rows[first]?.updated_at === after) first += 1;', to: '' }],
     suites: ['test/api/changes/changes.test.ts'],
   },
   {
@@ -100,12 +90,26 @@ create trigger stamp_updated`,
     suites: ['test/catalog/since.test.ts'],
   },
   {
-    name: 'seventh-decimal-accepted',
-    promise: 'since has at most six decimals.',
+    name: 'stamp-that-ends-in-0',
+    promise: 'A stamp never ends in 0.',
     edits: [
-      { file: 'src/catalog/since.ts', from: 'if (/[1-9]/.test(digits.slice(power))) {', to: 'if (false as boolean) {' },
+      {
+        file: 'db/migrations/011_stamps_with_six_decimals.sql',
+        from: `created_at set default (
+  timestamptz 'epoch'
+    + case nextval('public.titles_last_stamp') % 10`,
+        to: `created_at set default (
+  timestamptz 'epoch'
+    + case nextval('public.titles_last_stamp') % 10000`,
+      },
     ],
-    suites: ['test/catalog/since.test.ts'],
+    suites: ['test/catalog/stamps.test.ts'],
+  },
+  {
+    name: 'rounded-position-trusted',
+    promise: 'A mirror whose language loses digits misses nothing.',
+    edits: [{ file: 'src/catalog/since.ts', from: 'since - ROUNDED_UP : since', to: 'since : since' }],
+    suites: ['test/follow/languages/languages.test.ts'],
   },
   {
     name: 'removal-allowed',
@@ -125,8 +129,8 @@ create trigger stamp_updated`,
     edits: [
       {
         file: 'src/catalog/changes.ts',
-        from: 'return isKnown && since <= bounds.newest ? page : undefined;',
-        to: 'return isKnown ? page : undefined;',
+        from: '(followsEntry && start === since ? since : undefined)',
+        to: '(followsEntry || start === since ? since : undefined)',
       },
     ],
     suites: ['test/api/changes/changes-window.test.ts'],
@@ -137,14 +141,15 @@ create trigger stamp_updated`,
     edits: [
       {
         file: 'src/catalog/changes.ts',
-        from: `  const { beginning, quiet } = await readQuietClock(db);
-  requireBegun(since, now, beginning);
-  const page = await freshPage(db, since);
-  if (page.hasMore || quiet === undefined) return page;`,
-        to: `  const page = await freshPage(db, since);
-  const { beginning, quiet } = await readQuietClock(db);
-  requireBegun(since, now, beginning);
-  if (page.hasMore || quiet === undefined) return page;`,
+        from: `  const feed = await readQuietClock(db);
+  requireWithinWindow(since, now, feed);
+  const { entries, hasMore } = await readFeed(db, startOfReading(since, feed));
+`,
+        to: `  const early = await readQuietClock(db);
+  const { entries, hasMore } = await readFeed(db, startOfReading(since, early));
+  const feed = await readQuietClock(db);
+  requireWithinWindow(since, now, feed);
+`,
       },
     ],
     suites: ['test/api/changes/changes-window.test.ts', 'test/feed-model/quiet.test.ts'],
@@ -158,7 +163,7 @@ create trigger stamp_updated`,
   {
     name: 'beginning-ignored-by-the-bounds',
     promise: 'A mirror from before a restart of the feed takes a fresh copy.',
-    edits: [{ file: 'src/catalog/since.ts', from: 'if (since >= beginning) return;', to: 'return;' }],
+    edits: [{ file: 'src/catalog/since.ts', from: 'if (since < beginning) {', to: 'if (since < 0n) {' }],
     suites: ['test/api/changes/changes-beginning.test.ts', 'test/catalog/restart.test.ts'],
   },
   {

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { nextPosition, positionAfterCopy } from '../../src/catalog/changes.js';
+import { asPosition, WINDOW } from '../../src/catalog/since.js';
+
+const DAY = 86_400_000_000n;
+const NOW = 1_795_218_005_123_456n;
+
+/** No writer works for longer. */
+const LONGEST_WRITE = 14n * DAY;
+
+/** Times before `NOW`, near it and far from it, or a little after it. */
+const time = fc
+  .oneof(fc.bigInt({ min: -60_000_000n, max: 60_000_000n }), fc.bigInt({ min: 0n, max: 40n * DAY }))
+  .map((age) => NOW - age);
+
+/** A feed before a page was read, and the page. */
+const reading = fc
+  .record({
+    newest: fc.oneof(time.map(asPosition), fc.constant(0n)),
+    /** The database's clock, which may be wrong by hours; undefined while a writer is at work. */
+    quiet: fc.option(
+      fc.bigInt({ min: -DAY / 2n, max: DAY / 2n }).map((wrong) => NOW + wrong),
+      { nil: undefined },
+    ),
+    since: time.filter((since) => since >= NOW - WINDOW),
+    /** Where the last entry of the page lies after the place where it was read from; undefined for an empty page. */
+    lastAfter: fc.option(fc.bigInt({ min: 1n, max: 5n * DAY }), { nil: undefined }),
+    hasMore: fc.boolean(),
+  })
+  .map(({ newest, quiet, since, lastAfter, hasMore }) => {
+    const start = since < newest ? since : newest;
+    const last = lastAfter === undefined && since >= newest ? undefined : asPosition(start + 1n + (lastAfter ?? 1n));
+    return { newest, quiet, since, last, hasMore: hasMore && last !== undefined };
+  });
+
+describe('the position after a page of changes', () => {
+  it('lies before every entry that the page lacks, also before those that writers at work will commit', () => {
+    fc.assert(
+      fc.property(reading, ({ newest, quiet, since, last, hasMore }) => {
+        const next = nextPosition({ since, last, hasMore, feed: { newest, quiet }, now: NOW });
+        if (hasMore) {
+          assert.equal(next, last);
+          return;
+        }
+        // What is committed later is stamped after the page, and after a quiet clock.
+        const shown = last ?? newest;
+        const atWork = quiet ?? NOW - LONGEST_WRITE;
+        const earliest = (shown > atWork ? shown : atWork) + 1n;
+        assert.ok(next < earliest || next === last, `${next} ${earliest}`);
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it('is never lost by a mirror that comes every fifteen days while nobody writes', () => {
+    fc.assert(
+      fc.property(reading, ({ newest, since, last }) => {
+        const feed = { newest, quiet: NOW };
+        const next = nextPosition({ since, last, hasMore: false, feed, now: NOW });
+        assert.ok(next >= NOW - WINDOW / 2n, String(next));
+        assert.ok(next === since || next === last || next % 10n !== 0n || next === newest, 'ends in 0');
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it('stays where it is after an empty page in a quiet feed, as long as it is not old', () => {
+    const recent = fc.bigInt({ min: NOW - WINDOW / 2n, max: NOW });
+    fc.assert(
+      fc.property(recent, recent, (since, newest) => {
+        fc.pre(since >= newest);
+        const page = { since, last: undefined, hasMore: false, now: NOW };
+        assert.equal(nextPosition({ ...page, feed: { newest, quiet: NOW } }), since);
+        const atWork = { newest, quiet: undefined };
+        assert.equal(nextPosition({ ...page, feed: atWork }), newest);
+      }),
+    );
+  });
+
+  it('after a copy never ends in 0 where it comes from a clock, and lies before what the copy lacks', () => {
+    fc.assert(
+      fc.property(
+        fc.option(time.map(asPosition), { nil: undefined }),
+        fc.option(time, { nil: undefined }),
+        (newest, quiet) => {
+          const position = positionAfterCopy(newest, quiet, NOW);
+          assert.notEqual(position % 10n, 0n);
+          assert.ok(position > NOW - WINDOW);
+          if (quiet !== undefined)
+            assert.ok(position === newest || position <= quiet || position < NOW - LONGEST_WRITE);
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,18 @@
+# The loop of the guide in Perl, which prints a number with 15 digits. EXACT=1 prints all of them.
+use strict;
+use warnings;
+use HTTP::Tiny;
+use JSON::PP;
+
+my $http = HTTP::Tiny->new(default_headers => { Authorization => "Bearer $ENV{KEY}" });
+my $since = $ENV{SINCE} + 0;
+my $more = 1;
+while ($more) {
+    my $position = $ENV{EXACT} ? sprintf('%.6f', $since) : $since;
+    my $response = $http->get("$ENV{BASE_URL}/api/v1/changes?since=$position");
+    die "$response->{status} $response->{content}" unless $response->{success};
+    my $page = decode_json($response->{content});
+    print "$_->{svc_id}\n" for @{ $page->{data} };
+    $since = $page->{meta}{next_since} + 0;
+    $more = $page->{meta}{has_more};
+}

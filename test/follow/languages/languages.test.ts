@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import fc from 'fast-check';
+import { getChangesPage } from '../../../src/catalog/changes.js';
+import { asPosition, beforeRounding, parseSince } from '../../../src/catalog/since.js';
+import { readFrom } from '../../../src/platform/postgres/replica.js';
+import { systemClock, toRfc3339, toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
+import { pastTriggers } from '../../support/postgres/past-triggers.js';
+import { skipWithout } from '../../support/programs/skip.js';
+import { findProgram } from '../../support/programs/system-program.js';
+import { startService, type TestService } from '../../support/service.js';
+import { addTitles, removeTitles } from '../../support/titles.js';
+
+const SECOND = 1_000_000n;
+
+/** Digits that languages print: PHP and Lua 14, Perl, R and SQLite 15. With 16 and 17 nothing is lost. */
+const DIGITS = [14, 15, 16, 17] as const;
+const EXACT: readonly number[] = [16, 17];
+
+const LANGUAGES = [
+  { title: 'PHP', program: 'php', script: 'follow.php' },
+  { title: 'Perl', program: 'perl', script: 'follow.pl' },
+] as const;
+
+/** A position as a language prints it. Trailing zeros make no difference. */
+function printed(position: Micros, digits: number): string {
+  return toSeconds(position).toPrecision(digits);
+}
+
+describe('a client whose language prints a position with fewer digits', () => {
+  let service: TestService;
+  /** An hour ago, at a whole second. */
+  let second: Micros;
+
+  before(async () => {
+    service = await startService();
+    second = (systemClock() / SECOND - 3_600n) * SECOND;
+  });
+
+  after(() => service.stop());
+
+  beforeEach(() => removeTitles(service.db));
+
+  /** Puts titles into the feed at these times. */
+  async function addTitlesAt(stamps: readonly Micros[]): Promise<void> {
+    const rows = stamps.map((stamp) => {
+      const at = toRfc3339(stamp);
+      return { svc_id: `t${stamp}`, media_type: 'movie', title: 'T', created_at: at, updated_at: at };
+    });
+    await pastTriggers(service.db, 'titles', (transaction) => transaction.batchInsert('titles', rows, 500));
+  }
+
+  /** What the service answers to a position as it was printed. */
+  async function read(position: string): Promise<{ ids: string[]; hasMore: boolean; next: Micros }> {
+    const { db } = service;
+    const page = await getChangesPage(db, readFrom(db), parseSince([position]), systemClock());
+    return { ids: page.entries.map(({ svc_id: id }) => id), hasMore: page.hasMore, next: page.nextSince };
+  }
+
+  // Until the year 2106: from then on 17 digits of a double no longer round to its microsecond.
+  it('sends one that lies at most 100 µs after the place where the page then begins, and never before it', () => {
+    const position = fc.bigInt({ min: 1_000_000_000n * SECOND, max: 4_294_967_295n * SECOND }).map(asPosition);
+    fc.assert(
+      fc.property(position, fc.constantFrom(...DIGITS), (sent, digits) => {
+        const start = beforeRounding(parseSince([printed(sent, digits)]));
+        assert.ok(start <= sent && start >= sent - 100n, `${sent} ${start}`);
+        if (EXACT.includes(digits)) assert.equal(start, sent);
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  for (const [what, isStamp] of [
+    ['', (stamp: Micros) => stamp % 10n !== 0n],
+    [', also among stamps from before they had six decimals', () => true],
+  ] as const) {
+    it(`misses nothing wherever a page ends in a dense feed, around a whole second${what}`, async () => {
+      const stamps: Micros[] = [];
+      for (let stamp = second - 350n; stamp < second + 350n; stamp += 1n) if (isStamp(stamp)) stamps.push(stamp);
+      await addTitlesAt(stamps);
+      for (const digits of DIGITS) {
+        // Every entry is the last of a page once.
+        for (const [index, stamp] of stamps.entries()) {
+          const { ids, hasMore, next } = await read(printed(stamp, digits));
+          const first = ids[0] === undefined ? index + 1 : stamps.indexOf(BigInt(ids[0].slice(1)));
+          const place = `${digits} digits of ${stamp}`;
+          assert.ok(first <= index + 1, `${place}: a gap`);
+          assert.deepEqual(
+            ids,
+            stamps.slice(first, first + 200).map((each) => `t${each}`),
+            place,
+          );
+          if (EXACT.includes(digits) && stamp % 10n !== 0n) assert.equal(first, index + 1, `${place}: a repeat`);
+          assert.equal(hasMore, first + 200 < stamps.length, place);
+          if (hasMore) assert.ok(next >= stamp + 100n, `${place}: no headway`);
+        }
+      }
+    });
+  }
+
+  it('gets to the end of any feed, with each entry at least once, and exactly once when it loses nothing', async () => {
+    const gap = fc.oneof(fc.constant(1n), fc.bigInt({ min: 1n, max: 120n }), fc.constant(1_000_000n));
+    const feed = fc.array(gap, { minLength: 1, maxLength: 700, size: 'max' });
+    await fc.assert(
+      fc.asyncProperty(feed, fc.bigInt({ min: 0n, max: 999_999n }), async (gaps, offset) => {
+        let stamp = second + offset;
+        // As the database gives them: the next one when this one would end in 0.
+        const stamps = gaps.map((step) => (stamp += (stamp + step) % 10n === 0n ? step + 1n : step));
+        await removeTitles(service.db);
+        await addTitlesAt(stamps);
+        for (const digits of DIGITS) {
+          const seen: string[] = [];
+          let next = asPosition(second - 1n);
+          for (let hasMore = true, pages = 0; hasMore; pages += 1) {
+            assert.ok(pages < 10, `${digits} digits: goes round`);
+            const page = await read(printed(next, digits));
+            ({ hasMore, next } = page);
+            seen.push(...page.ids);
+          }
+          const all = stamps.map((each) => `t${each}`);
+          assert.deepEqual([...new Set(seen)].sort(), all.sort(), `${digits} digits`);
+          if (EXACT.includes(digits)) assert.equal(seen.length, all.length, `${digits} digits`);
+        }
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  for (const { title, program, script } of LANGUAGES) {
+    it(`gets every entry of twelve dense writes when it is written in ${title}, and each once with six decimals`, async function () {
+      const path = findProgram({ title, programs: [program], debianPackages: [], packages: [] });
+      if (path === undefined) skipWithout(title, this);
+      for (let write = 0; write < 12; write += 1) await addTitles(service.db, 999, `w${write}`);
+      const ids = await service.db('titles').orderBy('updated_at').pluck<string[]>('svc_id');
+      for (const exact of ['', '1']) {
+        const { stdout }: { stdout: string } = await promisify(execFile)(
+          path,
+          [fileURLToPath(new URL(script, import.meta.url))],
+          {
+            env: { BASE_URL: service.url, KEY: service.key, SINCE: String(second / SECOND), EXACT: exact },
+            maxBuffer: 1e8,
+          },
+        );
+        const seen = stdout.trim().split('\n');
+        if (exact) assert.deepEqual(seen, ids);
+        else assert.deepEqual([...new Set(seen)].sort(), [...ids].sort());
+      }
+    });
+  }
+});
