@@ -35,7 +35,8 @@ export interface ChangesPage {
  * @throws Problem since_out_of_window, invalid_since
  */
 export async function getChangesPage(db: Knex, read: Read, since: Micros, now: Micros): Promise<ChangesPage> {
-  const usual = since <= now && since >= now - AGEING ? await readUsualPage(db, read, since) : undefined;
+  const isUsual = since >= now - AGEING && since <= now + AGEING;
+  const usual = isUsual ? await readUsualPage(db, read, since) : undefined;
   if (usual) return usual;
   // The order matters: first the clock, then the check that no writer is at work, and only then the page.
   const feed = await readQuietClock(db);
@@ -45,8 +46,8 @@ export async function getChangesPage(db: Knex, read: Read, since: Micros, now: M
 }
 
 /**
- * Reads the page after a position at which an entry stands, or which entries follow, with one query. A page with entries
- * proves that the position is safe, and the query that it does not lie before the beginning.
+ * Reads the page after a position at which an entry stands, or which entries follow, with one query. It needs no bounds:
+ * such a position is not too far ahead, and the query finds nothing when it lies before the beginning.
  *
  * @returns undefined when that takes a look at the clock
  */

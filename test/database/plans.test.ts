@@ -156,7 +156,7 @@ describe('the plans of what a request asks of a large catalogue', () => {
     {
       what: 'a position ahead of the clock',
       path: () => `/api/v1/changes?since=${Math.floor(Date.now() / 1000) + 30}`,
-      queries: [bounds],
+      queries: [{ ...page, rowsRead: 1 }, bounds, { ...page, rowsRead: 2 }],
     },
     {
       what: 'a title',
