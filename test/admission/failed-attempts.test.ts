@@ -3,9 +3,10 @@ import { revokeKey } from '../../src/keys/revoke.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
+import { eventually } from '../support/eventually.js';
 import { assertProblem } from '../support/problem.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
-import type { Reply } from '../support/request.js';
+import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 
 const LIMIT = 30;
@@ -104,6 +105,52 @@ for (const store of ['in this process', 'in Redis'] as const) {
       }
       assert.equal(service.queries.length, queries);
       assert.deepEqual(await fail(1, address), [401]);
+    });
+
+    it('count apart from reports of unknown keys and from failed sign-ins, of which each has a limit of its own', async () => {
+      const url = services[0]?.url ?? assert.fail();
+      const post = async (path: string, type: string, body: string, address: string): Promise<number> => {
+        const headers = { 'content-type': type, 'sec-fetch-site': 'same-origin', 'x-forwarded-for': address };
+        return (await send(url, path, { method: 'POST', headers, body })).status;
+      };
+      const kinds: Record<string, (address: string) => Promise<number>> = {
+        key: async (address) => (await ask(generateApiKey().key, address)).status,
+        report: (address) =>
+          post('/revoke-leaked-key', 'application/json', JSON.stringify({ key: generateApiKey().key }), address),
+        signIn: (address) =>
+          post('/sign-in/link', 'application/x-www-form-urlencoded', `token=${'f'.repeat(64)}`, address),
+      };
+      for (const [kind, attempt] of Object.entries(kinds)) {
+        const address = newAddress();
+        let attempts = 1;
+        while ((await attempt(address)) !== 429 && attempts <= LIMIT) attempts += 1;
+        assert.ok(attempts > 10, `${kind}: 429 at attempt ${attempts}`);
+        assert.equal(await attempt(address), 429);
+        for (const [other, attemptOther] of Object.entries(kinds)) {
+          if (other !== kind) assert.notEqual(await attemptOther(address), 429, `${other} after ${kind}`);
+        }
+      }
+    });
+
+    it('shut nobody out for longer than the window, however many more attempts get 429 meanwhile', async () => {
+      const link = redis && new RedisLink(redis.address, () => undefined);
+      try {
+        await link?.settled();
+        // Two servers: the second remembers nothing that the first has seen.
+        const policy = { limit: 2, windowSeconds: 1 };
+        const servers = [new FailedAttempts(link, policy, 'window'), new FailedAttempts(link, policy, 'window')];
+        const address = newAddress();
+        for (const attempts of servers) {
+          for (let i = 0; i < 100; i += 1) await attempts.count(address);
+          await eventually(
+            'the address may fail again, though it never stopped',
+            async () => (await attempts.count(address)).kind === 'within_limit',
+            5_000,
+          );
+        }
+      } finally {
+        link?.close();
+      }
     });
 
     it(store === 'in Redis' ? 'count over all servers' : 'count in each server', async () => {

@@ -6,6 +6,7 @@ import { createKey, listKeys } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { SteadyClock } from '../../src/platform/process/steady-clock.js';
+import { setPlan } from '../../src/limits/plans.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -191,6 +192,26 @@ describe('the times at which keys were last used', () => {
         await service.stop();
         await assertUsed(used, 0);
         assert.equal(await lastUsed(unused.prefix), null);
+      } finally {
+        await service.stop();
+      }
+    });
+
+    it('are noted by requests over a limit, too', async () => {
+      const service = await serveOn(20);
+      try {
+        await setPlan(database.db, 'one', {
+          name: 'One',
+          requestsPerMinute: 1,
+          requestsPerDay: 9,
+          commercialUse: false,
+        });
+        const { prefix, key } = await createKey(database.db, { developerId, planId: 'one' });
+        for (const status of [200, 429]) {
+          assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, status);
+          await eventually(`the use is written, ${status}`, async () => (await lastUsed(prefix)) !== null);
+          await database.db('api_keys').where({ prefix }).update({ last_used_at: null });
+        }
       } finally {
         await service.stop();
       }

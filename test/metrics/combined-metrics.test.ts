@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
+import { fileURLToPath } from 'node:url';
+import pino from 'pino';
+import { FailedAttempts } from '../../src/admission/failed-attempts.js';
 import { CombinedMetrics, type MetricsMember } from '../../src/platform/telemetry/combined-metrics.js';
 import { Metrics, type MetricsSnapshot } from '../../src/platform/telemetry/metrics.js';
+import { Health } from '../../src/platform/telemetry/health.js';
+import { createMetrics } from '../../src/service/metrics.js';
+import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { eventually } from '../support/eventually.js';
+import { ROOT } from '../support/guides.js';
 import { parse } from '../support/http/exposition.js';
 
 /** A process in small: it counts and measures, and falls silent or ends on request. */
@@ -135,5 +142,36 @@ describe('metrics of several processes', () => {
     assert.equal((await reading)['requests_total{status="200"}'], 16);
     assert.equal((await read())['requests_total{status="200"}'], 16);
     assert.deepEqual(combined.state, { answering: 1, silent: 0, gone: 1 });
+  });
+
+  it('show a component as down while one process has lost it', async () => {
+    const log = pino({ enabled: false });
+    const whole = new CombinedMetrics(() => Promise.resolve([]));
+    const healths = [new Health(log, ['database', 'redis']), new Health(log, ['database', 'redis'])];
+    for (const health of healths) {
+      const { metrics } = await createMetrics({
+        packageRoot: fileURLToPath(ROOT),
+        operationIds: [],
+        pools: {},
+        health,
+        decisions: {},
+        failedAttempts: new FailedAttempts(),
+        cache: undefined,
+        notificationQueueUsage: undefined,
+        droppedLines: () => 0,
+        usage: new UsageCounter(),
+      });
+      const member = { lastMetrics: [] as MetricsSnapshot, ended: new Promise<void>(() => undefined) };
+      whole.add(
+        Object.assign(member, { askForMetrics: async () => void (member.lastMetrics = await metrics.snapshot()) }),
+      );
+    }
+    const up = async (): Promise<unknown[]> => {
+      const series = parse(await whole.text());
+      return ['database', 'redis'].map((name) => series.get(`catalog_component_up{component="${name}"}`));
+    };
+    assert.deepEqual(await up(), [1, 1]);
+    healths[1]?.note('redis', 'lost');
+    assert.deepEqual(await up(), [1, 0]);
   });
 });

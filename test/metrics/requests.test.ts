@@ -3,6 +3,7 @@ import { get } from 'node:http';
 import { connect } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import type { Knex } from 'knex';
+import { operations } from '../../src/api/index.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
@@ -24,6 +25,8 @@ describe('metrics of requests', () => {
   let server: MeasuredServer;
   /** What a test begins with. */
   let beginning: Scrape;
+  /** What the server shows before any request. */
+  let fresh: Scrape;
   let key: string;
   let developerId: number;
   /** Lets go of what a test holds up. */
@@ -48,6 +51,7 @@ describe('metrics of requests', () => {
     ({ id: developerId } = await createDeveloper(db, { projectName: PROJECT, attributionRequired: false }));
     ({ key } = await createKey(db, { developerId, planId: PLAN }));
     server = await startMeasuredServer({ DATABASE_URL: postgres.url, TRUST_PROXY: '1' });
+    fresh = await server.scrape();
   });
 
   beforeEach(async () => {
@@ -191,6 +195,16 @@ describe('metrics of requests', () => {
       [...scrape.series].filter(([name]) => /^catalog_(?:component_up|caller_cache)/.test(name)),
       [['catalog_component_up{component="database"}', 1]],
     );
+  });
+
+  it('show the failures of each operation from the start, so that the first one is an increase', () => {
+    const { series } = fresh;
+    for (const operation of [...Object.keys(operations), 'none']) {
+      for (const status of ['500', '503']) {
+        const name = `catalog_http_requests_total{operation="${operation}",status="${status}"}`;
+        assert.equal(series.get(name), 0, name);
+      }
+    }
   });
 
   for (const [what, field, answered] of [

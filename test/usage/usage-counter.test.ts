@@ -184,6 +184,9 @@ describe('the usage of keys', () => {
       "insert into usage_writers (id, batch, written_at) select gen_random_uuid(), 1, now() - interval '36 days' from generate_series(1, 1500)",
     );
     assert.equal(await removeOldUsage(db), 1_502);
+    // That of this writer is needed: its last batch may come again.
+    assert.deepEqual(await db('usage_writers').whereRaw("written_at < now() - interval '35 days'"), []);
+    assert.notDeepEqual(await db('usage_writers'), []);
     assert.deepEqual(
       (await rowsOf(keyId)).map(({ hour }) => hour),
       [-34 * 24, 0],

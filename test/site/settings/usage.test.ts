@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
 import { createKey } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
+import { expireIn } from '../../support/keys/expiry.js';
 import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { send } from '../../support/request.js';
@@ -132,14 +133,23 @@ describe('the usage page', () => {
     assert.ok((await stranger.get('/settings/usage')).text.includes('No key made a request in this time.'));
   });
 
-  it('shows the usage of keys that are revoked, and no quota of a plan that no working key has', async () => {
-    const id = await newDeveloper(service);
-    const { prefix } = await createKey(service.db, { developerId: id, planId: 'scale' });
-    await addUsage(prefix, 1, { served: 7, refused: 0, failed: 0 });
-    await revokeKey(service.db, prefix);
-    const { text } = await (await signIn(service, id)).get('/settings/usage');
-    assert.ok(text.includes(prefix) && !text.includes('<h3>Scale</h3>') && text.includes('<h3>Free</h3>'));
-  });
+  for (const [state, end] of [
+    ['revoked', (prefix: string) => revokeKey(service.db, prefix)],
+    ['expired', (prefix: string) => expireIn(service.db, prefix, -1_000)],
+  ] as const) {
+    it(`shows the usage of keys that are ${state}, and no quota of a plan that no working key has`, async () => {
+      const id = await newDeveloper(service);
+      const { prefix } = await createKey(service.db, { developerId: id, planId: 'scale' });
+      await addUsage(prefix, 1, { served: 7, refused: 0, failed: 0 });
+      await service
+        .db('api_keys')
+        .where({ prefix })
+        .update({ created_at: service.db.raw("now() - interval '1 hour'") });
+      await end(prefix);
+      const { text } = await (await signIn(service, id)).get('/settings/usage');
+      assert.ok(text.includes(prefix) && !text.includes('<h3>Scale</h3>') && text.includes('<h3>Free</h3>'));
+    });
+  }
 });
 
 describe('the usage page of several servers', () => {
