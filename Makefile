@@ -46,8 +46,8 @@ test: $(INSTALLED) ## Every check, then every test
 redis: $(INSTALLED) ## Find the Redis server that the tests start, or install one with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis
 
-programs: $(INSTALLED) ## The same for every program that the tests start: Redis; HAProxy and Chromium, without which some are skipped
-	@exec node --import tsx test/support/programs/provide-programs.ts redis haproxy chromium
+programs: $(INSTALLED) ## The same for every program that the tests start: Redis; HAProxy, PgBouncer and Chromium, without which some are skipped
+	@exec node --import tsx test/support/programs/provide-programs.ts redis haproxy pgbouncer chromium
 
 check: $(INSTALLED) ## All checks of the sources, two at a time, also those after a failed one
 	@$(MAKE) --keep-going --jobs=2 $(CHECKS)

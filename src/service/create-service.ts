@@ -130,7 +130,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   const records = opened.add({ lastUsed: new LastUsed(clock), usage: new UsageCounter() }, (it) =>
     flushRecords(it, db, log),
   );
-  const replica = openReplica(config, health, db);
+  const replica = openReplica(config, health, database);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
   const admission = opened.add(await openAdmission(options, clock, health, database), (it) => it.close());
   const failedAttempts = new FailedAttempts(admission.redis, overrides.failurePolicy);
@@ -245,7 +245,11 @@ function budgetOf({ databasePoolSize, workers, redis }: Config, db: Knex, log: L
   return new ConnectionBudget(db, { ofProcess: databasePoolSize + 1, processes: workers, held }, log);
 }
 
-function openReplica(config: Config, health: Health, primary: Knex): { pool: Knex; read: Read } | undefined {
+function openReplica(
+  config: Config,
+  health: Health,
+  { db: primary, fence }: ConnectedDatabase,
+): { pool: Knex; read: Read } | undefined {
   if (config.databaseReadUrl === undefined) return undefined;
   const pool = openDatabase({
     address: config.databaseReadUrl,
@@ -253,8 +257,9 @@ function openReplica(config: Config, health: Health, primary: Knex): { pool: Kne
     poolSize: config.databasePoolSize,
     acquireTimeoutMs: REPLICA_TIMEOUT_MS,
     statementTimeoutMs: REPLICA_TIMEOUT_MS,
-    accept: () => undefined,
+    accept: (state) => fence.acceptReplica(state),
   });
+  fence.onRaised(() => poolOf(pool).renew());
   return { pool, read: readFromReplica(primary, pool, (state, error) => health.note('replica', state, error)) };
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
@@ -139,6 +140,26 @@ describe('a standby that is promoted while the old primary and its sessions live
     network.cut();
     await assertBack();
     for (const server of servers) assert.equal(timesLogged(server, 'database lost'), 1);
+  });
+
+  it('a replica that is not a standby of the primary is not read', async () => {
+    const left = await startReplica(primary);
+    const standbyOfTheOldPrimary = left.url;
+    const writer = new pg.Client(primary.url);
+    await writer.connect();
+    await writer.query("insert into people (svc_id, name) values ('only-here', 'Only here')");
+    await writer.end();
+    await left.caughtUp();
+    for (const url of [primary.url, standbyOfTheOldPrimary, standby.url]) {
+      const server = await startServer({ DATABASE_URL: standby.url, DATABASE_READ_URL: url });
+      const { json } = await send(server.url, '/api/v1/stats', { headers: { authorization: `Bearer ${kept}` } });
+      assert.equal((json as { data: { people: number } }).data.people, 0);
+      await assertReadiness(server.url, ['database', 'replica'], ['replica']);
+      await eventually('it is logged', () => timesLogged(server, 'replica lost') === 1);
+      assert.match(server.output.stdout, /the replica does not follow the primary/);
+      await server.stop();
+    }
+    await left.kill();
   });
 
   it('a page does not report a revocation that was made on an older primary', async () => {

@@ -84,15 +84,44 @@ async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOp
   return acquireEmbeddedPostgres({ dataDir, packageRoot, pid, ...(onEvent && { onEvent }) });
 }
 
-/** The pool would only report a timeout; one connection gives the reason. */
+/** The pool would only report a timeout; one connection gives the reason. Another one shows whether both are sessions. */
 async function requireUsable(options: Options, address: string): Promise<void> {
   try {
     const connection = await openConnection({ ...options, ...START_BOUNDS, address });
-    await connection.end();
+    // The database may allow no further one.
+    const other = await openConnection({ ...options, ...START_BOUNDS, address }).catch(() => undefined);
+    const areSessions = other === undefined || (await haveOwnSessions(connection, other));
+    await Promise.all([connection.end(), other?.end()]);
+    if (!areSessions) throw withoutSessions();
   } catch (error) {
+    if (error instanceof OperatorError) throw error;
     if (error instanceof DatabaseNotWritable) throw notPrimary(error);
     throw new OperatorError(`The database named by DATABASE_URL cannot be reached: ${(error as Error).message}`);
   }
+}
+
+/**
+ * Looks for a pooler that lends connections to sessions of the database by turns. It may lend the same one twice while
+ * nobody else needs it, hence two connections that compete.
+ */
+async function haveOwnSessions(one: Connection, other: Connection): Promise<boolean> {
+  const sessions = [new Set<number>(), new Set<number>()] as const;
+  for (let turn = 0; turn < 9; turn += 1) {
+    // One, one, other: poolers lend the session that came back last, or each in turn.
+    const which = turn % 3 === 2 ? 1 : 0;
+    const { rows } = await (which === 0 ? one : other).query<{ pid: number }>('select pg_backend_pid() as pid');
+    for (const { pid } of rows) sessions[which].add(pid);
+  }
+  const [own, others] = sessions;
+  return own.size === 1 && others.size === 1 && ![...own].some((pid) => others.has(pid));
+}
+
+function withoutSessions(): OperatorError {
+  return new OperatorError(
+    'The pooler that DATABASE_URL leads to lends each connection another session of the database for each transaction. ' +
+      'The service needs sessions of its own, for LISTEN, prepared statements and locks: set the pooler to session mode ' +
+      '(PgBouncer: pool_mode = session), or connect to PostgreSQL directly.',
+  );
 }
 
 function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {

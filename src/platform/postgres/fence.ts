@@ -50,6 +50,22 @@ export class Fence {
     else this.observe(timeline);
   }
 
+  /**
+   * Accepts a connection to a replica. A standby reports a new timeline some minutes late, after its next restart point.
+   *
+   * @throws DatabaseUnavailable where it is no standby of the primary
+   */
+  acceptReplica({ is_standby: isStandby, system, timeline }: ServerState): void {
+    const newest = this.#newest;
+    if (isStandby && newest?.system === system && newest.number === timeline) return;
+    const reason = !isStandby
+      ? 'it is no standby'
+      : newest?.system !== system
+        ? 'it is a copy of another database'
+        : `it is on timeline ${timeline}, and the primary on ${newest.number}`;
+    throw new DatabaseUnavailable(`the replica does not follow the primary: ${reason}`);
+  }
+
   /** Takes note of a timeline that another process has published. */
   observe({ system, number }: Timeline): void {
     const newest = this.#newest;

@@ -2,12 +2,12 @@ import { DatabaseUnavailable } from './errors.js';
 
 /**
  * Reads whether a server takes writes, and which timeline of which database it has. A standby, or a server set to
- * read-only, takes no writes. A primary reports its timeline as of now, a standby that of its last restart point.
+ * read-only, takes no writes. A primary reports its timeline as of now, a standby that of what it has written to disk.
  */
 export const READ_STATE = `select pg_is_in_recovery() as is_standby,
        current_setting('transaction_read_only')::boolean as is_read_only,
        (select system_identifier::text from pg_control_system()) as system,
-       case when pg_is_in_recovery() then (select timeline_id from pg_control_checkpoint())
+       case when pg_is_in_recovery() then (select greatest(timeline_id, min_recovery_end_timeline) from pg_control_checkpoint(), pg_control_recovery())
             else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline`;
 
 /** The answer to {@link READ_STATE}. */

@@ -1,12 +1,29 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { connectDatabase } from '../../../src/platform/database/connect.js';
+import { connectDatabase, type ConnectedDatabase } from '../../../src/platform/database/connect.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
+import { startPooler } from '../../support/proxies/pgbouncer.js';
+import { skipWithout } from '../../support/programs/skip.js';
+import { findProgram, PGBOUNCER } from '../../support/programs/system-program.js';
 import { TcpProxy } from '../../support/proxies/tcp-proxy.js';
 
 /** Bound on a connection from the pool and on a statement, in milliseconds. */
 const TIMEOUT_MS = 50;
+
+function connect(databaseUrl: string, timeoutMs: number, migrate = false): Promise<ConnectedDatabase> {
+  return connectDatabase({
+    databaseUrl,
+    dataDir: undefined,
+    packageRoot: fileURLToPath(new URL('../../../', import.meta.url)),
+    pid: process.pid,
+    applicationName: 'catalog test',
+    poolSize: 1,
+    acquireTimeoutMs: timeoutMs,
+    statementTimeoutMs: timeoutMs,
+    migrate,
+  });
+}
 
 describe('the connection to a database that is slow at the start', () => {
   let database: OpenTestDatabase;
@@ -25,23 +42,52 @@ describe('the connection to a database that is slow at the start', () => {
   for (const migrate of [false, true]) {
     it(`is made, whatever the bounds of later requests are, ${migrate ? 'with' : 'without'} --migrate`, async () => {
       network.delayMs = 2 * TIMEOUT_MS;
-      const connected = await connectDatabase({
-        databaseUrl: network.url,
-        dataDir: undefined,
-        packageRoot: fileURLToPath(new URL('../../../', import.meta.url)),
-        pid: process.pid,
-        applicationName: 'catalog test',
-        poolSize: 1,
-        acquireTimeoutMs: TIMEOUT_MS,
-        statementTimeoutMs: TIMEOUT_MS,
-        migrate,
-      });
+      const connected = await connect(network.url, TIMEOUT_MS, migrate);
       try {
         await assert.rejects(connected.db.raw('select 1'), /timeout/i);
         network.delayMs = 0;
         await eventually('requests have an answer', () => connected.db.raw('select 1'));
       } finally {
         await connected.close();
+      }
+    });
+  }
+});
+
+describe('the connection to a database behind PgBouncer', () => {
+  let database: OpenTestDatabase;
+  let program: string;
+
+  before(async function () {
+    database = await openTestDatabase();
+    program = findProgram(PGBOUNCER) ?? skipWithout(PGBOUNCER.title, this);
+  });
+
+  after(() => database.close());
+
+  it('is made in session mode without any setting of startup parameters, and the server bounds its statements', async () => {
+    const pooler = await startPooler(program, database.url, 'session', 5);
+    const connected = await connect(pooler.url, 1_000);
+    try {
+      const { rows } = await connected.db.raw<{ rows: unknown[] }>('show statement_timeout');
+      assert.deepEqual(rows, [{ statement_timeout: '1s' }]);
+    } finally {
+      await connected.close();
+      await pooler.stop();
+    }
+  });
+
+  for (const [mode, poolSize] of [
+    ['transaction', 5],
+    ['transaction', 1],
+    ['statement', 5],
+  ] as const) {
+    it(`is refused in ${mode} mode with up to ${poolSize} sessions, with an error that names session mode`, async () => {
+      const pooler = await startPooler(program, database.url, mode, poolSize);
+      try {
+        await assert.rejects(connect(pooler.url, 1_000), { name: 'OperatorError', message: /session mode/ });
+      } finally {
+        await pooler.stop();
       }
     });
   }

@@ -1,10 +1,11 @@
-import { CHROMIUM, HAPROXY, provideProgram, REDIS } from './system-program.js';
+import { CHROMIUM, HAPROXY, PGBOUNCER, provideProgram, REDIS } from './system-program.js';
 
 // Makes sure that the programs are there that the tests start, before they do: an installation takes its time. Without
-// HAProxy or Chromium the tests that need it are skipped, and say so.
+// HAProxy, PgBouncer or Chromium the tests that need it are skipped, and say so.
 const KNOWN = {
   redis: { program: REDIS, isRequired: true },
   haproxy: { program: HAPROXY, isRequired: false },
+  pgbouncer: { program: PGBOUNCER, isRequired: false },
   chromium: { program: CHROMIUM, isRequired: false },
 };
 

@@ -30,6 +30,14 @@ export const HAPROXY: SystemProgram = {
   packages: ['haproxy'],
 };
 
+/** The pooler that the guide for operators describes. */
+export const PGBOUNCER: SystemProgram = {
+  title: 'PgBouncer',
+  programs: ['pgbouncer'],
+  debianPackages: ['pgbouncer'],
+  packages: ['pgbouncer'],
+};
+
 /**
  * The browser that the pages are tested in. Debian has it as a package; Playwright's own would be one more download.
  * The headless shell is the same engine without a window, as Playwright starts it, and takes two thirds of the time.

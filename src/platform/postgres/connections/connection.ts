@@ -39,6 +39,7 @@ export interface ConnectionOptions {
 /** The options in the driver's form, with those of {@link Connection}. */
 export interface ConnectionConfig extends pg.ClientConfig {
   readonly connectionTimeoutMillis: number;
+  readonly statementTimeoutMs: number;
   readonly answerTimeoutMs: number;
   readonly accept: (state: ServerState) => void;
 }
@@ -53,7 +54,7 @@ export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
     connectionTimeoutMillis: options.acquireTimeoutMs,
     keepAlive: true,
     types: { getTypeParser },
-    ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
+    statementTimeoutMs,
     answerTimeoutMs: statementTimeoutMs > 0 ? statementTimeoutMs + ANSWER_MARGIN_MS : 0,
     accept: options.accept ?? ((state) => fence.accept(state)),
   };
@@ -88,10 +89,12 @@ export class Connection extends pg.Client {
    * @throws DatabaseNotWritable, DatabaseSuperseded, DatabaseUnavailable, or the database's error
    */
   async prepare(): Promise<void> {
-    const { connectionTimeoutMillis } = this.#config;
+    const { connectionTimeoutMillis, statementTimeoutMs } = this.#config;
     const left = connectionTimeoutMillis - (performance.now() - this.createdAt);
+    // As a statement, since poolers refuse the parameter of a new connection.
+    const bound = statementTimeoutMs > 0 ? `set statement_timeout to ${statementTimeoutMs}; ` : '';
     // Several statements in one query have one result each, which the driver's types do not know.
-    const settingUp = this.query(`${SESSION_SETTINGS}; ${READ_STATE}`) as unknown as Promise<pg.QueryResult[]>;
+    const settingUp = this.query(`${SESSION_SETTINGS}; ${bound}${READ_STATE}`) as unknown as Promise<pg.QueryResult[]>;
     const results = await inTime(settingUp, left, () => new DatabaseTimeout('no connection in time'));
     this.#config.accept(results.at(-1)?.rows[0] as ServerState);
   }
