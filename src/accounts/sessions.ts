@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { noSuch } from '../errors.js';
 import { recordEvent, type Actor } from '../events/events.js';
+import type { Slice } from '../platform/postgres/slice.js';
 import { Statement } from '../platform/postgres/statement.js';
 import { generateToken, hashToken } from './tokens.js';
 
@@ -10,8 +11,8 @@ export const IDLE_HOURS = 8;
 /** A session ends so long after its sign-in, in days, however much it is used. */
 export const ABSOLUTE_DAYS = 30;
 
-/** For so long after a sign-in, in minutes, its session may change keys. */
-const RECENT_MINUTES = 15;
+/** For so long after a sign-in, in minutes, its session may create and roll keys. */
+export const RECENT_MINUTES = 15;
 
 /** What is kept of a browser's name, in characters. */
 const MAX_USER_AGENT = 300;
@@ -83,8 +84,12 @@ export async function findSession(db: Knex, token: string | undefined): Promise<
   return hash && FIND_SESSION.first(db, hash);
 }
 
-/** @returns a developer's sessions that have not ended, the latest sign-in first */
-export async function listSessions(db: Knex, developerId: number): Promise<readonly ListedSession[]> {
+/** @returns a part of a developer's sessions that have not ended, the latest sign-in first */
+export async function listSessions(
+  db: Knex,
+  developerId: number,
+  { limit, offset }: Slice,
+): Promise<readonly ListedSession[]> {
   return db('sessions as s')
     .select<ListedSession[]>({
       id: 's.id',
@@ -94,7 +99,9 @@ export async function listSessions(db: Knex, developerId: number): Promise<reado
     })
     .where({ developer_id: developerId })
     .whereRaw(SESSION_IS_LIVE)
-    .orderBy('s.id', 'desc');
+    .orderBy('s.id', 'desc')
+    .limit(limit)
+    .offset(offset);
 }
 
 /** Signs a developer out who asks for it: ends the session of a token, where there is one. */

@@ -10,29 +10,26 @@ export interface KeyRecord {
   readonly lastUsedAt: string | null;
   /** Null for never. */
   readonly expiresAt: string | null;
-  /** The prefix of the key that this one was rolled to; null when it was not rolled. */
-  readonly successor: string | null;
-  /**
-   * The prefix of the key that replaces this one. It is the successor, or the last key of its own successors. Null when
-   * that key does not work, and when this one was not rolled.
-   */
-  readonly replacement: string | null;
+  /** The key that this one was rolled to; null when it was not rolled. */
+  readonly successor: Successor | null;
   readonly revokedAt: string | null;
   /** Whether the key had expired, by the database's clock, when the record was read. */
   readonly isExpired: boolean;
 }
 
+/** The key that replaces a rolled one. It may have been rolled itself since, and then has a successor of its own. */
+export interface Successor {
+  readonly prefix: string;
+  readonly isActive: boolean;
+}
+
 /** Whether a row of `api_keys` is a key that works. */
 export const WORKS = 'revoked_at is null and (expires_at is null or expires_at > now())';
 
-/** The key at the end of the chain of successors, if it works. With `union`, a circle that somebody made in SQL ends. */
-const REPLACEMENT = `(
-  with recursive chain (id) as (
-    select api_keys.successor_id
-    union
-    select key.successor_id from chain join api_keys key using (id)
-  )
-  select key.prefix from chain join api_keys key using (id) where key.successor_id is null and ${WORKS})`;
+/** Within the subquery, the columns without a table are those of the successor. */
+const SUCCESSOR = `(
+  select json_build_object('prefix', successor.prefix, 'isActive', ${WORKS})
+    from api_keys successor where successor.id = api_keys.successor_id)`;
 
 /** What each field of a record is selected by, from a table or an alias `api_keys`. */
 const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
@@ -43,8 +40,7 @@ const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
   createdAt: 'api_keys.created_at',
   lastUsedAt: 'api_keys.last_used_at',
   expiresAt: 'api_keys.expires_at',
-  successor: '(select successor.prefix from api_keys successor where successor.id = api_keys.successor_id)',
-  replacement: REPLACEMENT,
+  successor: SUCCESSOR,
   revokedAt: 'api_keys.revoked_at',
   isExpired: 'coalesce(api_keys.expires_at <= now(), false)',
 };
@@ -61,19 +57,16 @@ export function keyFields(db: Knex): Knex.Raw {
 /** What has become of a key. Only the first two kinds work. */
 export type KeyState =
   | { readonly kind: 'working' }
-  /**
-   * It has a successor, and goes on until it expires; null for without end, after a change in SQL. Without a replacement,
-   * no key takes its place then.
-   */
-  | { readonly kind: 'rolled'; readonly until: string | null; readonly replacement: string | null }
+  /** It has a successor, and is accepted until it expires; null for without end, after a change in SQL. */
+  | { readonly kind: 'rolled'; readonly until: string | null; readonly successor: Successor }
   | { readonly kind: 'expired'; readonly at: string }
   | { readonly kind: 'revoked'; readonly at: string };
 
 /** @returns the state of a key when its record was read */
-export function stateOf({ revokedAt, expiresAt, isExpired, successor, replacement }: KeyRecord): KeyState {
+export function stateOf({ revokedAt, expiresAt, isExpired, successor }: KeyRecord): KeyState {
   if (revokedAt !== null) return { kind: 'revoked', at: revokedAt };
   if (isExpired && expiresAt !== null) return { kind: 'expired', at: expiresAt };
-  return successor === null ? { kind: 'working' } : { kind: 'rolled', until: expiresAt, replacement };
+  return successor === null ? { kind: 'working' } : { kind: 'rolled', until: expiresAt, successor };
 }
 
 export type KeyHint =

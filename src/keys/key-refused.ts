@@ -7,11 +7,13 @@ export type RefusalReason =
   | 'expired'
   /** It has a successor already. */
   | 'rolled'
-  /** It was rolled, and no key that works replaces it. */
+  /** It has a successor, which is not active. */
   | 'not_replaced'
   | 'suspended'
   /** The developer has as many keys as may work at the same time. */
   | 'too_many'
+  /** The developer has made as many keys as a day allows. */
+  | 'too_many_today'
   /** The same form has made a key already. */
   | 'repeated';
 
@@ -20,7 +22,7 @@ export class KeyRefused extends OperatorError {
   constructor(
     readonly reason: RefusalReason,
     message: string,
-    /** The prefix of the key that the form has made, or of the one that replaces a rolled key. */
+    /** The prefix of the key that the form has made, or of a rolled key's successor. */
     readonly otherPrefix?: string,
   ) {
     super(message);

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { noSuch } from '../errors.js';
-import { keyFields, type KeyRecord } from './key-record.js';
+import type { Slice } from '../platform/postgres/slice.js';
+import { keyFields, WORKS, type KeyRecord } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
 import type { Expiry } from './expiry.js';
 import { expiresAtOf, insertKey, type CreatedKey } from './new-key.js';
@@ -35,6 +36,28 @@ export async function createKey(db: Knex, details: KeyDetails): Promise<CreatedK
 export async function listKeys(db: Knex, developerId?: number): Promise<readonly KeyRecord[]> {
   const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).orderBy('id');
   return developerId === undefined ? query : query.where({ developer_id: developerId });
+}
+
+/** @returns a part of a developer's keys: those that work first, then the others, each newest first */
+export async function listKeysOf(
+  db: Knex,
+  developerId: number,
+  { limit, offset }: Slice,
+): Promise<readonly KeyRecord[]> {
+  const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).where({ developer_id: developerId });
+  return query.orderByRaw(`${WORKS} desc, id desc`).limit(limit).offset(offset);
+}
+
+/** @returns a developer's key; undefined when the developer has none of this prefix */
+export async function findKeyOf(db: Knex, developerId: number, prefix: string): Promise<KeyRecord | undefined> {
+  return db('api_keys').where({ developer_id: developerId, prefix }).first<KeyRecord | undefined>(keyFields(db));
+}
+
+/** @returns the key that was rolled to this one; undefined when this one was not made by rolling */
+export async function findPredecessor(db: Knex, prefix: string): Promise<KeyRecord | undefined> {
+  return db('api_keys')
+    .whereRaw('successor_id = (select id from api_keys where prefix = ?)', [prefix])
+    .first<KeyRecord | undefined>(keyFields(db));
 }
 
 /**

@@ -13,6 +13,12 @@ import { rollWithin, type RolledKey } from './roll-key.js';
  */
 export const MOST_WORKING_KEYS = 20;
 
+/**
+ * How many keys a developer may make within 24 hours, successors included. Keys that an operator makes do not count: their
+ * number is the operator's to choose.
+ */
+export const MOST_KEYS_A_DAY = 100;
+
 /** What a developer gives for a new key. The plan is the developer's. */
 export interface OwnKeyDetails {
   readonly label: string | null;
@@ -25,11 +31,13 @@ export interface OwnKeyDetails {
 /**
  * Creates a key for the developer who asks for it, on the developer's own plan.
  *
- * @throws KeyRefused when the developer is suspended or has all keys, or when the form has made a key before
+ * @throws KeyRefused when the developer is suspended, has all keys, or has made too many today
+ * @throws KeyRefused when the form has made a key before
  */
 export async function createOwnKey(db: Knex, developerId: number, details: OwnKeyDetails): Promise<CreatedKey> {
   return asDeveloper(db, developerId, async (transaction, { plan_id }) => {
     await requireNewForm(transaction, developerId, details.formHash);
+    await requireKeysLeftToday(transaction, developerId);
     if ((await countWorking(transaction, developerId, 'successor_id is null')) >= MOST_WORKING_KEYS) {
       throw new KeyRefused('too_many', `Developer ${developerId} has ${MOST_WORKING_KEYS} keys that work.`);
     }
@@ -46,7 +54,8 @@ export async function createOwnKey(db: Knex, developerId: number, details: OwnKe
 /**
  * Rolls a key for its developer, like `rollKey`.
  *
- * @throws KeyRefused when the developer is suspended, has no such key, or has too many rolled keys that still work
+ * @throws KeyRefused when the developer is suspended, has no such key, or has made too many today
+ * @throws KeyRefused when the developer has too many rolled keys that still work
  * @throws KeyRefused when the key does not work or was rolled before, or when the form has made a key before
  */
 export async function rollOwnKey(
@@ -56,6 +65,7 @@ export async function rollOwnKey(
 ): Promise<RolledKey> {
   return asDeveloper(db, developerId, async (transaction) => {
     await requireNewForm(transaction, developerId, formHash);
+    await requireKeysLeftToday(transaction, developerId);
     const goingOn = await countWorking(transaction, developerId, 'successor_id is not null');
     if (overlapSeconds > 0 && goingOn >= MOST_WORKING_KEYS) {
       throw new KeyRefused('too_many', `Developer ${developerId} has ${goingOn} rolled keys that still work.`);
@@ -110,8 +120,20 @@ async function requireNewForm(transaction: Knex.Transaction, developerId: number
   if (made !== undefined) throw new KeyRefused('repeated', `The form has made the key ${made} before.`, made);
 }
 
-async function countWorking(transaction: Knex.Transaction, developerId: number, and: string): Promise<number> {
-  const query = transaction('api_keys').where({ developer_id: developerId }).whereRaw(`${WORKS} and ${and}`);
+/** @throws KeyRefused when the developer has made too many keys within 24 hours. Only keys made by a form have its hash */
+async function requireKeysLeftToday(transaction: Knex.Transaction, developerId: number): Promise<void> {
+  const isOfToday = "form_hash is not null and created_at > now() - interval '24 hours'";
+  if ((await countKeys(transaction, developerId, isOfToday)) >= MOST_KEYS_A_DAY) {
+    throw new KeyRefused('too_many_today', `Developer ${developerId} has made ${MOST_KEYS_A_DAY} keys in 24 hours.`);
+  }
+}
+
+function countWorking(transaction: Knex.Transaction, developerId: number, and: string): Promise<number> {
+  return countKeys(transaction, developerId, `${WORKS} and ${and}`);
+}
+
+async function countKeys(transaction: Knex.Transaction, developerId: number, condition: string): Promise<number> {
+  const query = transaction('api_keys').where({ developer_id: developerId }).whereRaw(condition);
   const [row] = await query.count<{ keys: number }[]>('* as keys');
   return row?.keys ?? 0;
 }

@@ -73,13 +73,14 @@ export function requireRollable(record: KeyRecord): void {
     case 'expired':
       throw new KeyRefused('expired', `Key ${prefix} has expired, and cannot be rolled. ${instead}`);
     case 'rolled':
-      if (state.replacement === null) {
-        throw new KeyRefused('not_replaced', `Key ${prefix} was rolled, and no key that works replaces it. ${instead}`);
+      if (state.successor.isActive) {
+        const message = `Key ${prefix} was replaced by ${state.successor.prefix} before. Roll that key instead.`;
+        throw new KeyRefused('rolled', message, state.successor.prefix);
       }
       throw new KeyRefused(
-        'rolled',
-        `Key ${prefix} is rolled already: ${state.replacement} replaces it. Roll that key instead.`,
-        state.replacement,
+        'not_replaced',
+        `Key ${prefix} was replaced by ${state.successor.prefix}, which is no longer active. ${instead}`,
+        state.successor.prefix,
       );
     case 'working':
   }

@@ -1,55 +1,81 @@
 import type { Knex } from 'knex';
+import type { Slice } from '../platform/postgres/slice.js';
 import type { UsageCounts } from './usage-counts.js';
 
 /** How many days are shown, today included. */
 export const SHOWN_DAYS = 30;
 
-/** What a key was used for on a day. */
-export interface DailyUsage extends UsageCounts {
+/** Whose usage to read. */
+export interface UsageOwner {
+  readonly developerId: number;
+  /** The prefix of the one key that is read; undefined for all. */
+  readonly keyPrefix?: string | undefined;
+}
+
+/** What keys were used for on a day. */
+export interface DayTotal extends UsageCounts {
   /** A day of UTC, such as `2026-11-22`. */
   readonly day: string;
+}
+
+/** What a key was used for. */
+export interface KeyTotal extends UsageCounts {
   readonly keyPrefix: string;
   readonly label: string | null;
 }
 
-/** The usage of a developer's keys. */
-export interface UsageReport {
-  /** The last {@link SHOWN_DAYS} days of UTC, oldest first, by the database's clock. */
-  readonly days: readonly string[];
-  /** For each day and key that was used, in this order. */
-  readonly rows: readonly DailyUsage[];
-}
+/** The first of the {@link SHOWN_DAYS}, by the database's clock. */
+const FIRST_DAY = `((now() at time zone 'UTC')::date - ${SHOWN_DAYS - 1})`;
 
-interface Row extends UsageCounts {
-  readonly days: readonly string[];
-  readonly day: string | null;
-  readonly prefix: string;
-  readonly label: string | null;
-}
+/** The hours of a developer's keys within the days that are shown. */
+const HOURS = `
+  from api_keys k
+  join api_key_usage u on u.key_id = k.id
+ where k.developer_id = :developerId and (cast(:keyPrefix as text) is null or k.prefix = :keyPrefix)
+   and u.hour >= ${FIRST_DAY}::timestamp at time zone 'UTC'`;
 
-/** Reads what a developer's keys were used for, all servers together, as of the last batches that they have written. */
-export async function readDailyUsage(db: Knex, developerId: number): Promise<UsageReport> {
-  const { rows } = await db.raw<{ rows: Row[] }>(
-    `with shown as (
-       select array_agg(to_char(day, 'YYYY-MM-DD') order by day) as days, min(day) at time zone 'UTC' as beginning
-         from generate_series((now() at time zone 'UTC')::date - ?::integer, (now() at time zone 'UTC')::date, '1 day') as day
-     ), used as (
-       select to_char(u.hour at time zone 'UTC', 'YYYY-MM-DD') as day, k.prefix, k.label, k.id,
-              sum(u.served)::bigint as served, sum(u.refused)::bigint as refused, sum(u.failed)::bigint as failed
-         from api_key_usage u
-         join api_keys k on k.id = u.key_id
-        where k.developer_id = ? and u.hour >= (select beginning from shown)
-        group by 1, k.id
-     )
-     select shown.days, used.day, used.prefix, used.label, used.served, used.refused, used.failed
-       from shown left join used on true
-      order by used.day, used.id`,
-    [SHOWN_DAYS - 1, developerId],
+const DAY = `(u.hour at time zone 'UTC')::date`;
+
+const COUNTS = `sum(u.served)::bigint as served, sum(u.refused)::bigint as refused, sum(u.failed)::bigint as failed`;
+
+/** @returns the total of each of the last {@link SHOWN_DAYS} days, oldest first, of all servers as of their last batches */
+export async function readUsageByDay(db: Knex, owner: UsageOwner): Promise<readonly DayTotal[]> {
+  return read<DayTotal>(
+    db,
+    `with used as (select ${DAY} as day, ${COUNTS} ${HOURS} group by 1)
+     select to_char(shown.day, 'YYYY-MM-DD') as day,
+            coalesce(served, 0) as served, coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
+       from generate_series(${FIRST_DAY}::timestamp, now() at time zone 'UTC', '1 day') as shown (day)
+       left join used on used.day = shown.day
+      order by shown.day`,
+    owner,
   );
-  return {
-    days: rows[0]?.days ?? [],
-    rows: rows.flatMap(({ day, prefix: keyPrefix, label, served, refused, failed }) =>
-      day === null ? [] : [{ day, keyPrefix, label, served, refused, failed }],
-    ),
-  };
+}
+
+/** @returns a part of the totals of the keys that were used in these days, the most used first */
+export async function readUsageByKey(db: Knex, owner: UsageOwner, slice: Slice): Promise<readonly KeyTotal[]> {
+  return read<KeyTotal>(
+    db,
+    `select k.prefix as "keyPrefix", k.label, ${COUNTS} ${HOURS}
+      group by k.id
+      order by sum(u.served + u.refused + u.failed) desc, k.id
+      limit :limit offset :offset`,
+    { ...owner, ...slice },
+  );
+}
+
+/** @returns the total of each day and key that was used, in this order */
+export async function readDailyUsage(db: Knex, owner: UsageOwner): Promise<readonly (DayTotal & KeyTotal)[]> {
+  return read<DayTotal & KeyTotal>(
+    db,
+    `select to_char(${DAY}, 'YYYY-MM-DD') as day, k.prefix as "keyPrefix", k.label, ${COUNTS} ${HOURS}
+      group by ${DAY}, k.id
+      order by ${DAY}, k.id`,
+    owner,
+  );
+}
+
+async function read<T>(db: Knex, sql: string, bindings: UsageOwner & Partial<Slice>): Promise<readonly T[]> {
+  const { rows } = await db.raw<{ rows: T[] }>(sql, { ...bindings, keyPrefix: bindings.keyPrefix ?? null });
+  return rows;
 }

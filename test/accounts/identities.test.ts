@@ -81,7 +81,7 @@ describe('identities at a provider', () => {
     await assert.rejects(unlinkIdentity(db, other, identity), { name: 'OperatorError' });
     assert.equal(await unlinkIdentity(db, one, identity), 1);
     assert.equal(await findDeveloperOf(db, identity), undefined);
-    assert.deepEqual(await listSessions(db, one), []);
+    assert.deepEqual(await listSessions(db, one, { limit: 10, offset: 0 }), []);
     assert.notEqual(await findSession(db, untouched), undefined);
     const events = (await listEvents(db, { developerId: one, limit: 20 })).filter(
       ({ details: it }) => it.subject === 'gone',
@@ -109,7 +109,7 @@ describe('identities at a provider', () => {
     await startSession(signIn, { developerId: one, userAgent: '', replaced: undefined });
     await signIn.commit();
     assert.equal(await unlinked, 1);
-    assert.deepEqual(await listSessions(db, one), []);
+    assert.deepEqual(await listSessions(db, one, { limit: 10, offset: 0 }), []);
   });
 
   it('that are unknown wait for the name of their project, once and for half an hour', async () => {

@@ -188,10 +188,10 @@ describe('command line', () => {
         'label',
         'last_used_at',
         'plan_id',
-        'replacement',
         'revoked_at',
         'state',
         'successor',
+        'successor_active',
       ]);
 
       const table = await catalog('keys', 'list', '--developer', id);

@@ -77,7 +77,7 @@ describe('the commands for keys', () => {
     assert.deepEqual([await works(old.key), await works(key)], [true, true]);
     assert.ok(key.startsWith(`${successor}_`));
     const table = (await catalog(['keys', 'list', '--developer', String(developerId)])).stdout;
-    assert.match(table, new RegExp(`^${old.prefix} .* rolled, ${successor} replaces it$`, 'm'));
+    assert.match(table, new RegExp(`^${old.prefix} .* rolled, replaced by ${successor}$`, 'm'));
     assert.match(table, new RegExp(`^${successor} .* staging .* working$`, 'm'));
   });
 

@@ -52,7 +52,6 @@ describe('keys and developers', () => {
       successor: null,
       revokedAt: null,
       isExpired: false,
-      replacement: null,
     });
     const { key: secondKey, ...second } = await createKey(db, { developerId: developer.id, planId: 'free' });
     assert.equal(second.label, null);

@@ -4,7 +4,8 @@ import { createDeveloper, setDeveloperPlan, suspendDeveloper } from '../../src/d
 import { revokeFoundKeys } from '../../src/keys/revoke.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { stateOf } from '../../src/keys/key-record.js';
-import { createKey, listKeys } from '../../src/keys/keys.js';
+import type { KeyRefused } from '../../src/keys/key-refused.js';
+import { createKey, listKeys, listKeysOf } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import type { CreatedKey } from '../../src/keys/new-key.js';
 import {
@@ -69,6 +70,26 @@ describe('keys that developers make themselves', () => {
       if (outcome.status === 'rejected') assert.equal((outcome.reason as { reason: string }).reason, 'too_many');
     }
     assert.equal((await listKeys(database.db, developerId)).length, 20);
+  });
+
+  it('are at most 100 in 24 hours, also where they are made at the same time; those of an operator do not count', async () => {
+    await createKey(database.db, { developerId, planId: 'free' });
+    await database.db.raw(
+      `insert into api_keys (prefix, hash, developer_id, plan_id, created_at, revoked_at, form_hash)
+       select 'svc_' || substr(md5(:id || '-' || n), 1, 8), sha256((:id || '-' || n)::bytea), :id, 'free',
+              now() - case when n <= 90 then interval '23 hours 59 minutes' else interval '24 hours' end, now(), sha256(n::text::bytea)
+         from generate_series(1, 200) n`,
+      { id: developerId },
+    );
+    const outcomes = await Promise.allSettled(Array.from({ length: 15 }, () => create()));
+    const refused = outcomes.flatMap((it) => (it.status === 'rejected' ? [(it.reason as KeyRefused).reason] : []));
+    assert.deepEqual(
+      refused,
+      Array.from({ length: 5 }, () => 'too_many_today'),
+    );
+    const [newest] = await listKeysOf(database.db, developerId, { limit: 1, offset: 0 });
+    await assert.rejects(roll(newest?.prefix ?? '', 60), { reason: 'too_many_today' });
+    await createKey(database.db, { developerId, planId: 'free' });
   });
 
   it('make room when one is revoked or expires, and not when one is rolled', async () => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { hintsOf, stateOf, type KeyRecord } from '../../src/keys/key-record.js';
-import { createKey, listKeys, setKeyPlan } from '../../src/keys/keys.js';
+import { hintsOf, stateOf, type KeyRecord, type Successor } from '../../src/keys/key-record.js';
+import { createKey, findKeyOf, findPredecessor, listKeys, setKeyPlan } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import type { Expiry } from '../../src/keys/expiry.js';
 import type { CreatedKey } from '../../src/keys/new-key.js';
@@ -51,7 +51,7 @@ describe('a rolled key', () => {
     assert.deepEqual(stateOf(predecessor), {
       kind: 'rolled',
       until: predecessor.expiresAt,
-      replacement: successor.prefix,
+      successor: { prefix: successor.prefix, isActive: true },
     });
     assert.deepEqual([await works(old), await works(successor)], [true, true]);
     const listed = await listKeys(database.db, developerId);
@@ -106,33 +106,34 @@ describe('a rolled key', () => {
     await Promise.all([
       assert.rejects(second, {
         reason: 'rolled',
-        message: `Key ${old.prefix} is rolled already: ${successor.prefix} replaces it. Roll that key instead.`,
+        message: `Key ${old.prefix} was replaced by ${successor.prefix} before. Roll that key instead.`,
       }),
       commitWhenAwaited(first, db),
     ]);
   });
 
-  it('is replaced by the last key of its successors, and by none where that does not work', async () => {
+  it('names its own successor, and whether that is active', async () => {
     const { db } = database;
     const first = await newKey();
-    const replacement = async (): Promise<string | null | undefined> =>
-      (await listKeys(db, developerId)).find(({ prefix }) => prefix === first.prefix)?.replacement;
-    assert.equal(await replacement(), null);
+    const successor = async (): Promise<Successor | null | undefined> =>
+      (await findKeyOf(db, developerId, first.prefix))?.successor;
+    assert.equal(await successor(), null);
     const { successor: second } = await rollKey(db, first.prefix, 3_600);
-    assert.equal(await replacement(), second.prefix);
+    assert.deepEqual(await successor(), { prefix: second.prefix, isActive: true });
+    await assert.rejects(rollKey(db, first.prefix, 60), { reason: 'rolled', otherPrefix: second.prefix });
     const { successor: third } = await rollKey(db, second.prefix, 0);
-    assert.equal(await replacement(), third.prefix);
-    await revokeKey(db, second.prefix);
-    assert.equal(await replacement(), third.prefix);
-    await assert.rejects(rollKey(db, first.prefix, 60), { reason: 'rolled', otherPrefix: third.prefix });
-    await expireIn(db, third.prefix, 0);
-    assert.equal(await replacement(), null);
+    assert.deepEqual(await successor(), { prefix: second.prefix, isActive: false });
     await assert.rejects(rollKey(db, first.prefix, 60), {
       reason: 'not_replaced',
-      message: new RegExp(`^Key ${first.prefix} was rolled, and no key that works replaces it\\. Create a new one`),
+      message: new RegExp(
+        `^Key ${first.prefix} was replaced by ${second.prefix}, which is no longer active\\. Create a new one`,
+      ),
     });
-    await revokeKey(db, third.prefix);
-    assert.equal(await replacement(), null);
+    await revokeKey(db, second.prefix);
+    assert.deepEqual(await successor(), { prefix: second.prefix, isActive: false });
+    assert.equal((await findPredecessor(db, second.prefix))?.prefix, first.prefix);
+    assert.equal((await findPredecessor(db, third.prefix))?.prefix, second.prefix);
+    assert.equal(await findPredecessor(db, first.prefix), undefined);
   });
 
   it('must be one that works', async () => {
@@ -168,17 +169,17 @@ describe('what is said of a key', () => {
     successor: null,
     revokedAt: null,
     isExpired: false,
-    replacement: null,
   };
+  const SUCCESSOR: Successor = { prefix: 'svc_11111111', isActive: true };
   const at = (days: number): string => new Date(NOW + days * DAY_MS).toISOString();
 
   it('is one state: a revoked key is no longer an expired or rolled one', () => {
-    const expired = { ...WORKING, expiresAt: at(-1), isExpired: true, successor: 'svc_11111111' };
+    const expired = { ...WORKING, expiresAt: at(-1), isExpired: true, successor: SUCCESSOR };
     assert.deepEqual(stateOf(WORKING), { kind: 'working' });
     assert.deepEqual(stateOf({ ...expired, isExpired: false }), {
       kind: 'rolled',
       until: at(-1),
-      replacement: null,
+      successor: SUCCESSOR,
     });
     assert.deepEqual(stateOf(expired), { kind: 'expired', at: at(-1) });
     assert.deepEqual(stateOf({ ...expired, revokedAt: at(0) }), { kind: 'revoked', at: at(0) });
@@ -192,13 +193,14 @@ describe('what is said of a key', () => {
 
   it('hints at a key that expires within two weeks', () => {
     assert.deepEqual(hintsOf({ ...WORKING, expiresAt: at(14) }, NOW), []);
+    assert.deepEqual(hintsOf({ ...WORKING, expiresAt: at(13.9) }, NOW), [{ kind: 'expires_soon', days: 13 }]);
     assert.deepEqual(hintsOf({ ...WORKING, expiresAt: at(5.5) }, NOW), [{ kind: 'expires_soon', days: 5 }]);
     assert.deepEqual(hintsOf({ ...WORKING, expiresAt: at(0.5) }, NOW), [{ kind: 'expires_soon', days: 0 }]);
   });
 
   it('hints at nothing where the key does not work or was rolled', () => {
     const forgotten = { ...WORKING, lastUsedAt: null, expiresAt: at(1) };
-    assert.deepEqual(hintsOf({ ...forgotten, successor: 'svc_11111111' }, NOW), []);
+    assert.deepEqual(hintsOf({ ...forgotten, successor: SUCCESSOR }, NOW), []);
     assert.deepEqual(hintsOf({ ...forgotten, revokedAt: at(-1) }, NOW), []);
     assert.deepEqual(hintsOf({ ...forgotten, isExpired: true }, NOW), []);
   });

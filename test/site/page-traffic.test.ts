@@ -64,6 +64,15 @@ describe('requests for pages that wait for a lock of the database', () => {
     }
   });
 
+  it('are answered with 503 by the deadline of a request, also those that never got their turn', async () => {
+    const from = performance.now();
+    const replies = await Promise.all(Array.from({ length: AT_ONCE }, (_, place) => askForPage(`192.0.2.${place}`)));
+    const took = performance.now() - from;
+    assert.deepEqual([...new Set(replies.map(({ status }) => status))], [503]);
+    // In turn, each until its statement is given up, they would take more than ten times as long.
+    assert.ok(took < 4_000, `the last answer came after ${took.toFixed(0)} ms`);
+  });
+
   it('of one address leave others their pages', async () => {
     const asked = Array.from({ length: AT_ONCE * 2 }, () => askForPage('192.0.2.1'));
     const first = await Promise.race(asked);

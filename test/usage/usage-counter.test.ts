@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
-import { readDailyUsage } from '../../src/usage/daily-usage.js';
+import { readDailyUsage, readUsageByDay } from '../../src/usage/daily-usage.js';
 import type { UsageCounts } from '../../src/usage/usage-counts.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { removeOldUsage, writeUsage } from '../../src/usage/write-usage.js';
@@ -207,18 +207,21 @@ describe('the usage of keys', () => {
     usage.count(keyId, 200, at(30) + 23 * HOUR_MS);
     usage.count(await newKey(), 200, at(0));
     await usage.flush(db);
-    const { days, rows } = await readDailyUsage(db, id);
-    assert.equal(days.length, 30);
+    const owner = { developerId: id };
     const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-    assert.deepEqual([days[0], days[29]], [dayOf(at(29)), dayOf(at(0))]);
+    const days = Array.from({ length: 30 }, (_, i) => ({ day: dayOf(at(29 - i)), served: 0, refused: 0, failed: 0 }));
+    Object.assign(days[0] ?? {}, { served: 1 });
+    Object.assign(days[28] ?? {}, { refused: 1, failed: 1 });
+    Object.assign(days[29] ?? {}, { served: 1 });
+    assert.deepEqual(await readUsageByDay(db, owner), days);
     const key = { keyPrefix: own.prefix, label: 'production' };
-    assert.deepEqual(rows, [
+    assert.deepEqual(await readDailyUsage(db, owner), [
       { day: dayOf(at(29)), ...key, served: 1, refused: 0, failed: 0 },
       { day: dayOf(at(1)), ...key, served: 0, refused: 1, failed: 1 },
       { day: dayOf(at(0)), ...key, served: 1, refused: 0, failed: 0 },
     ]);
     const none = await createDeveloper(db, { projectName: 'R', attributionRequired: false });
-    assert.deepEqual((await readDailyUsage(db, none.id)).rows, []);
-    assert.equal((await readDailyUsage(db, none.id)).days.length, 30);
+    assert.deepEqual(await readDailyUsage(db, { developerId: none.id }), []);
+    assert.equal((await readUsageByDay(db, { developerId: none.id })).length, 30);
   });
 });

@@ -5,7 +5,7 @@ export function describeState(record: KeyRecord): string {
   const state = stateOf(record);
   switch (state.kind) {
     case 'rolled':
-      return `rolled, ${state.replacement ?? 'no key'} replaces it`;
+      return `rolled, replaced by ${state.successor.prefix}${state.successor.isActive ? '' : ', no longer active'}`;
     case 'revoked':
       return `revoked ${shortTime(state.at) ?? ''}`;
     case 'working':
@@ -24,8 +24,8 @@ export function keyToJson(record: KeyRecord): Record<string, unknown> {
     created_at: record.createdAt,
     last_used_at: record.lastUsedAt,
     expires_at: record.expiresAt,
-    successor: record.successor,
-    replacement: record.replacement,
+    successor: record.successor?.prefix ?? null,
+    successor_active: record.successor?.isActive ?? null,
     revoked_at: record.revokedAt,
   };
 }

@@ -5,12 +5,10 @@ import { Table } from '../layout/components.js';
 import { Time } from '../layout/time.js';
 import { UserText } from '../layout/user-text.js';
 import type { Guards } from './guards.js';
+import { Pager, readListPage, type ListPage } from './list-page.js';
 import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/events';
-
-/** Events on one page. */
-const PAGE_SIZE = 50;
 
 const ACTORS: Readonly<Record<Actor, string>> = {
   developer: 'You',
@@ -25,41 +23,33 @@ export function addEvents(router: PageRouter, { db }: SiteParts, { signedIn }: G
     PATH,
     signedIn(async (ctx) => {
       const { developerId } = ctx.state.session;
-      const number = /^[1-9]\d{0,5}$/.test(String(ctx.query.page)) ? Number(ctx.query.page) : 1;
-      // One more than is shown, which tells whether there are older ones.
-      const offset = (number - 1) * PAGE_SIZE;
-      const events = await listEvents(db, { developerId, limit: PAGE_SIZE + 1, offset });
-      settingsPage(ctx, { title: 'Events', tab: 'events' }, <Events events={events} number={number} />);
+      const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, ...slice }));
+      settingsPage(ctx, { title: 'Events', tab: 'events' }, <Events events={events} />);
     }),
   );
 }
 
-function Events({ events, number }: { readonly events: readonly DeveloperEvent[]; readonly number: number }): VNode {
+function Events({ events }: { readonly events: ListPage<DeveloperEvent> }): VNode {
   return (
     <>
       <p>
         What happened to your keys and to your project, newest first. Each change is recorded together with its event.
       </p>
-      {events.length === 0 ? (
+      {events.rows.length === 0 ? (
         <p class="empty">There are no events here.</p>
       ) : (
         <Table
           caption="Events"
           columns={['When', 'What', 'Key', 'By']}
-          rows={events
-            .slice(0, PAGE_SIZE)
-            .map((event) => [
-              <Time at={event.at} />,
-              describe(event),
-              event.keyPrefix === null ? '' : <code class="nowrap">{event.keyPrefix}</code>,
-              ACTORS[event.actor],
-            ])}
+          rows={events.rows.map((event) => [
+            <Time at={event.at} />,
+            describe(event),
+            event.keyPrefix === null ? '' : <code class="nowrap">{event.keyPrefix}</code>,
+            ACTORS[event.actor],
+          ])}
         />
       )}
-      <p class="cluster">
-        {number > 1 && <a href={number === 2 ? PATH : `${PATH}?page=${number - 1}`}>Newer events</a>}
-        {events.length > PAGE_SIZE && <a href={`${PATH}?page=${number + 1}`}>Older events</a>}
-      </p>
+      <Pager path={PATH} page={events} />
     </>
   );
 }

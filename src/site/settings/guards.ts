@@ -1,10 +1,13 @@
 import type { Knex } from 'knex';
-import { findSession } from '../../accounts/sessions.js';
+import { findSession, type Session } from '../../accounts/sessions.js';
 import type { PageContext } from '../context.js';
 import { PageError } from '../layout/error-page.js';
 import { askToSignIn } from '../sign-in/come-back.js';
 import { readCookie } from '../sign-in/cookies.js';
 import type { PageHandler, SettingsContext, SettingsHandler } from './context.js';
+
+/** Lets a request pass to a handler, or answers it. */
+export type Guard = (handler: SettingsHandler) => PageHandler;
 
 /** What stands before the pages of the settings. */
 export interface Guards {
@@ -12,14 +15,17 @@ export interface Guards {
    * Lets a developer who is signed in pass; asks everybody else to sign in, and to come back. A suspended developer passes:
    * use it for what only reads, and for signing out.
    */
-  readonly signedIn: (handler: SettingsHandler) => PageHandler;
+  readonly signedIn: Guard;
   /**
-   * Lets a developer pass who is not suspended and has signed in within the last 15 minutes. Use it for changes of
-   * keys, and for their forms.
-   *
-   * @param comeBackTo - the page of the settings to come back to: a form that was sent is not sent again
+   * Lets a developer pass who is not suspended, however old the sign-in is. Use it for what only takes access away, and for
+   * its form: a leaked key must not wait for a sign-in.
    */
-  readonly recentlySignedIn: (comeBackTo: string, handler: SettingsHandler) => PageHandler;
+  readonly notSuspended: Guard;
+  /**
+   * Lets a developer pass who is not suspended and has signed in within the last 15 minutes. Use it for what makes keys,
+   * and for its form.
+   */
+  readonly recentlySignedIn: Guard;
 }
 
 /**
@@ -28,31 +34,36 @@ export interface Guards {
  * @example
  *   const { signedIn, recentlySignedIn } = createGuards(parts);
  *   router.get('/settings/keys', signedIn((ctx) => showKeys(ctx, db)));
- *   router.post('/settings/keys', recentlySignedIn('/settings/keys', (ctx) => createKey(ctx, db)));
+ *   router.post('/settings/keys/new', recentlySignedIn((ctx) => createKey(ctx, db)));
  */
 export function createGuards({ db }: { readonly db: Knex }): Guards {
+  /** A form and the page that shows it share one address: a form that was sent before the sign-in is not sent again. */
+  const active =
+    (mayPass: (session: Session) => boolean): Guard =>
+    (handler) =>
+    async (ctx) => {
+      const session = await enter(ctx, db);
+      if (session !== undefined && session.suspendedAt !== null) throw suspended();
+      if (session !== undefined && mayPass(session)) await handler(ctx as SettingsContext);
+      else askToSignIn(ctx, ctx.path);
+    };
   return {
     signedIn: (handler) => async (ctx) => {
-      if (await enter(ctx, db)) await handler(ctx as SettingsContext);
+      if ((await enter(ctx, db)) !== undefined) await handler(ctx as SettingsContext);
       // An address that takes only forms is no place to come back to.
       else askToSignIn(ctx, ctx.method === 'POST' ? '/settings' : ctx.path);
     },
-    recentlySignedIn: (comeBackTo, handler) => async (ctx) => {
-      const isSignedIn = await enter(ctx, db);
-      const { session } = ctx.state as Partial<SettingsContext['state']>;
-      if (isSignedIn && session?.suspendedAt !== null) throw suspended();
-      if (session?.isRecent === true) await handler(ctx as SettingsContext);
-      else askToSignIn(ctx, comeBackTo);
-    },
+    notSuspended: active(() => true),
+    recentlySignedIn: active(({ isRecent }) => isRecent),
   };
 }
 
-/** Finds the session of a request. @returns whether there is one */
-async function enter(ctx: PageContext, db: Knex): Promise<boolean> {
+/** Finds the session of a request, and gives it to the handler. @returns undefined where there is none */
+async function enter(ctx: PageContext, db: Knex): Promise<Session | undefined> {
   ctx.set('Cache-Control', 'no-store');
   const session = await findSession(db, readCookie(ctx, 'session'));
   Object.assign(ctx.state, { session });
-  return session !== undefined;
+  return session;
 }
 
 function suspended(): PageError {

@@ -8,6 +8,7 @@ import { seeOther } from '../sign-in/come-back.js';
 import { setCookie } from '../sign-in/cookies.js';
 import { browserName } from './browser-name.js';
 import type { Guards } from './guards.js';
+import { Pager, readListPage, type ListPage } from './list-page.js';
 import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/sessions';
@@ -21,7 +22,7 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { signedIn }:
     PATH,
     signedIn(async (ctx) => {
       const { id, developerId } = ctx.state.session;
-      const sessions = await listSessions(db, developerId);
+      const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
       settingsPage(ctx, { title: 'Sessions', tab: 'sessions' }, <Sessions sessions={sessions} current={id} />);
     }),
   );
@@ -50,7 +51,7 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { signedIn }:
 }
 
 interface SessionsProps {
-  readonly sessions: readonly ListedSession[];
+  readonly sessions: ListPage<ListedSession>;
   /** The id of the session that asks. */
   readonly current: number;
 }
@@ -62,7 +63,7 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
       <Table
         caption="Sessions"
         columns={['Browser', 'End', 'Signed in', 'Last seen']}
-        rows={sessions.map(({ id, userAgent, signedInAt, lastSeenAt }) => [
+        rows={sessions.rows.map(({ id, userAgent, signedInAt, lastSeenAt }) => [
           <>
             {browserName(userAgent)} {id === current && <Badge tone="ok">This one</Badge>}
           </>,
@@ -80,6 +81,7 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
           <Time at={lastSeenAt} />,
         ])}
       />
+      <Pager path={PATH} page={sessions} />
       <form method="post" action={`${PATH}/end-all`} class="form-actions">
         <button class="button button-danger" type="submit">
           End all sessions

@@ -181,12 +181,12 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
   },
   {
     name: 'old-sign-in-changes-keys',
-    promise: 'A change of keys needs a sign-in of the last 15 minutes.',
+    promise: 'Creating and rolling keys needs a sign-in of the last 15 minutes.',
     edits: [
       {
-        file: 'src/site/settings/keys/keys.tsx',
-        from: 'guards.recentlySignedIn(ctx.path, handler)(ctx)',
-        to: 'guards.signedIn(handler)(ctx)',
+        file: 'src/site/settings/guards.ts',
+        from: 'active(({ isRecent }) => isRecent)',
+        to: 'active(() => true)',
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -228,34 +228,43 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     suites: ['test/site/revoke-leaked-key.test.ts'],
   },
   {
-    name: 'lost-replacement-not-seen',
-    promise: 'The list says of a rolled key when no key that works replaces it.',
-    edits: [
-      {
-        file: 'src/keys/key-record.ts',
-        from: 'key.successor_id is null and ${WORKS})',
-        to: 'key.successor_id is null)',
-      },
-    ],
+    name: 'state-of-the-successor-not-seen',
+    promise: 'The list says of a rolled key when its successor is no longer active.',
+    edits: [{ file: 'src/keys/key-record.ts', from: "'isActive', ${WORKS})", to: "'isActive', true)" }],
     suites: ['test/keys/rolling.test.ts'],
   },
   {
-    name: 'successor-alone-replaces',
-    promise: 'A successor that was rolled itself is replaced by its own successor.',
+    name: 'successors-in-a-chain',
+    promise: 'A page costs the same however often a key was rolled.',
     edits: [
       {
         file: 'src/keys/key-record.ts',
-        from: 'select key.successor_id from chain join api_keys key using (id)',
-        to: 'select null::integer',
+        from: 'from api_keys successor where successor.id = api_keys.successor_id)`',
+        to: `from api_keys successor where successor.id in (
+      with recursive chain (id) as (
+        select api_keys.successor_id union select key.successor_id from chain join api_keys key using (id)
+      ) select id from chain) limit 1)\``,
       },
     ],
-    suites: ['test/keys/rolling.test.ts'],
+    suites: ['test/worst-cases/many-keys.test.ts'],
+  },
+  {
+    name: 'too-many-keys-a-day',
+    promise: 'A developer makes at most 100 keys in 24 hours, also where they are made at the same time.',
+    edits: [
+      { file: 'src/keys/own-keys.ts', from: 'form_hash is not null and created_at > now()', to: 'created_at > now()' },
+    ],
+    suites: ['test/keys/own-keys.test.ts'],
   },
   {
     name: 'no-warning-of-a-rolled-key',
     promise: 'The page warns before somebody revokes the key that replaces a rolled one.',
     edits: [
-      { file: 'src/site/settings/keys/keys.tsx', from: 'key.replacement === prefix', to: 'key.prefix === prefix' },
+      {
+        file: 'src/keys/keys.ts',
+        from: 'successor_id = (select id from api_keys where prefix = ?)',
+        to: 'successor_id < (select id from api_keys where prefix = ?) and false',
+      },
     ],
     suites: ['test/site/settings/keys.test.ts'],
   },

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { createKey } from '../../../src/keys/keys.js';
+import { TABS } from '../../../src/site/settings/settings-page.js';
 import { newDeveloper, signIn as signInByHttp } from '../../support/http/visitor.js';
 import {
   assertAccessible,
@@ -108,20 +109,13 @@ describe('the settings in Chromium', () => {
         assert.ok(!(await page.title()).includes('attacked'), path);
       }
       await watched.open('/settings/usage');
-      await page.getByLabel('Key', { exact: true }).selectOption(await prefixOf(page));
-      await page.getByRole('button', { name: 'Show' }).click();
+      await page.getByRole('row', { name: 'production' }).getByRole('link').click();
       await page.waitForURL('**/settings/usage?key=*');
       assert.equal(await page.locator('table').first().locator('tbody tr').count(), 1);
       watched.assertNoFault();
       if (javaScript) await watched.close();
     }
   });
-
-  /** The prefix of the key that is labelled so. */
-  async function prefixOf(page: Page): Promise<string> {
-    const text = await page.locator('option', { hasText: 'production' }).innerText();
-    return /svc_\w{8}/.exec(text)?.[0] ?? assert.fail(text);
-  }
 
   it('read from left to right beside a name that turns the direction of text', async () => {
     const { db } = service;
@@ -144,6 +138,7 @@ describe('the settings in Chromium', () => {
   it('are reached by the keyboard alone: each link and button', async () => {
     const page = await signIn();
     await watched.open('/settings/usage');
+    const prefix = await page.getByRole('row', { name: 'production' }).getByRole('link').innerText();
     const reached = new Set<string>();
     for (let stop = 0; stop < 60; stop += 1) {
       await page.keyboard.press('Tab');
@@ -160,7 +155,7 @@ describe('the settings in Chromium', () => {
       assert.ok(focused.isVisible, focused.name);
       reached.add(focused.name);
     }
-    for (const name of ['Sign out', 'Usage', 'Sessions', 'Show', 'Download as CSV, by day and key']) {
+    for (const name of ['Sign out', ...TABS.map(({ label }) => label), prefix, 'Download as CSV, by day and key']) {
       assert.ok(reached.has(name), `${name} is not among ${[...reached].join(', ')}`);
     }
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { createDeveloper } from '../../../src/developers/developers.js';
-import { readDailyUsage } from '../../../src/usage/daily-usage.js';
+import { readUsageByDay } from '../../../src/usage/daily-usage.js';
 import { ask, startDeployment, type Deployment } from '../../support/deployments/deployment.js';
 import { eventually } from '../../support/eventually.js';
 import { expireIn } from '../../support/keys/expiry.js';
@@ -52,8 +52,8 @@ describe('a developer in Chromium, with two server processes and Redis', () => {
   /** Waits until the servers have saved a number of served requests of a developer: each does every ten seconds. */
   function untilSaved(developerId: number, requests: number): Promise<unknown> {
     return eventually('the servers have saved what they counted', async () => {
-      const { rows } = await readDailyUsage(deployment.db, developerId);
-      return rows.reduce((sum, { served }) => sum + served, 0) === requests;
+      const days = await readUsageByDay(deployment.db, { developerId });
+      return days.reduce((sum, { served }) => sum + served, 0) === requests;
     });
   }
 

@@ -90,11 +90,14 @@ describe('the usage page', () => {
   it('shows one key when asked to, and all for an unknown one', async () => {
     const text = await page(`/settings/usage?key=${odd.prefix}`);
     assert.deepEqual(table(text, 'Requests by day')[0]?.slice(1), ['5', '0', '0', '5']);
-    assert.match(text, new RegExp(`<option value="${odd.prefix}" selected`));
+    assert.match(text, new RegExp(`Only the key <code>${odd.prefix}</code>`));
     assert.ok(text.includes(`href="/settings/usage.csv?key=${odd.prefix}"`));
-    const all = await page(`/settings/usage?key=${encodeURIComponent(ATTACK)}`);
-    assert.equal(table(all, 'Requests by day')[0]?.[1], '1,239');
-    assert.ok(!all.includes(ATTACK));
+    assert.ok((await page()).includes(`<a href="/settings/usage?key=${odd.prefix}">`));
+    for (const unknown of [ATTACK, 'svc_00000000', service.key.slice(0, 12)]) {
+      const all = await page(`/settings/usage?key=${encodeURIComponent(unknown)}`);
+      assert.equal(table(all, 'Requests by day')[0]?.[1], '1,239');
+      assert.ok(!all.includes(unknown));
+    }
   });
 
   it('shows labels as text, and has no style that the policy forbids', async () => {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** Commits of commands that are held up until they are released. */
+/** Commits that are held up until they are released. */
 export interface HeldCommits {
   /** Whether a commit is held now: the change is made, and nobody else sees it yet. */
   isWaitedFor(): Promise<boolean>;
@@ -11,14 +11,18 @@ export interface HeldCommits {
 /** Any number that the service does not use for an advisory lock. */
 const LOCK = 8_151_623;
 
-/** Holds every commit of the command line that has changed rows of a table, at its very end. */
-export async function holdCommits(db: Knex, table: string): Promise<HeldCommits> {
+/**
+ * Holds every commit of a program that has changed rows of a table, at its very end.
+ *
+ * @param program - the name that its connections have
+ */
+export async function holdCommits(db: Knex, table: string, program = 'catalog command'): Promise<HeldCommits> {
   const holder = await db.transaction();
   await holder.raw('select pg_advisory_xact_lock(?)', [LOCK]);
   await db.raw(`
     create function hold_commit() returns trigger language plpgsql as $$
     begin
-      if current_setting('application_name') = 'catalog command' then
+      if current_setting('application_name') = '${program}' then
         perform pg_catalog.pg_advisory_xact_lock(${LOCK});
       end if;
       return null;

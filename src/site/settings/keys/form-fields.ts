@@ -61,8 +61,11 @@ export function readNewKey({ label, lifetime, date }: NewKeyFields): NewKeyReque
   const option = LIFETIMES.find(({ value }) => value === lifetime);
   if (option === undefined && lifetime !== ON_A_DATE) throw incomplete();
   const onDate = lifetime === ON_A_DATE ? parseExpiryTime(date) : undefined;
-  if (lifetime === ON_A_DATE && onDate === undefined)
+  if (lifetime === ON_A_DATE && onDate === undefined) {
     errors.date = 'Choose a date after today. The key ends at 00:00 UTC of that date.';
+  } else if (option !== undefined && date !== '') {
+    errors.date = `You chose "${option.label}" but also gave a date. Choose "On a date" above, or remove the date.`;
+  }
   if (Object.keys(errors).length > 0) return { kind: 'invalid', errors };
   const days = option?.days;
   const expires = days === undefined ? onDate : ({ kind: 'after', seconds: days * DAY_SECONDS } as const);

@@ -88,26 +88,26 @@ export function RollForm({ record }: { readonly record: KeyRecord }): VNode {
 
 interface RevokeFormProps {
   readonly record: KeyRecord;
-  /** The rolled keys that still work, and that this key replaces. */
-  readonly rolled: readonly KeyRecord[];
+  /** The rolled key that this one replaces, while it still works. */
+  readonly replaced: KeyRecord | undefined;
 }
 
 /** The question before a key is revoked. */
-export function RevokeForm({ record, rolled }: RevokeFormProps): VNode {
+export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
   return (
     <>
       <p>
         Every server refuses <KeyName record={record} /> from the next request on, permanently.{' '}
         <LastUse at={record.lastUsedAt} />
       </p>
-      {rolled.map(({ prefix, expiresAt }) => (
-        <Notice key={prefix} tone="warning">
+      {replaced !== undefined && (
+        <Notice tone="warning">
           <p>
-            It replaces the rolled key <code>{prefix}</code>, which works until{' '}
-            {expiresAt === null ? 'revoked' : <Time at={expiresAt} />}. No key replaces that one then.
+            It replaces the rolled key <code>{replaced.prefix}</code>, which works until{' '}
+            {replaced.expiresAt === null ? 'revoked' : <Time at={replaced.expiresAt} />}. No key replaces that one then.
           </p>
         </Notice>
-      ))}
+      )}
       <form class="form" method="post">
         <Actions label={`Revoke ${record.prefix}`} tone="button-danger" />
       </form>

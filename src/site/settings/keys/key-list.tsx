@@ -1,21 +1,25 @@
 import type { ComponentChildren, VNode } from 'preact';
+import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import { hintsOf, stateOf, type KeyHint, type KeyRecord, type KeyState } from '../../../keys/key-record.js';
 import { MOST_WORKING_KEYS } from '../../../keys/own-keys.js';
+import { Pager, type ListPage } from '../list-page.js';
 import { Badge, Table } from '../../layout/components.js';
 import { Time } from '../../layout/time.js';
 import { UserText } from '../../layout/user-text.js';
 
 interface KeyListProps {
-  readonly keys: readonly KeyRecord[];
+  readonly keys: ListPage<KeyRecord>;
   /** In milliseconds since 1970, for the hints. */
   readonly now: number;
   /** Whether the developer may change keys: not while suspended. */
   readonly isReadOnly: boolean;
+  /** Whether the developer may create and roll keys without a new sign-in. */
+  readonly isRecent: boolean;
 }
 
-/** The keys of a developer: those that work, and those that do not work any more. */
-export function KeyList({ keys, now, isReadOnly }: KeyListProps): VNode {
-  const rows = keys.map((record) => ({ record, state: stateOf(record) })).reverse();
+/** A page of the keys of a developer: first those that work, then those that do not work any more. */
+export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNode {
+  const rows = keys.rows.map((record) => ({ record, state: stateOf(record) }));
   const working = rows.filter(({ state }) => state.kind === 'working' || state.kind === 'rolled');
   const past = rows.filter((row) => !working.includes(row));
   return (
@@ -29,11 +33,17 @@ export function KeyList({ keys, now, isReadOnly }: KeyListProps): VNode {
           <a class="button button-primary" href="/settings/keys/new">
             Create a key
           </a>
+          {!isRecent && (
+            <span class="muted">
+              {' '}
+              Your sign-in is older than {RECENT_MINUTES} minutes. Sign in again to create or roll a key. You can revoke
+              keys without that.
+            </span>
+          )}
         </p>
       )}
-      {working.length === 0 ? (
-        <p class="empty">No key works at the moment.</p>
-      ) : (
+      {working.length === 0 && keys.number === 1 && <p class="empty">No key works at the moment.</p>}
+      {working.length > 0 && (
         <Table
           caption="Keys that work"
           columns={COLUMNS}
@@ -42,7 +52,9 @@ export function KeyList({ keys, now, isReadOnly }: KeyListProps): VNode {
               record,
               <>
                 <State state={state} hints={hintsOf(record, now)} />
-                {!isReadOnly && <Changes prefix={record.prefix} isRolled={state.kind === 'rolled'} />}
+                {!isReadOnly && (
+                  <Changes prefix={record.prefix} isRolled={state.kind === 'rolled'} isRecent={isRecent} />
+                )}
               </>,
             ),
           )}
@@ -54,10 +66,23 @@ export function KeyList({ keys, now, isReadOnly }: KeyListProps): VNode {
           <Table
             caption="Keys that do not work any more"
             columns={COLUMNS}
-            rows={past.map(({ record, state }) => cells(record, <State state={state} hints={[]} />))}
+            rows={past.map(({ record, state }) =>
+              cells(
+                record,
+                <>
+                  <State state={state} hints={[]} />
+                  {record.successor !== null && (
+                    <>
+                      , replaced by <code>{record.successor.prefix}</code>
+                    </>
+                  )}
+                </>,
+              ),
+            )}
           />
         </>
       )}
+      <Pager path="/settings/keys" page={keys} />
     </>
   );
 }
@@ -100,14 +125,9 @@ function State({ state, hints }: { readonly state: KeyState; readonly hints: rea
     case 'rolled':
       return (
         <>
-          <Badge tone="info">Rolled</Badge> works until {state.until === null ? 'revoked' : <Time at={state.until} />};{' '}
-          {state.replacement === null ? (
-            'no key that works replaces it'
-          ) : (
-            <>
-              <code>{state.replacement}</code> replaces it
-            </>
-          )}
+          <Badge tone="info">Rolled</Badge> works until {state.until === null ? 'revoked' : <Time at={state.until} />},
+          replaced by <code>{state.successor.prefix}</code>
+          {!state.successor.isActive && ', which no longer works'}
         </>
       );
     case 'expired':
@@ -127,7 +147,13 @@ function describeHint(hint: KeyHint): string {
   return hint.days === 0 ? 'Expires within a day' : `Expires in ${days}`;
 }
 
-function Changes({ prefix, isRolled }: { readonly prefix: string; readonly isRolled: boolean }): VNode {
+interface ChangesProps {
+  readonly prefix: string;
+  readonly isRolled: boolean;
+  readonly isRecent: boolean;
+}
+
+function Changes({ prefix, isRolled, isRecent }: ChangesProps): VNode {
   return (
     <span class="key-changes">
       {!isRolled && (
@@ -135,6 +161,7 @@ function Changes({ prefix, isRolled }: { readonly prefix: string; readonly isRol
           Roll
         </a>
       )}
+      {!isRolled && !isRecent && <span class="muted small">(sign in first)</span>}
       <a href={`/settings/keys/${prefix}/revoke`} aria-label={isRolled ? `End now ${prefix}` : `Revoke ${prefix}`}>
         {isRolled ? 'End now' : 'Revoke'}
       </a>

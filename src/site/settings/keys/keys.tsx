@@ -1,6 +1,8 @@
+import type { Knex } from 'knex';
+import type { VNode } from 'preact';
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
-import { listKeys } from '../../../keys/keys.js';
+import { findKeyOf, findPredecessor, listKeysOf } from '../../../keys/keys.js';
 import { requireRollable } from '../../../keys/roll-key.js';
 import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
 import { toMilliseconds } from '../../../platform/postgres/timestamps.js';
@@ -9,8 +11,9 @@ import type { PageRouter, SiteParts } from '../../context.js';
 import { formOf } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { seeOther } from '../../sign-in/come-back.js';
-import type { PageHandler, SettingsContext, SettingsHandler } from '../context.js';
-import type { Guards } from '../guards.js';
+import type { SettingsContext } from '../context.js';
+import type { Guard, Guards } from '../guards.js';
+import { readListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
 import { newKeyFieldsOf, readFormHash, readNewKey, readOverlap } from './form-fields.js';
 import { NewKeyForm, RevokeForm, RollForm } from './key-forms.js';
@@ -22,46 +25,54 @@ const PATH = '/settings/keys';
 
 /** Adds the keys of a developer: their list, and what creates, rolls and revokes them. */
 export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards: Guards): void {
-  /** Lets only a recent sign-in pass, and comes back to the same address: a change and its form share one. */
-  function recently(handler: SettingsHandler): PageHandler {
-    return (ctx) => guards.recentlySignedIn(ctx.path, handler)(ctx);
-  }
+  const { signedIn, notSuspended, recentlySignedIn } = guards;
 
   /** Runs a change, and answers with why where it is refused. */
-  function change(act: (ctx: SettingsContext, form: URLSearchParams) => Promise<void>): PageHandler {
-    return recently((ctx) => act(ctx, formOf(ctx)).catch((error: unknown) => answerRefusal(ctx, error)));
+  function change(
+    guard: Guard,
+    act: (ctx: SettingsContext, form: URLSearchParams) => Promise<void>,
+  ): ReturnType<Guard> {
+    return guard((ctx) => act(ctx, formOf(ctx)).catch((error: unknown) => answerRefusal(ctx, error)));
   }
 
   /** A page about one of the developer's keys. */
-  function about(show: (ctx: SettingsContext, record: KeyRecord, keys: readonly KeyRecord[]) => void): PageHandler {
-    return recently(async (ctx) => {
-      const keys = await listKeys(db, ctx.state.session.developerId);
-      const record = keys.find(({ prefix }) => prefix === prefixOf(ctx));
+  function about(
+    guard: Guard,
+    show: (ctx: SettingsContext, record: KeyRecord) => void | Promise<void>,
+  ): ReturnType<Guard> {
+    return guard(async (ctx) => {
+      const record = await findKeyOf(db, ctx.state.session.developerId, prefixOf(ctx));
       if (record === undefined) throw noSuchKey();
-      show(ctx, record, keys);
+      await show(ctx, record);
     });
   }
 
   router.get(
     PATH,
-    guards.signedIn(async (ctx) => {
-      const { developerId, suspendedAt } = ctx.state.session;
-      const keys = await listKeys(db, developerId);
-      const body = <KeyList keys={keys} now={toMilliseconds(now())} isReadOnly={suspendedAt !== null} />;
-      settingsPage(ctx, { title: 'Keys', tab: 'keys' }, [revokedNotice(ctx, keys), body]);
+    signedIn(async (ctx) => {
+      const { developerId, suspendedAt, isRecent } = ctx.state.session;
+      const keys = await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice));
+      settingsPage(
+        ctx,
+        { title: 'Keys', tab: 'keys' },
+        <>
+          {await revokedNotice(ctx, db)}
+          <KeyList keys={keys} now={toMilliseconds(now())} isReadOnly={suspendedAt !== null} isRecent={isRecent} />
+        </>,
+      );
     }),
   );
 
   router.get(
     `${PATH}/new`,
-    recently((ctx) => {
+    recentlySignedIn((ctx) => {
       settingsPage(ctx, { title: 'Create a key', tab: 'keys' }, <NewKeyForm />);
     }),
   );
 
   router.post(
     `${PATH}/new`,
-    change(async (ctx, form) => {
+    change(recentlySignedIn, async (ctx, form) => {
       const fields = newKeyFieldsOf(form);
       const request = readNewKey(fields);
       if (request.kind === 'invalid') {
@@ -78,7 +89,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
 
   router.get(
     `${PATH}/:prefix/roll`,
-    about((ctx, record) => {
+    about(recentlySignedIn, (ctx, record) => {
       try {
         requireRollable(record);
       } catch (error) {
@@ -91,7 +102,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
 
   router.post(
     `${PATH}/:prefix/roll`,
-    change(async (ctx, form) => {
+    change(recentlySignedIn, async (ctx, form) => {
       const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
       const forgetCallers = site.beginChange();
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
@@ -103,20 +114,21 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
 
   router.get(
     `${PATH}/:prefix/revoke`,
-    about((ctx, record, keys) => {
+    about(notSuspended, async (ctx, record) => {
       const { prefix } = record;
       if (record.revokedAt !== null) {
         seeOther(ctx, revokedPath(prefix, 'before'));
         return;
       }
-      const rolled = keys.filter((key) => stateOf(key).kind === 'rolled' && key.replacement === prefix);
-      settingsPage(ctx, { title: `Revoke ${prefix}`, tab: 'keys' }, <RevokeForm record={record} rolled={rolled} />);
+      const predecessor = await findPredecessor(db, prefix);
+      const replaced = predecessor && stateOf(predecessor).kind === 'rolled' ? predecessor : undefined;
+      settingsPage(ctx, { title: `Revoke ${prefix}`, tab: 'keys' }, <RevokeForm record={record} replaced={replaced} />);
     }),
   );
 
   router.post(
     `${PATH}/:prefix/revoke`,
-    change(async (ctx) => {
+    change(notSuspended, async (ctx) => {
       const prefix = prefixOf(ctx);
       const forgetCallers = site.beginChange();
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
@@ -146,13 +158,15 @@ const REVOKED: ReadonlyMap<unknown, string> = new Map<KnownSince, string>([
 ]);
 
 /** What was done, after a key was revoked. The address can be changed, so it shows only what is so. */
-function revokedNotice(ctx: SettingsContext, keys: readonly KeyRecord[]) {
-  const revoked = keys.find(({ prefix, revokedAt }) => prefix === ctx.query.revoked && revokedAt !== null);
-  if (revoked === undefined) return undefined;
+async function revokedNotice({ query, state }: SettingsContext, db: Knex): Promise<VNode | undefined> {
+  const { revoked: prefix, since } = query;
+  if (typeof prefix !== 'string' || !isKeyPrefix(prefix)) return undefined;
+  const record = await findKeyOf(db, state.session.developerId, prefix);
+  if (typeof record?.revokedAt !== 'string') return undefined;
   return (
-    <Notice key="revoked" tone="ok">
+    <Notice tone="ok">
       <p>
-        Key <code>{revoked.prefix}</code> {REVOKED.get(ctx.query.since) ?? 'was revoked before.'}
+        Key <code>{prefix}</code> {REVOKED.get(since) ?? 'was revoked before.'}
       </p>
     </Notice>
   );

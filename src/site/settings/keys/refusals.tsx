@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { KeyRefused } from '../../../keys/key-refused.js';
-import { MOST_WORKING_KEYS } from '../../../keys/own-keys.js';
+import { MOST_KEYS_A_DAY, MOST_WORKING_KEYS } from '../../../keys/own-keys.js';
 import { Notice } from '../../layout/components.js';
 import { PageError } from '../../layout/error-page.js';
 import type { SettingsContext } from '../context.js';
@@ -43,18 +43,20 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
     case 'rolled':
       return (
         <>
-          This key is rolled already: <code>{otherPrefix}</code> replaces it. If you do not have the whole of that,{' '}
+          This key was replaced by <code>{otherPrefix}</code> before. If you do not have the whole of that,{' '}
           <RollLink prefix={otherPrefix} />.
         </>
       );
     case 'not_replaced':
       return (
         <>
-          This key was rolled, and no key that works replaces it. <NewKeyLink />
+          This key was replaced by <code>{otherPrefix}</code>, which no longer works. <NewKeyLink />
         </>
       );
     case 'too_many':
       return `At most ${MOST_WORKING_KEYS} keys work at the same time, and as many rolled ones. Revoke a key, or end a rolled one, and try again.`;
+    case 'too_many_today':
+      return `You have made ${MOST_KEYS_A_DAY} keys in the last 24 hours, which is the most, successors included. Try again when the first of them is a day old. The operator of this service can make more.`;
     case 'suspended':
       return 'Your account is suspended. Ask the operator of this service.';
     case 'expired':

@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
+import type { DayTotal } from '../../../usage/daily-usage.js';
 import type { UsageCounts } from '../../../usage/usage-counts.js';
 import { formatNumber } from '../../layout/numbers.js';
-import { sum, total, type DayTotal } from './totals.js';
+import { sum, total } from './totals.js';
 
 /** In units of the drawing. */
 const WIDTH = 960;

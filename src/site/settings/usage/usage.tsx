@@ -1,66 +1,86 @@
+import { Readable } from 'node:stream';
 import type { VNode } from 'preact';
 import type { QuotaStanding } from '../../../admission/charge/limiter.js';
+import { isKeyPrefix } from '../../../keys/api-key.js';
+import { findKeyOf } from '../../../keys/keys.js';
 import { listPlansOf, type Plan } from '../../../limits/plans.js';
-import { readDailyUsage, SHOWN_DAYS, type UsageReport } from '../../../usage/daily-usage.js';
+import {
+  readDailyUsage,
+  readUsageByDay,
+  readUsageByKey,
+  SHOWN_DAYS,
+  type DayTotal,
+  type KeyTotal,
+  type UsageOwner,
+} from '../../../usage/daily-usage.js';
 import type { UsageCounts } from '../../../usage/usage-counts.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Table } from '../../layout/components.js';
 import { formatNumber } from '../../layout/numbers.js';
-import { isolated, UserText } from '../../layout/user-text.js';
+import { UserText } from '../../layout/user-text.js';
 import type { SettingsContext } from '../context.js';
 import type { Guards } from '../guards.js';
+import { Pager, readListPage, type ListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
 import { UsageChart } from './chart.js';
 import { toCsv } from './csv.js';
 import { Quotas } from './quotas.js';
-import { keysIn, ofKey, total, totalsByDay, totalsByKey, type KeyTotal } from './totals.js';
+import { total } from './totals.js';
 
 const PATH = '/settings/usage';
 
 /** Adds the usage of a developer: where the plans stand now, and the requests of the last 30 days. */
 export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { signedIn }: Guards): void {
+  /** Whose usage a request asks for: of the key that `?key=` names, where the developer has it, otherwise of all. */
+  async function ownerOf({ state }: SettingsContext): Promise<UsageOwner> {
+    const { developerId } = state.session;
+    const prefix = state.target.search.get('key') ?? '';
+    const key = isKeyPrefix(prefix) ? await findKeyOf(db, developerId, prefix) : undefined;
+    return { developerId, keyPrefix: key?.prefix };
+  }
+
   router.get(
     PATH,
     signedIn(async (ctx) => {
-      const { developerId } = ctx.state.session;
-      const [plans, report] = await Promise.all([listPlansOf(db, developerId), readDailyUsage(db, developerId)]);
+      const owner = await ownerOf(ctx);
+      const { developerId } = owner;
+      const plans = await listPlansOf(db, developerId);
       const standings = await Promise.all(
         plans.map(async (plan) => ({ plan, standing: await limiter.read({ developerId, plan }) })),
       );
-      const key = chosenKey(ctx, report);
-      settingsPage(ctx, { title: 'Usage', tab: 'usage' }, <Usage standings={standings} report={report} chosen={key} />);
+      const days = await readUsageByDay(db, owner);
+      const keys = await readListPage(ctx, (slice) => readUsageByKey(db, owner, slice));
+      settingsPage(
+        ctx,
+        { title: 'Usage', tab: 'usage' },
+        <Usage standings={standings} days={days} keys={keys} chosen={owner.keyPrefix} />,
+      );
     }),
   );
 
   router.get(
     `${PATH}.csv`,
     signedIn(async (ctx) => {
-      const report = await readDailyUsage(db, ctx.state.session.developerId);
+      const rows = await readDailyUsage(db, await ownerOf(ctx));
       ctx.status = 200;
       ctx.set({
         'Content-Type': 'text/csv; charset=utf-8',
         'Content-Disposition': 'attachment; filename="usage.csv"',
       });
-      ctx.body = toCsv(ofKey(report.rows, chosenKey(ctx, report)));
+      ctx.body = Readable.from(toCsv(rows));
     }),
   );
 }
 
-/** @returns the prefix of the key that the request names; undefined for none, and for an unknown one */
-function chosenKey({ state }: SettingsContext, { rows }: UsageReport): string | undefined {
-  const asked = state.target.search.get('key');
-  return keysIn(rows).find(({ keyPrefix }) => keyPrefix === asked)?.keyPrefix;
-}
-
 interface UsageProps {
   readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaStanding }[];
-  readonly report: UsageReport;
+  readonly days: readonly DayTotal[];
+  readonly keys: ListPage<KeyTotal>;
+  /** The prefix of the one key that is shown; undefined for all. */
   readonly chosen: string | undefined;
 }
 
-function Usage({ standings, report: { days, rows }, chosen }: UsageProps): VNode {
-  const shown = ofKey(rows, chosen);
-  const byDay = totalsByDay(days, shown);
+function Usage({ standings, days, keys, chosen }: UsageProps): VNode {
   return (
     <>
       <section aria-labelledby="now">
@@ -69,8 +89,12 @@ function Usage({ standings, report: { days, rows }, chosen }: UsageProps): VNode
       </section>
       <section aria-labelledby="days">
         <h2 id="days">The last {SHOWN_DAYS} days</h2>
-        <KeyChoice keys={keysIn(rows)} chosen={chosen} />
-        <UsageChart days={byDay} />
+        {chosen !== undefined && (
+          <p>
+            Only the key <code>{chosen}</code>. <a href={PATH}>Show all keys</a>
+          </p>
+        )}
+        <UsageChart days={days} />
         <p class="muted small">
           Refused are requests above a limit of the plan. Days are those of UTC. Servers save their counts about every
           10 seconds. A server that crashes loses those that it has not saved.
@@ -78,7 +102,7 @@ function Usage({ standings, report: { days, rows }, chosen }: UsageProps): VNode
         <p>
           <a href={`${PATH}.csv${chosen === undefined ? '' : `?key=${chosen}`}`}>Download as CSV, by day and key</a>
         </p>
-        <KeyTable totals={totalsByKey(shown)} />
+        <KeyTable keys={keys} />
         <details class="fold">
           <summary>
             <h3>By day</h3>
@@ -86,7 +110,7 @@ function Usage({ standings, report: { days, rows }, chosen }: UsageProps): VNode
           <Table
             caption="Requests by day"
             columns={['Day', ...COUNT_COLUMNS]}
-            rows={byDay
+            rows={days
               .toReversed()
               .map(({ day, ...counts }) => [<span class="nowrap">{day}</span>, ...countCells(counts)])}
           />
@@ -105,8 +129,8 @@ function countCells(counts: UsageCounts): string[] {
   return [counts.served, counts.refused, counts.failed, total(counts)].map(formatNumber);
 }
 
-function KeyTable({ totals }: { readonly totals: readonly KeyTotal[] }): VNode {
-  if (totals.length === 0) {
+function KeyTable({ keys }: { readonly keys: ListPage<KeyTotal> }): VNode {
+  if (keys.rows.length === 0 && keys.number === 1) {
     return <p class="empty">No key made a request in this time.</p>;
   }
   return (
@@ -115,37 +139,15 @@ function KeyTable({ totals }: { readonly totals: readonly KeyTotal[] }): VNode {
       <Table
         caption="Requests by key"
         columns={['Key', 'Label', ...COUNT_COLUMNS]}
-        rows={totals.map(({ keyPrefix, label, ...counts }) => [
-          <code>{keyPrefix}</code>,
+        rows={keys.rows.map(({ keyPrefix, label, ...counts }) => [
+          <a href={`${PATH}?key=${keyPrefix}`}>
+            <code>{keyPrefix}</code>
+          </a>,
           label !== null && <UserText text={label} />,
           ...countCells(counts),
         ])}
       />
+      <Pager path={PATH} page={keys} />
     </>
-  );
-}
-
-interface KeyChoiceProps {
-  readonly keys: readonly { readonly keyPrefix: string; readonly label: string | null }[];
-  readonly chosen: string | undefined;
-}
-
-function KeyChoice({ keys, chosen }: KeyChoiceProps): VNode | null {
-  if (keys.length < 2) return null;
-  return (
-    <form class="cluster usage-filter" method="get" action={PATH}>
-      <label for="key">Key</label>
-      <select class="input" id="key" name="key">
-        <option value="">All keys</option>
-        {keys.map(({ keyPrefix, label }) => (
-          <option key={keyPrefix} value={keyPrefix} selected={keyPrefix === chosen}>
-            {label === null ? keyPrefix : `${isolated(label)} (${keyPrefix})`}
-          </option>
-        ))}
-      </select>
-      <button class="button" type="submit">
-        Show
-      </button>
-    </form>
   );
 }

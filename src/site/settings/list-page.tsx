@@ -1,0 +1,56 @@
+import type { VNode } from 'preact';
+import type { Slice } from '../../platform/postgres/slice.js';
+import type { SettingsContext } from './context.js';
+
+/** Rows on one page of a list. */
+const PAGE_SIZE = 50;
+
+/** One page of a list. */
+export interface ListPage<T> {
+  readonly rows: readonly T[];
+  /** From 1. */
+  readonly number: number;
+  readonly hasNext: boolean;
+}
+
+/**
+ * Reads the page of a list that a request names in `?page=`. Other values lead to the first page.
+ *
+ * @example
+ *   const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
+ */
+export async function readListPage<T>(
+  { state }: SettingsContext,
+  read: (slice: Slice) => Promise<readonly T[]>,
+): Promise<ListPage<T>> {
+  const asked = state.target.search.get('page') ?? '';
+  const number = /^[1-9]\d{0,5}$/.test(asked) ? Number(asked) : 1;
+  // One row more than is shown, which tells whether there is a next page.
+  const rows = await read({ limit: PAGE_SIZE + 1, offset: (number - 1) * PAGE_SIZE });
+  return { rows: rows.slice(0, PAGE_SIZE), number, hasNext: rows.length > PAGE_SIZE };
+}
+
+interface PagerProps {
+  /** The address of the first page. */
+  readonly path: string;
+  readonly page: ListPage<unknown>;
+}
+
+/** Links to the pages before and after one. */
+export function Pager({ path, page: { number, hasNext } }: PagerProps): VNode | null {
+  if (number === 1 && !hasNext) return null;
+  return (
+    <nav class="cluster" aria-label="Pages">
+      {number > 1 && (
+        <a href={number === 2 ? path : `${path}?page=${number - 1}`} rel="prev">
+          Previous page
+        </a>
+      )}
+      {hasNext && (
+        <a href={`${path}?page=${number + 1}`} rel="next">
+          Next page
+        </a>
+      )}
+    </nav>
+  );
+}
