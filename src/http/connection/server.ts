@@ -74,7 +74,7 @@ export function createHttpServer(
   // bytes bounds their number.
   server.maxHeadersCount = 0;
   server.setTimeout(limits.stalledTimeoutMs);
-  // No operation takes content, so the server never asks a client to go on and send it.
+  // What takes content asks for it, in readContent(). No operation takes any.
   server.on('checkContinue', receive);
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', receive);

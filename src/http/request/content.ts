@@ -27,13 +27,18 @@ export const limitContent: Middleware = ({ req }, next) => {
 };
 
 /**
- * Reads the content of a request as text. The connection closes after an error.
+ * Reads the content of a request as text. A client that waits for it (`Expect: 100-continue`) is asked to send the content,
+ * unless that is too large. The connection closes after an error.
  *
  * @param limit - the most content, in bytes: a multiple of 1,024
  * @throws Problem request_timeout after 5 seconds, content_too_large above the limit, malformed_request for content cut
  *   short
  */
 export async function readContent(ctx: RequestContext, limit: number): Promise<string> {
+  const { 'content-length': length = '0', expect = '' } = ctx.req.headers;
+  if (ctx.req.httpVersion === '1.1' && /\b100-continue\b/i.test(expect) && Number(length) <= limit) {
+    ctx.res.writeContinue();
+  }
   try {
     return await inTime(parse.text(ctx, { limit }) as Promise<string>, CONTENT_TIMEOUT_MS, tooSlow);
   } catch (error) {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { LEAKED_KEY_PATH } from '../../../src/http/leaked-keys/leaked-keys.js';
 import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
@@ -108,6 +109,24 @@ describe('requests that another site makes a browser send', () => {
     for (const answer of await Promise.all(answers)) {
       assert.match(answer, /^HTTP\/1\.1 408 [^]*\r\nConnection: close\r\n/);
     }
+  });
+
+  it('are refused before their content is asked for with 100 Continue, as that of the own pages is', async () => {
+    const { port } = new URL(service.url);
+    const offer = (length: number, ...fields: string[]): Socket => {
+      const socket = connect(Number(port), '127.0.0.1');
+      const head = ['POST /sign-out HTTP/1.1', 'Host: x', `Content-Type: ${FORM['content-type']}`, 'Connection: close'];
+      const lines = [...head, `Content-Length: ${length}`, 'Expect: 100-continue', ...fields];
+      socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+      return socket;
+    };
+    const own = offer(7, 'Sec-Fetch-Site: same-origin');
+    const [first] = (await once(own, 'data')) as [Buffer];
+    assert.equal(String(first), 'HTTP/1.1 100 Continue\r\n\r\n');
+    own.write('a=b&c=d');
+    assert.match(await text(own), /^HTTP\/1\.1 303 /);
+    assert.match(await text(offer(7, 'Sec-Fetch-Site: cross-site')), /^HTTP\/1\.1 403 /);
+    assert.match(await text(offer(100_000, 'Sec-Fetch-Site: same-origin')), /^HTTP\/1\.1 413 /);
   });
 
   it('cannot send content to a page that refuses them', async () => {
