@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../support/eventually.js';
 import { newDeveloper, signIn, Visitor } from '../support/http/visitor.js';
-import type { Reply } from '../support/request.js';
+import { assertProblem } from '../support/problem.js';
+import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 
 /** Requests for pages at any time. */
@@ -84,5 +85,44 @@ describe('requests for pages that wait for a lock of the database', () => {
     assert.equal(status, 200);
     await release();
     await Promise.all(asked);
+  });
+});
+
+describe('reports of a leaked key that wait for a lock of the database', () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startService({ trustedProxies: 1, settings: { SITE: 'off' } });
+  });
+
+  after(() => service.stop());
+
+  it('leave the API its connections, and those of one address leave others their turn', async () => {
+    const { key, prefix } = await service.newKey();
+    const report = (address: string): Promise<Reply> =>
+      send(service.url, '/revoke-leaked-key', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+        body: JSON.stringify({ key }),
+      });
+    const transaction = await service.db.transaction();
+    try {
+      await transaction('api_keys').where({ prefix }).forUpdate().first();
+      const reports = Array.from({ length: AT_ONCE }, () => report('192.0.2.1'));
+      const first = await Promise.race(reports);
+      assertProblem(first, 'rate_limit_exceeded', { headers: { 'retry-after': '2' } });
+      const other = report('192.0.2.2');
+      for (let call = 0; call < CALLS; call += 1) assert.equal((await service.get('/api/v1/stats')).status, 200);
+      await transaction.rollback();
+      const statuses = new Set((await Promise.all([...reports, other])).map(({ status }) => status));
+      // In time, or too late because of the lock.
+      assert.deepEqual(
+        [...statuses].filter((status) => ![200, 429, 503].includes(status)),
+        [],
+      );
+      assert.deepEqual((await report('192.0.2.3')).json, { revoked: true });
+    } finally {
+      if (!transaction.isCompleted()) await transaction.rollback();
+    }
   });
 });

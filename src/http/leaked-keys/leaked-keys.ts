@@ -32,10 +32,10 @@ interface Match {
 
 /**
  * Revokes the keys that programs report as JSON: one key, `{"key": "…"}`, or the matches of GitHub's secret scanning,
- * `[{"token": "…", "type": "…"}]`. GitHub signs its reports. The signature is not checked: whoever has a key may revoke it.
- * So no origin is checked either. openapi-leaked-keys.json describes it all.
+ * `[{"token": "…", "type": "…"}]`. GitHub signs its reports. Neither the signature nor the origin of a request is
+ * checked: possession of a key is enough to revoke it. openapi-leaked-keys.json describes the call.
  *
- * The form for people is a page, and goes on to the later stages.
+ * The form for people is a page, which the later stages serve.
  */
 export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
   const withDeadline = deadline();

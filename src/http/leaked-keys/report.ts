@@ -18,11 +18,11 @@ export interface ReportParts {
 export type Report =
   /** The keys of this service are revoked, since then or since an earlier report. */
   | { readonly kind: 'done'; readonly known: ReadonlySet<KeyHash>; readonly since: KnownSince | 'before' }
-  /** The address has reported too many unknown keys. The known keys of this report are revoked all the same. */
+  /** The address has reported too many unknown keys. The known keys of this report are still revoked. */
   | { readonly kind: 'over_limit'; readonly standing: Standing };
 
 /**
- * Revokes keys that somebody has found. Whoever has a whole key may revoke it, so a report needs no other right.
+ * Revokes keys that somebody has found. Possession of a whole key is enough to revoke it.
  *
  * @param hashes - of the whole keys
  * @param address - where the report comes from
