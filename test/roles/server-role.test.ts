@@ -1,22 +1,24 @@
 import assert from 'node:assert/strict';
+import pg from 'pg';
 import { fileURLToPath } from 'node:url';
-import { generateToken } from '../../src/accounts/tokens.js';
 import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { listEvents, recordEvent, removeOldEvents } from '../../src/events/events.js';
-import { revokeFoundKeys } from '../../src/keys/revoke.js';
+import { createSignInLink } from '../../src/accounts/sign-in-links.js';
+import { createDeveloper, listDevelopers } from '../../src/developers/developers.js';
+import { listEvents } from '../../src/events/events.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../src/keys/own-keys.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide, ROOT } from '../support/guides.js';
 import { addresses } from '../support/http/addresses.js';
-import { hashOf } from '../support/keys/key-hash.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
+import { FORMS, settingsPages, UNKNOWN } from '../site/pages.js';
+import { Person, startProvider } from '../site/settings/oidc-service.js';
+
+const PREFIX = /svc_\w{8}/;
+const KEY = /svc_\w{47}/;
 
 /** Rows that a server removes sooner or later, by table, and how to find them. */
 const OLD_ROWS = {
@@ -28,6 +30,7 @@ const OLD_ROWS = {
     "(hash, issuer, subject, expires_at) values (sha256('old'), 'https://i', 's', '2020-01-01Z')",
     'expires_at',
   ],
+  spent_sign_ins: ["(hash, expires_at) values (sha256('old'), '2020-01-01Z')", 'expires_at'],
   sessions: [
     "(hash, developer_id, user_agent, signed_in_at) select sha256('old'), min(id), '', '2020-01-01Z' from developers",
     'signed_in_at',
@@ -43,6 +46,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
   let key: string;
   let prefix: string;
   let serverUrl: string;
+  let identities: Awaited<ReturnType<typeof startProvider>>;
 
   before(async () => {
     [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
@@ -58,12 +62,13 @@ describe('a server with the rights that the guide grants, and no others', () => 
     url.username = 'catalog_server';
     url.password = 'secret';
     serverUrl = url.href;
-    server = await startServer({ DATABASE_URL: serverUrl, REDIS_URL: redis.url });
+    identities = await startProvider('on');
+    server = await startServer({ ...identities.settings, SITE: 'on', DATABASE_URL: serverUrl, REDIS_URL: redis.url });
   });
 
   after(async () => {
     await database.db.raw('drop owned by catalog_server; drop role catalog_server');
-    await Promise.all([database.close(), redis.stop()]);
+    await Promise.all([database.close(), redis.stop(), identities.provider.stop()]);
   });
 
   async function statusOf(path: string): Promise<number> {
@@ -87,49 +92,75 @@ describe('a server with the rights that the guide grants, and no others', () => 
     }
   });
 
-  it('creates, rolls and revokes keys for developers and finders, and changes nothing else of keys, developers and events', async () => {
-    const db = openDatabase({
-      address: serverUrl,
-      applicationName: 'test',
-      poolSize: 2,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
+  it('a server with the rights of the guide serves every form and every page behind sign-in', async () => {
+    const { provider } = identities;
+    const ann = new Person(server, provider, 'ann');
+    const posted = new Set<string>();
+    /** Opens a page and sends its form, with the hidden fields that the page gives. */
+    async function submit(path: string, fields: Record<string, string> = {}, page = path): Promise<string> {
+      const { text } = await ann.here.get(page);
+      const hidden = [...text.matchAll(/type="hidden" name="(\w+)" value="(\w+)"/g)].map(([, name, value]) => [
+        name,
+        value,
+      ]);
+      const reply = await ann.here.post(path, { ...(Object.fromEntries(hidden) as Record<string, string>), ...fields });
+      assert.ok([200, 303].includes(reply.status), `${path} ${reply.status} ${reply.text}`);
+      posted.add(path.replace(PREFIX, UNKNOWN.prefix));
+      return reply.text;
+    }
+
+    await ann.signIn();
+    await submit('/sign-up', { project_name: 'Own' });
+    const { id = 0 } = (await listDevelopers(database.db)).at(-1) ?? {};
+    const created = await submit('/settings/keys/new', { label: 'a', lifetime: '30' });
+    const [made = assert.fail()] = PREFIX.exec(created) ?? [];
+    for (const path of [...settingsPages(made), '/settings/usage.csv']) {
+      assert.equal((await ann.here.get(path)).status, 200, path);
+    }
+    const [successor = assert.fail()] = KEY.exec(await submit(`/settings/keys/${made}/roll`, { overlap: '1h' })) ?? [];
+    await submit(`/settings/keys/${made}/revoke`);
+    await submit('/revoke-leaked-key', { key: successor });
+    await submit('/settings/sessions/end', {}, '/settings/sessions');
+    await ann.signIn();
+    await submit('/settings/sessions/end-all');
+    await submit('/sign-in/link', {}, `/sign-in/link/${await createSignInLink(database.db, id)}`);
+    await submit('/sign-out');
+    assert.deepEqual([...posted].sort(), ['/sign-up', ...FORMS].sort());
+    assert.deepEqual(
+      (await listEvents(database.db, { developerId: id, limit: 20 })).map(({ kind, actor }) => `${kind} by ${actor}`),
+      [
+        'signed_out by developer',
+        'signed_in by developer',
+        'signed_out by developer',
+        'signed_in by developer',
+        'signed_out by developer',
+        'revoked by finder',
+        'revoked by developer',
+        'rolled by developer',
+        'created by developer',
+        'created by developer',
+        'signed_in by developer',
+        'identity_linked by developer',
+        'registered by developer',
+      ],
+    );
+  });
+
+  it('a server with the rights of the guide cannot suspend developers, give them plans, or change events', async () => {
+    const client = new pg.Client({ connectionString: serverUrl });
+    await client.connect();
     try {
-      const { id } = await createDeveloper(database.db, { projectName: 'Own', attributionRequired: false });
-      const made = await createOwnKey(db, id, { label: null, expires: undefined, formHash: generateToken().hash });
-      const rolling = { prefix: made.prefix, overlapSeconds: 60, formHash: generateToken().hash };
-      const { successor } = await rollOwnKey(db, id, rolling);
-      await revokeOwnKey(db, id, made.prefix);
-      assert.equal((await revokeFoundKeys(db, [hashOf(successor.key)])).isChanged, true);
-      await recordEvent(db, { developerId: id, kind: 'signed_in', actor: 'developer' });
-      assert.deepEqual(
-        (await listEvents(db, { developerId: id, limit: 10 })).map(({ kind, actor }) => `${kind} by ${actor}`),
-        [
-          'signed_in by developer',
-          'revoked by finder',
-          'revoked by developer',
-          'rolled by developer',
-          'created by developer',
-          'created by developer',
-          'registered by operator',
-        ],
-      );
-      // Old events, and no others.
-      await database.db.raw("update events set at = '2020-01-01Z' where developer_id <> ?", [id]);
-      const old = (await database.db('events').whereNot({ developer_id: id }).pluck('id')).length;
-      assert.ok(old > 0);
-      assert.equal(await removeOldEvents(db), old);
       for (const sql of [
         'update developers set suspended_at = now()',
+        "insert into developers (project_name, plan_id) values ('P', 'pro')",
         "update api_keys set plan_id = 'pro'",
         'update events set actor = $$system$$',
         'delete from events',
       ]) {
-        await assert.rejects(db.raw(sql), { code: '42501' }, sql);
+        await assert.rejects(client.query(sql), { code: '42501' }, sql);
       }
     } finally {
-      await db.destroy();
+      await client.end();
     }
   });
 

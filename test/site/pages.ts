@@ -21,7 +21,7 @@ function pathsOf(method: 'GET' | 'POST', values: Readonly<Record<string, string>
 }
 
 /** Values that nobody has been given. */
-const UNKNOWN = { token: 'f'.repeat(64), prefix: 'svc_ZZZZZZZZ' };
+export const UNKNOWN = { token: 'f'.repeat(64), prefix: 'svc_ZZZZZZZZ' };
 
 const isSettings = (path: string): boolean => /^\/settings(\/|$)/.test(path);
 

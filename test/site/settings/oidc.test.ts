@@ -5,55 +5,8 @@ import { listEvents } from '../../../src/events/events.js';
 import { eventually } from '../../support/eventually.js';
 import { newDeveloper, Visitor } from '../../support/http/visitor.js';
 import type { IdentityProvider } from '../../support/programs/identity-provider.js';
-import type { Reply } from '../../support/request.js';
 import type { TestService } from '../../support/service.js';
-import { CALLBACK, startWithProvider } from './oidc-service.js';
-
-/** A person with a browser, who is at the service and at the provider. Each has an address of its own. */
-class Person {
-  static #last = 0;
-
-  readonly here: Visitor;
-  readonly there: Visitor;
-
-  constructor(
-    service: TestService,
-    private readonly provider: IdentityProvider,
-    readonly subject: string,
-  ) {
-    this.here = new Visitor(service.url, from((Person.#last += 1)));
-    this.there = new Visitor(provider.issuer);
-  }
-
-  /** @returns where the service sends the browser */
-  async begin(): Promise<URL> {
-    const { status, headers } = await this.here.get('/sign-in/oidc');
-    assert.equal(status, 303);
-    return new URL(headers.location ?? '');
-  }
-
-  /** Signs in at the provider. @returns the path and query with which the browser comes back */
-  async answer(url: URL): Promise<string> {
-    this.provider.subject = this.subject;
-    let path = url.pathname + url.search;
-    for (let step = 0; step < 8; step += 1) {
-      const { headers, text } = await this.there.get(path);
-      const next = new URL(headers.location ?? assert.fail(text), this.provider.issuer);
-      path = next.pathname + next.search;
-      if (next.origin !== this.provider.issuer) return path;
-    }
-    return assert.fail('the provider does not come to an end');
-  }
-
-  async signIn(): Promise<Reply> {
-    return this.here.get(await this.answer(await this.begin()));
-  }
-}
-
-/** @returns the header by which the proxy in front names an address */
-function from(number: number): Record<string, string> {
-  return { 'x-forwarded-for': `10.0.${number >> 8}.${number & 255}` };
-}
+import { CALLBACK, from, Person, startWithProvider } from './oidc-service.js';
 
 describe('signing in by OpenID Connect', () => {
   let service: TestService;
