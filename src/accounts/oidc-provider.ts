@@ -152,7 +152,7 @@ export class OidcProvider {
       this.warn(
         listsAuthTime
           ? 'refused a sign-in: the identity provider lists auth_time among its claims but omitted it; if this affects everybody, configure it to send auth_time'
-          : 'the identity provider does not send auth_time: whoever returns from it counts as recently signed in, however old the session there is',
+          : 'the identity provider does not support auth_time: every sign-in by it counts as recent, however old the session there is',
       );
     }
     const earliest = Date.now() / 1_000 - MAX_AGE_SECONDS - CLOCK_TOLERANCE_SECONDS;

@@ -355,7 +355,7 @@ describe('a provider that is not as it should be', () => {
       url.searchParams.delete('max_age');
       assert.ok((await someone.here.get(await someone.answer(url))).text.includes('You are not known here yet'));
     }
-    assert.equal(service.logged.filter((line) => line.includes('does not send auth_time')).length, 1);
+    assert.equal(service.logged.filter((line) => line.includes('does not support auth_time')).length, 1);
   });
 
   it('makes only signing in fail when it fails after it was found', async () => {
