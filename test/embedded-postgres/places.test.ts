@@ -6,15 +6,17 @@ import { basename, join } from 'node:path';
 import { findNativePackage, prepareBinaries } from '../../src/embedded-postgres/binaries.js';
 import { postgresAccount, runningAsRoot } from '../../src/embedded-postgres/command.js';
 import { chooseDataDirectory } from '../../src/embedded-postgres/cluster/data-directory.js';
-import { acquireEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
 import { OperatorError } from '../../src/errors.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { skipWithout } from '../support/programs/skip.js';
+import { acquire, releaseAll } from './users.js';
 
 const isRoot = runningAsRoot();
 
 describe('the places of the embedded PostgreSQL', function () {
   this.timeout(60_000);
+
+  afterEach(releaseAll);
 
   describe('the data directory', () => {
     it('is .data in the checkout, or as configured', async () => {
@@ -56,7 +58,7 @@ describe('the places of the embedded PostgreSQL', function () {
       const systemDirectory = await temporaryFolder();
       await chmod(systemDirectory, 0o755);
       const options = { packageRoot, systemDirectory, dataDir: undefined };
-      const postgres = await acquireEmbeddedPostgres(options);
+      const postgres = await acquire(options);
       await postgres.release();
       const name = createHash('sha256').update(packageRoot).digest('hex').slice(0, 12);
       assert.equal(postgres.dataDir, join(systemDirectory, name));
@@ -65,14 +67,14 @@ describe('the places of the embedded PostgreSQL', function () {
 
       // The data stays in use when the way becomes free.
       await chmod(closed, 0o755);
-      const again = await acquireEmbeddedPostgres(options);
+      const again = await acquire(options);
       await again.release();
       assert.equal(again.dataDir, postgres.dataDir);
     });
 
     it('may be a configured folder of root alone, which is opened for passing through', async () => {
       const dataDir = await temporaryFolder();
-      const postgres = await acquireEmbeddedPostgres({ packageRoot: dataDir, dataDir });
+      const postgres = await acquire({ packageRoot: dataDir, dataDir });
       await postgres.release();
       assert.equal((await stat(dataDir)).mode & 0o777, 0o711);
       assert.equal((await stat(join(dataDir, 'postgresql'))).mode & 0o777, 0o700);
@@ -82,7 +84,7 @@ describe('the places of the embedded PostgreSQL', function () {
       const closed = await temporaryFolder();
       const dataDir = join(closed, 'data');
       const { uid } = await postgresAccount();
-      await assert.rejects(acquireEmbeddedPostgres({ packageRoot: closed, dataDir }), {
+      await assert.rejects(acquire({ packageRoot: closed, dataDir }), {
         name: 'OperatorError',
         message:
           `DATA_DIR ${dataDir} cannot be used: PostgreSQL does not run as root, and the user it runs as (uid ${uid}) ` +
@@ -134,16 +136,16 @@ describe('the places of the embedded PostgreSQL', function () {
   describe('the errors', () => {
     let dataDir: string;
     let cluster: string;
-    const acquire = () => acquireEmbeddedPostgres({ packageRoot: dataDir, dataDir });
+    const acquireHere = () => acquire({ packageRoot: dataDir, dataDir });
     before(async () => {
       dataDir = join(await openFolder(), 'a folder with spaces');
       cluster = join(dataDir, 'postgresql');
-      await (await acquire()).release();
+      await (await acquireHere()).release();
     });
 
     it('name the version of data that is another one', async () => {
       await writeFile(join(cluster, 'PG_VERSION'), '9\n');
-      await assert.rejects(acquire(), {
+      await assert.rejects(acquireHere(), {
         name: 'OperatorError',
         message:
           `The data in ${cluster} is of PostgreSQL 9, and this is PostgreSQL 18. Dump it with the version it was made ` +
@@ -155,7 +157,7 @@ describe('the places of the embedded PostgreSQL', function () {
     it('quote the log of a server that does not start', async () => {
       const configuration = join(cluster, 'postgresql.conf');
       await writeFile(configuration, "work_mem = 'lots'\n");
-      await assert.rejects(acquire(), (error) => {
+      await assert.rejects(acquireHere(), (error) => {
         assert.ok(error instanceof OperatorError);
         assert.match(
           error.message,
@@ -169,7 +171,7 @@ describe('the places of the embedded PostgreSQL', function () {
 
     it('refuse a path that pg_ctl would hand to the shell', async () => {
       const path = join(dataDir, '$HOME');
-      await assert.rejects(acquireEmbeddedPostgres({ packageRoot: dataDir, dataDir: path }), {
+      await assert.rejects(acquire({ packageRoot: dataDir, dataDir: path }), {
         name: 'OperatorError',
         message:
           `PostgreSQL cannot be started with this path: ${path}/postgresql.log. Use folders whose names have no quotes, ` +

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chmod, chown, link, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, lchown, link, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { OperatorError } from '../../src/errors.js';
 import { postgresAccount, runCommand, runningAsRoot } from '../../src/embedded-postgres/command.js';
-import { acquireEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
+import { chooseDataDirectory } from '../../src/embedded-postgres/cluster/data-directory.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { skipWithout } from '../support/programs/skip.js';
+import { acquire as acquirePostgres, releaseAll } from './users.js';
 
 /** An account that is neither root nor the one that PostgreSQL runs as. */
 const STRANGER = { uid: 12_345, gid: 12_345 };
@@ -18,7 +19,9 @@ const SECRET = 'only root may read or write this\n';
 describe('the embedded PostgreSQL and other accounts of the machine', function () {
   this.timeout(60_000);
 
-  const acquire = (dataDir: string) => acquireEmbeddedPostgres({ packageRoot: dataDir, dataDir });
+  const acquire = (dataDir: string) => acquirePostgres({ packageRoot: dataDir, dataDir });
+
+  afterEach(releaseAll);
 
   describe('as root', () => {
     let victim: string;
@@ -53,9 +56,9 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
       await assert.rejects(acquire(dataDir), {
         name: 'OperatorError',
         message:
-          `The data directory ${dataDir} cannot be used by root: it belongs to the account with uid 12345, and could ` +
-          "replace files while root writes them. Set DATA_DIR to a directory of root's own, or, if you trust what is in it: " +
-          `chown root ${dataDir}`,
+          `The data directory ${dataDir} cannot be used by root: ${dataDir} belongs to the account with uid 12345, so that ` +
+          'others could replace what root writes. Set DATA_DIR to a directory that only root can change, also by its ' +
+          `parents, or, if you trust what is in it: chown root ${dataDir}`,
       });
       await assertUntouched();
       assert.deepEqual((await readdir(dataDir)).sort(), ['password', 'pg_hba.conf', 'port.new', 'postgresql.log']);
@@ -71,6 +74,58 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
         );
         assert.deepEqual(await readdir(dataDir), []);
       }
+    });
+
+    describe('in a folder of another account, or one that others may write to', () => {
+      let folder: string;
+      let target: string;
+
+      beforeEach(async () => {
+        folder = await folderOf({ uid: 0, gid: 0 });
+        target = join(await temporaryFolder(), 'private');
+        await mkdir(target, { mode: 0o700 });
+        await symlink(target, join(folder, 'planted'));
+      });
+
+      async function assertRefused(dataDir: string, remedy: string): Promise<void> {
+        await assert.rejects(
+          acquire(dataDir),
+          (error) => error instanceof OperatorError && error.message.endsWith(`: ${remedy}`),
+        );
+        const { mode } = await stat(target);
+        assert.deepEqual([await readdir(target), mode & 0o777], [[], 0o700]);
+        assert.deepEqual(await readdir(folder), ['planted']);
+      }
+
+      it('a data directory is refused, and a planted link to a private folder is not followed', async () => {
+        await chown(folder, STRANGER.uid, STRANGER.gid);
+        for (const name of ['planted', 'planted/new', 'new', 'new/newer']) {
+          await assertRefused(join(folder, name), `chown root ${folder}`);
+        }
+        await chown(folder, 0, 0);
+        await chmod(folder, 0o775);
+        for (const name of ['planted', 'new']) await assertRefused(join(folder, name), `chmod go-w ${folder}`);
+      });
+
+      it('a link is followed only when it belongs to root, also in a sticky folder', async () => {
+        await chmod(folder, 0o1777);
+        const planted = join(folder, 'planted');
+        await lchown(planted, STRANGER.uid, STRANGER.gid);
+        for (const name of ['planted', 'planted/new'])
+          await assertRefused(join(folder, name), `chown -h root ${planted}`);
+        await lchown(planted, 0, 0);
+        const [open, within] = [join(target, '..'), join(planted, 'new')];
+        for (const way of [open, target]) await chmod(way, 0o755);
+        const choice = { packageRoot: folder, isRoot: true, systemDirectory: folder };
+        assert.equal((await chooseDataDirectory({ ...choice, configured: within })).path, join(target, 'new'));
+        await symlink('itself', join(folder, 'itself'));
+        await assert.rejects(acquire(join(folder, 'itself')), /The data directory .*itself cannot be used: ELOOP/);
+        await chown(open, STRANGER.uid, STRANGER.gid);
+        await assert.rejects(
+          acquire(within),
+          (error) => error instanceof OperatorError && error.message.endsWith(`: chown root ${open}`),
+        );
+      });
     });
 
     it('a log that is a link is not followed in a directory of the account that PostgreSQL runs as', async () => {
@@ -161,6 +216,18 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
     } finally {
       await writeFile(lockFile, lines.join('\n'));
       await postgres.release();
+    }
+  });
+
+  it('gives its programs no variable of the environment, such as those that would redirect them', async () => {
+    const outer = process.env.PGDATA;
+    process.env.PGDATA = '/elsewhere';
+    try {
+      const { output } = await runCommand('env', [], { account: undefined, timeoutMs: 10_000 });
+      assert.deepEqual(output.match(/^\w+(?==)/gm)?.sort(), ['LC_ALL', 'PATH']);
+    } finally {
+      if (outer === undefined) delete process.env.PGDATA;
+      else process.env.PGDATA = outer;
     }
   });
 

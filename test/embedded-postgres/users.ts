@@ -2,6 +2,11 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { PostgresEvent } from '../../src/embedded-postgres/events.js';
+import {
+  acquireEmbeddedPostgres,
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+} from '../../src/embedded-postgres/index.js';
 import { eventually } from '../support/eventually.js';
 
 const SCRIPT = fileURLToPath(new URL('./user-process.ts', import.meta.url));
@@ -29,6 +34,19 @@ export type Report =
   | { readonly kind: 'failure'; readonly message: string };
 
 const processes = new Set<ChildProcess>();
+const acquired: EmbeddedPostgres[] = [];
+
+/** Acquires PostgreSQL in this process. */
+export async function acquire(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const postgres = await acquireEmbeddedPostgres(options);
+  acquired.push(postgres);
+  return postgres;
+}
+
+/** Releases what a failed test still holds, such as one that expected an error: it would keep mocha from ending. */
+export async function releaseAll(): Promise<void> {
+  await Promise.all(acquired.splice(0).map((postgres) => postgres.release()));
+}
 
 /** Kills the users that a test has left behind. */
 export function killUsers(): void {

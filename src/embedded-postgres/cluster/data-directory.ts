@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../../errors.js';
 import { makeTraversableDirectory } from '../binaries.js';
 import { type Account, firstUnreachable, postgresAccount } from '../command.js';
+import { requireTrusted, requireTrustedParents } from './trusted-directory.js';
 
 /** The place of the data and of PostgreSQL's programs when PostgreSQL's user cannot reach root's checkout. */
 export const SYSTEM_DIRECTORY = '/var/lib/catalog-lookup-service';
@@ -37,6 +38,7 @@ export async function chooseDataDirectory(choice: DataDirectoryChoice): Promise<
   const { configured, isRoot } = choice;
   if (configured !== undefined) {
     const path = resolve(configured);
+    if (isRoot) await requireTrustedParents(path);
     const account = await accountFor(path, isRoot);
     const obstacle = await findObstacle(path, account);
     if (obstacle !== undefined) throw unreachable(path, obstacle, account);
@@ -53,7 +55,7 @@ export async function chooseDataDirectory(choice: DataDirectoryChoice): Promise<
   // Existing data stays in use when the checkout becomes reachable later.
   const staysInSystem =
     !(await exists(join(inCheckout, CLUSTER_FOLDER))) && (await exists(join(inSystem, CLUSTER_FOLDER)));
-  if (obstacle === undefined && !staysInSystem) return open(inCheckout, account);
+  if (obstacle === undefined && !staysInSystem) return open(inCheckout, account, true);
 
   const systemAccount = await accountFor(inSystem, isRoot);
   const systemObstacle = await findObstacle(inSystem, systemAccount);
@@ -84,9 +86,10 @@ async function findObstacle(directory: string, account: Account | undefined): Pr
   return firstUnreachable(way, account);
 }
 
-async function open(path: string, account: Account | undefined): Promise<DataDirectory> {
+async function open(path: string, account: Account | undefined, isInCheckout = false): Promise<DataDirectory> {
   try {
-    await makeTraversableDirectory(path);
+    // Who can replace the checkout decides what root runs anyway.
+    await (account && !isInCheckout ? requireTrustedParents(path, true) : makeTraversableDirectory(path));
     const real = await realpath(path);
     await access(real, constants.W_OK | constants.X_OK);
     if (account) await requireTrusted(real, account);
@@ -104,26 +107,6 @@ async function open(path: string, account: Account | undefined): Promise<DataDir
       { cause: error },
     );
   }
-}
-
-/**
- * Checks who may write to the data directory, in which root writes files. Another account with that right could replace
- * these files, and so decide what root writes and where.
- *
- * @throws OperatorError when an account other than root and PostgreSQL's own may write to the directory
- */
-async function requireTrusted(directory: string, { uid }: Account): Promise<void> {
-  const { uid: owner, mode } = await lstat(directory);
-  const isOwned = owner === 0 || owner === uid >>> 0;
-  if (isOwned && (mode & 0o022) === 0) return;
-  const reason = isOwned
-    ? 'accounts other than its owner may write to it'
-    : `it belongs to the account with uid ${owner}`;
-  const mend = isOwned ? `chmod go-w ${directory}` : `chown root ${directory}`;
-  throw new OperatorError(
-    `The data directory ${directory} cannot be used by root: ${reason}, and could replace files while root writes them. ` +
-      `Set DATA_DIR to a directory of root's own, or, if you trust what is in it: ${mend}`,
-  );
 }
 
 /** Allows everybody to pass through a directory. */

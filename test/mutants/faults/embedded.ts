@@ -27,6 +27,30 @@ export const EMBEDDED_FAULTS: readonly Fault[] = [
     suites: ['test/embedded-postgres/safety.test.ts'],
   },
   {
+    name: 'parents-of-others',
+    promise: 'As root the service uses no data directory that another account could replace.',
+    edits: [
+      {
+        file: 'src/embedded-postgres/cluster/trusted-directory.ts',
+        from: 'else if (found && isParent &&',
+        to: 'else if (found && !isParent &&',
+      },
+    ],
+    suites: ['test/embedded-postgres/safety.test.ts'],
+  },
+  {
+    name: 'planted-links-followed',
+    promise: 'As root the service follows no link of another account on the way to its data directory.',
+    edits: [
+      {
+        file: 'src/embedded-postgres/cluster/trusted-directory.ts',
+        from: 'if (found.uid !== 0) throw distrust(dataDirectory, path, found);',
+        to: '',
+      },
+    ],
+    suites: ['test/embedded-postgres/safety.test.ts'],
+  },
+  {
     name: 'password-given-away',
     promise: 'What answers in place of PostgreSQL gets no password.',
     edits: [
