@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
-import { access, copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readServerState } from '../../src/embedded-postgres/cluster/server-state.js';
+import pg from 'pg';
+import { SUPERUSER } from '../../src/embedded-postgres/cluster/cluster-creation.js';
+import { readServerState, SOCKET_PORT } from '../../src/embedded-postgres/cluster/server-state.js';
+import { DATABASE } from '../../src/embedded-postgres/lease-client.js';
 import { eventually } from '../support/eventually.js';
 import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
@@ -71,6 +76,24 @@ describe('the embedded PostgreSQL, shared by processes', function () {
     assert.equal(serverRuns(), false);
   });
 
+  it('keeps running after the last lease while a plain connection uses it', async () => {
+    const first = await User.start({ dataDir });
+    const { host, started } = await first.look();
+    const plain = new pg.Client({ host, port: SOCKET_PORT, user: SUPERUSER, database: DATABASE });
+    await plain.connect();
+    try {
+      await first.leave();
+      assert.deepEqual(first.events.slice(-1), ['postgres_left_running']);
+      await plain.query('select 1');
+    } finally {
+      await plain.end();
+    }
+    const second = await User.start({ dataDir });
+    assert.equal((await second.look()).started, started);
+    await second.leave();
+    assert.equal(serverRuns(), false);
+  });
+
   it('is not stopped by Ctrl-C in the terminal that started it', async () => {
     const first = await User.start({ dataDir });
     const { started } = await first.look();
@@ -120,11 +143,26 @@ describe('the embedded PostgreSQL, shared by processes', function () {
 
     const copy = join(await temporaryFolder(), 'postgresql');
     await mkdir(copy);
+    const [, ...rest] = (await readFile(lockFile, 'utf8')).split('\n');
     if (process.platform === 'linux') {
       await copyFile(lockFile, join(copy, 'postmaster.pid'));
       assert.deepEqual(await readServerState(copy), { phase: 'stopped', stale: true });
+      // A server that was killed, and whose parent does not collect it.
+      const program = join(copy, 'postgres');
+      await symlink('/bin/sleep', program);
+      const parent = spawn('sh', ['-c', '"$0" 600 & echo $!; exec tail -f /dev/null', program]);
+      try {
+        const pid = Number(((await once(parent.stdout, 'data')) as [Buffer])[0].toString());
+        const statusOf = (process: number) => readFile(`/proc/${process}/stat`, 'utf8');
+        await eventually('its parent is no shell', async () => (await statusOf(parent.pid ?? 0)).includes('(tail)'));
+        process.kill(pid, 'SIGKILL');
+        await eventually('it is a zombie', async () => (await statusOf(pid)).includes('(postgres) Z'));
+        await writeFile(join(copy, 'postmaster.pid'), [pid, ...rest].join('\n'));
+        assert.deepEqual(await readServerState(copy), { phase: 'stopped', stale: true });
+      } finally {
+        parent.kill('SIGKILL');
+      }
     }
-    const [, ...rest] = (await readFile(lockFile, 'utf8')).split('\n');
     await writeFile(join(copy, 'postmaster.pid'), [process.pid, ...rest].join('\n'));
     assert.deepEqual(await readServerState(copy), { phase: 'stopped', stale: true });
     await user.leave();

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { Agent } from 'node:http';
+import { DEFAULT_SERVER_LIMITS } from '../../../src/http/connection/server.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { converse as converseWith, openConnectionTo, type Conversation } from '../../support/http/conversation.js';
 import { eventually } from '../../support/eventually.js';
+import { readGuide } from '../../support/guides.js';
 import { startService, type TestService } from '../../support/service.js';
 
 describe('connections', () => {
@@ -214,6 +217,17 @@ describe('connections', () => {
         await behindProxy.stop();
       }
     });
+  });
+
+  it('has the limits of the guide for idle connections and unread answers', async () => {
+    const guide = (await readGuide('operating')).replaceAll(/\s+/g, ' ');
+    const [, kept] = /Idle connections are kept for (\d+) s/.exec(guide) ?? [];
+    const [, unread] = /cut (\d+) s after an answer was sent/.exec(guide) ?? [];
+    const agent = new Agent({ keepAlive: true });
+    const { headers } = await service.get('/livez', { agent });
+    agent.destroy();
+    assert.equal(headers['keep-alive'], `timeout=${kept}`);
+    assert.equal(DEFAULT_SERVER_LIMITS.stalledTimeoutMs, Number(unread) * 1_000);
   });
 
   it('requires the Host field of HTTP/1.1', async () => {
