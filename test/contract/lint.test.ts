@@ -44,6 +44,12 @@ function run(program: string, ...args: string[]): Promise<{ code: unknown; stdou
   });
 }
 
+/** The text of a chapter: the description of a tag. */
+function chapter(name: string): string {
+  const tag = (document.tags as Node[]).find((each) => each.name === name);
+  return String(tag?.description);
+}
+
 describe('openapi.yaml', () => {
   for (const file of ['openapi.yaml', 'openapi-leaked-keys.json']) {
     it(`passes Redocly's strict rules without a warning, in ${file}`, async () => {
@@ -79,6 +85,8 @@ describe('openapi.yaml', () => {
           if (/\.(type|title|status|code)$/.test(place)) assert.equal(part.enum, undefined, place);
         }
     }
+    // The beginning of every generated file.
+    assert.ok(Buffer.byteLength(String(child(document, 'info').description)) <= 1_500);
     // Generated clients send the key in every way that is listed.
     const schemes = child(components, 'securitySchemes');
     const listed = (document.security as Node[]).flatMap((alternative) => Object.keys(alternative));
@@ -200,9 +208,18 @@ describe('openapi.yaml', () => {
     assert.deepEqual([...codes, ...CODES_WITHOUT_OPERATION].toSorted(), Object.keys(ERROR_CODES).toSorted());
   });
 
+  it('lists its own version first among its versions, and each version once, the newest first', () => {
+    const listed = [...chapter('Versions').matchAll(/^\| (\d+\.\d+\.\d+) \| (\d{4}-\d\d-\d\d) \|/gm)];
+    assert.equal(listed[0]?.[1], child(document, 'info').version);
+    const byVersion = new Intl.Collator('en', { numeric: true });
+    for (const [index, [, version = '', date = '']] of listed.slice(1).entries()) {
+      const [, newer = '', later = ''] = listed[index] ?? [];
+      assert.ok(byVersion.compare(newer, version) > 0 && later >= date, `${newer} before ${version}`);
+    }
+  });
+
   it('has the same table of error codes as the service', () => {
-    const description = String(child(document, 'info').description);
-    const rows = [...description.matchAll(/^\| `(\w+)` \| (\d{3}) \| ([^|]+) \| [^|]+ \|$/gm)];
+    const rows = [...chapter('Errors').matchAll(/^\| `(\w+)` \| (\d{3}) \| ([^|]+) \| [^|]+ \|$/gm)];
     const table = rows.map(([, code, status, title]) => ({ code, status: Number(status), title }));
     const byCode = (a: { code: string | undefined }, b: { code: string | undefined }): number =>
       (a.code ?? '').localeCompare(b.code ?? '');

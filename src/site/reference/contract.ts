@@ -92,6 +92,17 @@ export function operationsOf({ paths }: Contract): readonly PlacedOperation[] {
   );
 }
 
+type Tag = Contract['tags'][number];
+
+/** @returns the tags without operations, which are the chapters of the contract, and the tags that group operations */
+export function tagsOf(contract: Contract): { readonly chapters: readonly Tag[]; readonly groups: readonly Tag[] } {
+  const used = new Set(operationsOf(contract).flatMap(({ tags }) => tags));
+  return {
+    chapters: contract.tags.filter(({ name }) => !used.has(name)),
+    groups: contract.tags.filter(({ name }) => used.has(name)),
+  };
+}
+
 /** A part of the contract, and its name under `components` where it is a shared one. */
 export interface Resolved<Part> {
   readonly part: Part;

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { Heading } from '../markdown/markdown.js';
-import { operationsOf, type Contract } from './contract.js';
+import { operationsOf, tagsOf, type Contract } from './contract.js';
 
 interface NavigationProps {
   readonly contract: Contract;
@@ -28,7 +28,7 @@ export function Navigation({ contract, headings }: NavigationProps): VNode {
           title="Basics"
           links={[['introduction', 'Introduction'], ...headings.map(({ id, text }) => [id, text] as const)]}
         />
-        {contract.tags.map(({ name }) => (
+        {tagsOf(contract).groups.map(({ name }) => (
           <Links
             key={name}
             title={name}

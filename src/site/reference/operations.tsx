@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { AN_HOUR_AGO } from '../layout/samples.js';
 import { SampleTabs } from '../layout/sample-tabs.js';
 import { inWords, parameterId, responseId } from './anchors.js';
-import { operationsOf, resolve, type Parameter, type PlacedOperation } from './contract.js';
+import { operationsOf, resolve, tagsOf, type Parameter, type PlacedOperation } from './contract.js';
 import { Examples, HeaderField, HeaderList, ResponseDetails } from './responses.js';
 import { Fields, TypeName } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
@@ -13,12 +13,12 @@ interface OperationProps {
   readonly operation: PlacedOperation;
 }
 
-/** The operations, by the tags of the contract. */
+/** The operations, by their tags. */
 export function Operations({ context }: { readonly context: ReferenceContext }): VNode {
   const { contract } = context;
   return (
     <>
-      {contract.tags.map(({ name, description }) => (
+      {tagsOf(contract).groups.map(({ name, description }) => (
         <section key={name} aria-labelledby={`tag-${name}`}>
           <h2 id={`tag-${name}`}>{name}</h2>
           <Text context={context} text={description} />

@@ -5,7 +5,7 @@ import { CodeBlock } from '../layout/components.js';
 import { publicPage } from '../layout/page.js';
 import { renderMarkdown } from '../markdown/markdown.js';
 import { codeLinks, errorId, securityId } from './anchors.js';
-import type { Contract } from './contract.js';
+import { tagsOf, type Contract } from './contract.js';
 import { Navigation } from './navigation.js';
 import { Operations, SharedParameters } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
@@ -29,7 +29,8 @@ export function addReference(router: PageRouter, parts: Pick<SiteParts, 'contrac
 function Reference({ context }: { readonly context: ReferenceContext }): VNode {
   const { contract } = context;
   const { info } = contract;
-  const introduction = renderMarkdown(info.description, {
+  const chapters = tagsOf(contract).chapters.map(({ name, description }) => `## ${name}\n\n${description}`);
+  const introduction = renderMarkdown([info.description, ...chapters].join('\n\n'), {
     deeper: 0,
     linkCode: codeLinks(contract),
     rowId: errorId,
