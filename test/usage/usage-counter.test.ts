@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
-import { readDailyUsage, readUsageByDay } from '../../src/usage/daily-usage.js';
+import { readUsageByDay, readUsageCsv } from '../../src/usage/daily-usage.js';
 import type { UsageCounts } from '../../src/usage/usage-counts.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { removeOldUsage, writeUsage } from '../../src/usage/write-usage.js';
@@ -214,14 +214,14 @@ describe('the usage of keys', () => {
     Object.assign(days[28] ?? {}, { refused: 1, failed: 1 });
     Object.assign(days[29] ?? {}, { served: 1 });
     assert.deepEqual(await readUsageByDay(db, owner), days);
-    const key = { keyPrefix: own.prefix, label: 'production' };
-    assert.deepEqual(await readDailyUsage(db, owner), [
-      { day: dayOf(at(29)), ...key, served: 1, refused: 0, failed: 0 },
-      { day: dayOf(at(1)), ...key, served: 0, refused: 1, failed: 1 },
-      { day: dayOf(at(0)), ...key, served: 1, refused: 0, failed: 0 },
+    const [heading = '', ...lines] = await readUsageCsv(db, owner);
+    assert.deepEqual(lines, [
+      `${dayOf(at(29))},${own.prefix},"production",1,0,0\r\n`,
+      `${dayOf(at(1))},${own.prefix},"production",0,1,1\r\n`,
+      `${dayOf(at(0))},${own.prefix},"production",1,0,0\r\n`,
     ]);
     const none = await createDeveloper(db, { projectName: 'R', attributionRequired: false });
-    assert.deepEqual(await readDailyUsage(db, { developerId: none.id }), []);
+    assert.deepEqual(await readUsageCsv(db, { developerId: none.id }), [heading]);
     assert.equal((await readUsageByDay(db, { developerId: none.id })).length, 30);
   });
 });

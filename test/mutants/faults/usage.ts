@@ -35,7 +35,7 @@ export const USAGE_FAULTS: readonly Fault[] = [
   {
     name: 'usage-formula-in-csv',
     promise: 'No label is a formula in a spreadsheet.',
-    edits: [{ file: 'src/site/settings/usage/csv.ts', from: 'FORMULA.test(text) ?', to: "text === '=' ?" }],
+    edits: [{ file: 'src/usage/daily-usage.ts', from: "'^([-=+@", to: "'^([-+@" }],
     suites: ['test/site/settings/usage.test.ts'],
   },
   {

@@ -117,12 +117,22 @@ describe('the usage page', () => {
       text,
       [
         'day,key_prefix,label,served,refused,failed',
-        `${day(3)},${key.prefix},production,10,0,0`,
-        `${day(0)},${key.prefix},production,1234,20,3`,
+        `${day(3)},${key.prefix},"production",10,0,0`,
+        `${day(0)},${key.prefix},"production",1234,20,3`,
         `${day(0)},${odd.prefix},"'=1+1,""${ATTACK.replaceAll('"', '""')}",5,0,0`,
         '',
       ].join('\r\n'),
     );
+    for (const [label, cell] of [
+      ['-1', `"'-1"`],
+      ['+1', `"'+1"`],
+      ['@sum', `"'@sum"`],
+      ['1=1', '"1=1"'],
+      [null, ''],
+    ] as const) {
+      await service.db('api_keys').where({ prefix: odd.prefix }).update({ label });
+      assert.ok((await visitor.get('/settings/usage.csv')).text.includes(`${odd.prefix},${cell},5,0,0`), cell);
+    }
     const one = await visitor.get(`/settings/usage.csv?key=${odd.prefix}`);
     assert.equal(one.text.trimEnd().split('\r\n').length, 2);
   });

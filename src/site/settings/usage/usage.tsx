@@ -5,9 +5,9 @@ import { isKeyPrefix } from '../../../keys/api-key.js';
 import { findKeyOf } from '../../../keys/keys.js';
 import { listPlansOf, type Plan } from '../../../limits/plans.js';
 import {
-  readDailyUsage,
   readUsageByDay,
   readUsageByKey,
+  readUsageCsv,
   SHOWN_DAYS,
   type DayTotal,
   type KeyTotal,
@@ -23,7 +23,6 @@ import type { Guards } from '../guards.js';
 import { Pager, readListPage, type ListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
 import { UsageChart } from './chart.js';
-import { toCsv } from './csv.js';
 import { Quotas } from './quotas.js';
 import { total } from './totals.js';
 
@@ -61,13 +60,13 @@ export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { signe
   router.get(
     `${PATH}.csv`,
     signedIn(async (ctx) => {
-      const rows = await readDailyUsage(db, await ownerOf(ctx));
+      const parts = await readUsageCsv(db, await ownerOf(ctx));
       ctx.status = 200;
       ctx.set({
         'Content-Type': 'text/csv; charset=utf-8',
         'Content-Disposition': 'attachment; filename="usage.csv"',
       });
-      ctx.body = Readable.from(toCsv(rows));
+      ctx.body = Readable.from(parts);
     }),
   );
 }
