@@ -92,7 +92,11 @@ describe('the loader of callers', () => {
     assert.equal(await load(unknownHash()), undefined);
   });
 
-  it('gives up what has waited too long for its turn, and asks nothing for it', async () => {
+  it('gives up what has waited too long for its turn, asks nothing for it, and gives the others of its batch their own callers', async () => {
+    const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
+    const keys: { readonly key: string; readonly prefix: string }[] = [];
+    for (let i = 0; i < 4; i += 1) keys.push(await createKey(database.db, { developerId, planId: 'free' }));
+    const [given, ...due] = keys.map(({ key }) => hashOf(key));
     const load = callerLoader(database.db, 1);
     const lock = await database.db.transaction();
     try {
@@ -100,12 +104,20 @@ describe('the loader of callers', () => {
       const queries = await queriesOf(async () => {
         const first = load(unknownHash());
         await eventually('it waits', async () => (await waitingForLock()) === 1);
-        const late = Array.from({ length: 2 * BATCH }, () => load(unknownHash()));
+        // The last of them share a batch with those that come in time.
+        const late = Array.from({ length: 2 * BATCH + 3 }, (_, i) =>
+          load(i % 2 === 0 && given ? given : unknownHash()),
+        );
         const startedAt = performance.now();
         const outcomes = Promise.allSettled(late);
         await eventually('the others have waited too long', () => performance.now() - startedAt > MAX_WAIT_MS);
+        const inTime = [...due.toReversed(), unknownHash()].map(load);
         await lock.commit();
         assert.equal(await first, undefined);
+        assert.deepEqual(
+          (await Promise.all(inTime)).map((caller) => caller?.keyPrefix),
+          [keys[3], keys[2], keys[1], undefined].map((created) => created?.prefix),
+        );
         for (const outcome of await outcomes) {
           assert.match(
             String(outcome.status === 'rejected' && outcome.reason),
@@ -113,7 +125,7 @@ describe('the loader of callers', () => {
           );
         }
       });
-      assert.equal(queries, 1);
+      assert.equal(queries, 2);
     } finally {
       if (!lock.isCompleted()) await lock.rollback();
     }

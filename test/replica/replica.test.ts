@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import type { CreatedKey } from '../../src/keys/new-key.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
+import { readFromReplica } from '../../src/platform/postgres/replica.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
@@ -143,5 +145,59 @@ describe('reading from a replica', () => {
     });
     assert.equal(logLines('replica lost'), 2);
     await assertReadiness(server.url, ['database', 'replica'], []);
+  });
+});
+
+describe('a replica that is lost', () => {
+  const [primary, replica] = ['primary', 'replica'].map((applicationName) =>
+    openDatabase({
+      address: 'postgres://nobody@127.0.0.1:1/nothing',
+      applicationName,
+      poolSize: 1,
+      acquireTimeoutMs: 1_000,
+      statementTimeoutMs: 1_000,
+    }),
+  ) as [Knex, Knex];
+
+  after(() => Promise.all([primary.destroy(), replica.destroy()]));
+
+  it('is tried again by one query every five seconds, for which no other query waits', async () => {
+    const states: string[] = [];
+    let tried = 0;
+    let answer: Promise<string> = Promise.reject(new Error('lost'));
+    const read = readFromReplica(primary, replica, (state) => states.push(state));
+    const ask = (): Promise<string> =>
+      read((db) => {
+        if (db === primary) return Promise.resolve('primary');
+        tried += 1;
+        return answer;
+      });
+    const now = performance.now.bind(performance);
+    let later = 0;
+    const clock = mock.method(performance, 'now', () => now() + later);
+    try {
+      assert.equal(await ask(), 'primary');
+      later += 4_000;
+      assert.equal(await ask(), 'primary');
+      assert.deepEqual([tried, states], [1, ['lost']]);
+      for (const attempt of [2, 3]) {
+        later += 5_000;
+        let end = (_error: Error): void => undefined;
+        answer = new Promise((_, reject) => (end = reject));
+        const first = ask();
+        assert.deepEqual(await Promise.all([ask(), ask(), ask()]), ['primary', 'primary', 'primary']);
+        assert.equal(tried, attempt);
+        end(new Error('still lost'));
+        assert.equal(await first, 'primary');
+        assert.equal(await ask(), 'primary');
+        assert.deepEqual([tried, states], [attempt, ['lost']]);
+      }
+      later += 5_000;
+      answer = Promise.resolve('replica');
+      assert.deepEqual([await ask(), await ask()], ['replica', 'replica']);
+      assert.deepEqual(states, ['lost', 'up']);
+    } finally {
+      clock.mock.restore();
+    }
   });
 });

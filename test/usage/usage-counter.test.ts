@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
@@ -223,5 +224,46 @@ describe('the usage of keys', () => {
     const none = await createDeveloper(db, { projectName: 'R', attributionRequired: false });
     assert.deepEqual(await readUsageCsv(db, { developerId: none.id }), [heading]);
     assert.equal((await readUsageByDay(db, { developerId: none.id })).length, 30);
+  });
+
+  it('is exact, in whatever order requests are counted, and batches are sent, written and refused', async () => {
+    const keys = [await newKey(), await newKey()];
+    const counted = new Map(keys.map((id) => [id, 0]));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(fc.nat(1), { minLength: 2, maxLength: 8 }),
+        fc.array(fc.boolean(), { minLength: 1, maxLength: 6 }),
+        async (scheduler, requests, refusals) => {
+          const pass = (): Promise<void> => scheduler.schedule(Promise.resolve());
+          const toRefuse = [...refusals];
+          const network = {
+            raw: async (sql: string, values: never[]) => {
+              await pass();
+              if (toRefuse.shift() === true) throw new Error('refused');
+              await db.raw(sql, values);
+              await pass();
+            },
+          } as unknown as Knex;
+          const usage = new UsageCounter();
+          await scheduler.waitFor(
+            Promise.all([
+              ...requests.map(async (key) => {
+                await pass();
+                const id = keys[key] ?? 0;
+                usage.count(id, 200, NOW);
+                counted.set(id, (counted.get(id) ?? 0) + 1);
+              }),
+              // The regular flushes, and that of a server that stops.
+              ...refusals.map(() => pass().then(() => usage.flush(network).catch(() => 0))),
+            ]),
+          );
+          await usage.flush(db);
+          assert.equal(usage.waiting, 0);
+          for (const [id, total] of counted) assert.equal((await rowsOf(id))[0]?.served ?? 0, total);
+        },
+      ),
+      { numRuns: 60 },
+    );
   });
 });

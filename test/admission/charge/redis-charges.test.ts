@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { QuotaRequest } from '../../../src/admission/charge/limiter.js';
 import { readCounts, RedisCharges, type Charge } from '../../../src/admission/charge/redis-charges.js';
@@ -98,6 +99,51 @@ describe('requests that are charged together', () => {
         developers += 6;
         assert.deepEqual(await decide(charges, developers), await decide(new RedisCharges(link, 1), developers + 3));
       }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('are charged exactly as far as the quota goes, in whatever order commands of several servers come and are answered', async () => {
+    let developers = 10_000;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler({ act: (step) => step().then(() => setImmediate()) }),
+        fc.array(fc.record({ server: fc.nat(2), developer: fc.nat(1) }), { minLength: 4, maxLength: 16 }),
+        async (scheduler, requests) => {
+          const pass = (): Promise<void> => scheduler.schedule(Promise.resolve());
+          const servers = [0, 1, 2].map(() => {
+            const run = async (command: Parameters<typeof link.run>[0]): Promise<unknown> => {
+              await pass();
+              const answer = await link.run(command);
+              await pass();
+              return answer;
+            };
+            return new RedisCharges({ client: link.client, run } as unknown as RedisLink);
+          });
+          developers += 2;
+          const limits = [3, 5];
+          const outcomes: string[][] = [[], []];
+          await scheduler.waitFor(
+            Promise.all(
+              requests.map(async ({ server, developer }) => {
+                await pass();
+                const limit = limits[developer] ?? 0;
+                const charge = await servers[server]?.charge(requestOf(developers + developer, limit, 100), 'now');
+                outcomes[developer]?.push(inShort(charge ?? assert.fail()));
+              }),
+            ),
+          );
+          for (const [developer, limit] of limits.entries()) {
+            const asked = requests.filter((request) => request.developer === developer).length;
+            assert.deepEqual(
+              outcomes[developer]?.toSorted(),
+              Array.from({ length: asked }, (_, i) =>
+                i < limit ? `charged ${i + 1} ${i + 1}` : `refused ${limit} ${limit}`,
+              ),
+            );
+          }
+        },
+      ),
       { numRuns: 100 },
     );
   });

@@ -158,6 +158,18 @@ export const KEYS_FAULTS: readonly Fault[] = [
     suites: ['test/admission/caller-loader.test.ts', 'test/admission/admission.test.ts'],
   },
   {
+    name: 'callers-by-place',
+    promise: 'Each request gets its own caller, also where loads of its batch were given up.',
+    edits: [
+      {
+        file: 'src/admission/caller-loader.ts',
+        from: 'queuedAt >= oldest ? callers.get(hash) :',
+        to: "queuedAt >= oldest ? callers.get(due[loads.findIndex((it) => it.hash === hash)] ?? '') :",
+      },
+    ],
+    suites: ['test/admission/caller-loader.test.ts'],
+  },
+  {
     name: 'late-load-answers',
     promise: 'A load that waited longer than its request is given up.',
     edits: [

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
 import { readCounts } from '../../../src/catalog/counts.js';
 import { readBounds, readFeed } from '../../../src/catalog/feed.js';
 import { fromRfc3339 } from '../../../src/platform/postgres/timestamps.js';
@@ -6,6 +8,8 @@ import { findTitle } from '../../../src/catalog/titles.js';
 import { batched, shared } from '../../../src/platform/postgres/batch.js';
 import { poolOf } from '../../../src/platform/postgres/database.js';
 import { DatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
+import { batchLoader, type LoadAll } from '../../../src/platform/process/batch-loader.js';
+import { Semaphore } from '../../../src/platform/process/semaphore.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
 
@@ -201,4 +205,63 @@ describe('reads that share queries', () => {
       await other.close();
     }
   });
+
+  /** Ways to make loads share queries. */
+  const LOADERS: Readonly<Record<string, (query: LoadAll<number, string>) => (key: number) => Promise<string>>> = {
+    'all at once': (query) => {
+      const read = batched((_db, keys: readonly number[]) => query(keys));
+      return (key) => read(database.db, key);
+    },
+    'two at a time': (query) => {
+      const queries = new Semaphore(2);
+      const loadAll: typeof query = async (keys) => {
+        try {
+          return await query(keys);
+        } finally {
+          queries.release();
+        }
+      };
+      return batchLoader(loadAll, { maxBatchSize: 3, waitForTurn: () => queries.acquire() });
+    },
+  };
+
+  for (const [how, loaderOf] of Object.entries(LOADERS)) {
+    it(`give each request its own answer, as of a moment after it came, in whatever order queries run, ${how}`, async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          // Each step ends a turn of the event loop, and batches are sent at its end.
+          fc.scheduler({ act: (step) => step().then(() => setImmediate()) }),
+          fc.array(fc.array(fc.nat(4), { minLength: 1, maxLength: 5 }), { minLength: 2, maxLength: 6 }),
+          async (scheduler, turns) => {
+            const pass = (): Promise<void> => scheduler.schedule(Promise.resolve());
+            let [commits, queries] = [0, 0];
+            const load = loaderOf(async (batch) => {
+              queries += 1;
+              assert.ok(queries <= 2 || how === 'all at once');
+              await pass();
+              const answers = batch.map((key) => (key === 0 ? new RangeError('given up') : `${key} at ${commits}`));
+              await pass();
+              queries -= 1;
+              return answers;
+            });
+            const request = async (key: number): Promise<void> => {
+              const before = commits;
+              const answer = await load(key).catch(String);
+              const possible = Array.from({ length: commits - before + 1 }, (_, i) => `${key} at ${before + i}`);
+              assert.ok((key === 0 ? ['RangeError: given up'] : possible).includes(answer), `${key} got ${answer}`);
+            };
+            const requests = turns.map(async (keys) => {
+              await pass();
+              await Promise.all(keys.map(request));
+            });
+            const writer = async (): Promise<void> => {
+              for (let left = turns.length; left > 0; left -= 1) await pass().then(() => (commits += 1));
+            };
+            await scheduler.waitFor(Promise.all([...requests, writer()]));
+          },
+        ),
+        { numRuns: 400 },
+      );
+    });
+  }
 });

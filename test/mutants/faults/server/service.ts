@@ -208,6 +208,19 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     suites: ['test/replica/replica.test.ts'],
   },
   {
+    name: 'lost-replica-tried-by-all',
+    promise: 'While a lost replica is tried, other queries do not wait for it.',
+    edits: [
+      {
+        file: 'src/platform/postgres/replica.ts',
+        from: `      // Only this query waits for it. Queries that arrive meanwhile do not.
+      retryAt = performance.now() + RETRY_AFTER_MS;`,
+        to: '',
+      },
+    ],
+    suites: ['test/replica/replica.test.ts'],
+  },
+  {
     name: 'log-unbounded',
     promise: 'What waits for a reader of the log is bounded.',
     edits: [
