@@ -597,10 +597,10 @@ export interface operations {
                  * @description A Unix timestamp in seconds: return what changed after it. Many titles can change within one second, and a
                  *     page ends anywhere among them, so send `meta.next_since` back exactly as it came.
                  *
-                 *     Six decimals count (microseconds); a longer value is rounded to them. A position that the service gives
-                 *     never ends in 0 there. A value whose sixth decimal is 0, or that has fewer decimals, may have been rounded up
-                 *     on its way. The page then begins 50 microseconds before it and may repeat entries. Exponent form is accepted.
-                 *     The value takes at most 64 characters, after percent-decoding.
+                 *     Six decimals count (microseconds); a longer value is rounded to them. The position of an entry never ends in
+                 *     0 there. A value whose sixth decimal is 0, or that has fewer decimals, may have been rounded up on its way.
+                 *     The page then begins 50 microseconds before it and may repeat entries. Exponent form is accepted. The value
+                 *     takes at most 64 characters, after percent-decoding.
                  *
                  *     It lies at most 30 days in the past and not before the beginning of the feed. Otherwise the answer is
                  *     `since_out_of_window`. It lies at most 60 seconds in the future, since clocks differ. Otherwise the answer

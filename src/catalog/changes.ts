@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Read } from '../platform/postgres/replica.js';
-import { readBounds, readFeed, readQuietClock, type FeedEntry, type QuietFeed } from './feed.js';
+import { readBounds, readFeed, readQuietClock, type FeedBounds, type FeedEntry, type QuietFeed } from './feed.js';
 import { asPosition, beforeRounding, requireWithinWindow, WINDOW } from './since.js';
 import { fromRfc3339, MICROS_PER_SECOND, type Micros } from '../platform/postgres/timestamps.js';
 
@@ -71,7 +71,7 @@ function stampOfLast(entries: readonly FeedEntry[]): Micros | undefined {
  * Decides from where a page is read. Beyond the newest entry, a writer may have stamped rows and not committed them yet.
  * So the page is read from that entry on, and shows what has been committed meanwhile.
  */
-function startOfReading(since: Micros, { beginning, newest }: QuietFeed): Micros {
+function startOfReading(since: Micros, { beginning, newest }: FeedBounds): Micros {
   const start = beforeRounding(since);
   if (start > newest) return newest;
   return start > beginning ? start : beginning;

@@ -58,18 +58,23 @@ describe('the stamps of the feed', () => {
   });
 
   it('never end in 0, however a row is written, so that as seconds they always have six decimals', async () => {
+    const assertSixDecimals = async (count: number): Promise<void> => {
+      const all = await stamps();
+      assert.equal(all.length, count);
+      assert.deepEqual(
+        all.filter((stamp) => stamp.endsWith('0Z')),
+        [],
+      );
+    };
     await addTitles(db, 2_000);
+    await assertSixDecimals(2_000);
     await db('titles').update({ has_bundles: true });
+    await assertSixDecimals(2_000);
     const at = '2026-11-20T00:00:00Z';
     const rows = Array.from({ length: 100 }, (_, i) => ({ svc_id: `own-${i}`, media_type: 'movie', title: 'T' }));
     await db('titles').insert(rows.map((row) => ({ ...row, created_at: at })));
     for (const row of rows.slice(0, 20)) await db('titles').insert({ ...row, svc_id: `alone-${row.svc_id}` });
-    const all = await stamps();
-    assert.equal(all.length, 2_120);
-    assert.deepEqual(
-      all.filter((stamp) => stamp.endsWith('0Z')),
-      [],
-    );
+    await assertSixDecimals(2_120);
     assert.equal(await db('titles').whereRaw('created_at > updated_at').first(), undefined);
   });
 

@@ -146,6 +146,21 @@ describe('openapi.yaml', () => {
     assert.notEqual(checked, 0);
   });
 
+  it('links from a page of changes to its next page and to a title, by parameters that they have', () => {
+    const page = operationResponses().find((it) => it.operationId === 'getChanges' && it.status === '200');
+    const links = Object.values(child(page?.response ?? {}, 'links')) as { operationId: string; parameters: object }[];
+    const operations = Object.values(child(document, 'paths')).map((path) => child(path as typeof document, 'get'));
+    for (const { operationId, parameters } of links) {
+      const operation = operations.find((it) => it.operationId === operationId) ?? assert.fail(operationId);
+      const names = (operation.parameters as (typeof document)[]).map((parameter) => resolve(parameter).name);
+      for (const name of Object.keys(parameters)) assert.ok(names.includes(name), `${operationId}: ${name}`);
+    }
+    assert.deepEqual(
+      links.map(({ operationId }) => operationId),
+      ['getChanges', 'getTitle'],
+    );
+  });
+
   it('documents on every response the headers that every response carries', () => {
     for (const { operationId, status, response } of operationResponses()) {
       for (const name of ['X-Request-Id', 'Cache-Control']) {

@@ -2,9 +2,36 @@ import assert from 'node:assert/strict';
 import { readBounds } from '../../src/catalog/feed.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/database/migrations.js';
+import { addTitles } from '../support/titles.js';
 import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
 
 const MIGRATION = '006_feed_beginning.sql';
+
+describe('the migration to stamps of six decimals', () => {
+  it('keeps the stamps that are there, and stamps later ones after them', async () => {
+    const database = await createDatabaseBefore('011_stamps_with_six_decimals.sql');
+    const db = openDatabase({
+      address: database.url,
+      applicationName: 'test',
+      poolSize: 2,
+      acquireTimeoutMs: 10_000,
+      statementTimeoutMs: 0,
+    });
+    try {
+      await addTitles(db, 100, 'old');
+      const before = await db('titles').orderBy('updated_at').pluck<string[]>('updated_at');
+      assert.equal(before.filter((stamp) => stamp.endsWith('0Z')).length, 10);
+      await migrate(db);
+      await addTitles(db, 100, 'new');
+      const after = await db('titles').orderBy('updated_at').pluck<string[]>('updated_at');
+      assert.deepEqual(after.slice(0, 100), before);
+      assert.equal(after.filter((stamp) => stamp.endsWith('0Z')).length, 10);
+    } finally {
+      await db.destroy();
+      await database.drop();
+    }
+  });
+});
 
 describe('the migration of the beginning of the feed', () => {
   it('changes no position, and lets roles that can read titles read the beginning', async () => {

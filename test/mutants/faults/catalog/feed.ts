@@ -8,8 +8,10 @@ export const FEED_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'db/migrations/011_stamps_with_six_decimals.sql',
-        from: `  new.updated_at := timestamptz 'epoch'`,
-        to: `  new.updated_at := clock_timestamp(); -- timestamptz 'epoch'`,
+        from: `  new.updated_at := timestamptz 'epoch'
+    + case`,
+        to: `  new.updated_at := clock_timestamp();
+  perform case`,
       },
     ],
     suites: ['test/catalog/stamps.test.ts'],
@@ -145,8 +147,7 @@ export const FEED_FAULTS: readonly Fault[] = [
   requireWithinWindow(since, now, feed);
   const { entries, hasMore } = await readFeed(db, startOfReading(since, feed));
 `,
-        to: `  const early = await readQuietClock(db);
-  const { entries, hasMore } = await readFeed(db, startOfReading(since, early));
+        to: `  const { entries, hasMore } = await readFeed(db, startOfReading(since, await readBounds(db)));
   const feed = await readQuietClock(db);
   requireWithinWindow(since, now, feed);
 `,
