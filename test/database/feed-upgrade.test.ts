@@ -1,22 +1,28 @@
 import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
 import { readBounds } from '../../src/catalog/feed.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/database/migrations.js';
 import { addTitles } from '../support/titles.js';
+import type { TestDatabase } from '../support/postgres.js';
 import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
 
 const MIGRATION = '006_feed_beginning.sql';
 
+function open({ url }: TestDatabase): Knex {
+  return openDatabase({
+    address: url,
+    applicationName: 'test',
+    poolSize: 2,
+    acquireTimeoutMs: 10_000,
+    statementTimeoutMs: 0,
+  });
+}
+
 describe('the migration to stamps of six decimals', () => {
   it('keeps the stamps that are there, and stamps later ones after them', async () => {
     const database = await createDatabaseBefore('011_stamps_with_six_decimals.sql');
-    const db = openDatabase({
-      address: database.url,
-      applicationName: 'test',
-      poolSize: 2,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
+    const db = open(database);
     try {
       await addTitles(db, 100, 'old');
       const before = await db('titles').orderBy('updated_at').pluck<string[]>('updated_at');
@@ -36,13 +42,7 @@ describe('the migration to stamps of six decimals', () => {
 describe('the migration of the beginning of the feed', () => {
   it('changes no position, and lets roles that can read titles read the beginning', async () => {
     const database = await createDatabaseBefore(MIGRATION);
-    const db = openDatabase({
-      address: database.url,
-      applicationName: 'test',
-      poolSize: 2,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
+    const db = open(database);
     try {
       await db.raw('create role reads_titles; create role reads_plans');
       await db.raw('grant select on titles to reads_titles; grant select on plans to reads_plans');
