@@ -153,6 +153,25 @@ for (const store of ['in this process', 'in Redis'] as const) {
       }
     });
 
+    it('a check finds the limit reached by the failures of an address, and is no failure itself', async () => {
+      const link = redis && new RedisLink(redis.address, () => undefined);
+      try {
+        await link?.settled();
+        const attempts = new FailedAttempts(link, { limit: 2, windowSeconds: 60 }, 'checked');
+        const address = newAddress();
+        for (const failures of [0, 1]) {
+          for (let i = 0; i < 3; i += 1) assert.equal((await attempts.check(address)).kind, 'within_limit');
+          assert.equal((await attempts.count(address)).kind, 'within_limit', `after ${failures}`);
+        }
+        const result = await attempts.check(address);
+        assert.ok(result.kind === 'over_limit' && result.standing.resetSeconds > 50);
+        assert.equal((await attempts.check(newAddress())).kind, 'within_limit');
+        assert.deepEqual(attempts.counts, { failed: 2, overLimit: 0 });
+      } finally {
+        link?.close();
+      }
+    });
+
     it(store === 'in Redis' ? 'count over all servers' : 'count in each server', async () => {
       const address = newAddress();
       await fail(LIMIT, address);
