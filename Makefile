@@ -14,6 +14,8 @@ BUILT := .build/.built
 JOBS := 3
 # Not among the packages, of which it would be a quarter: only this target needs it.
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
+# The last version whose package has the generator itself: later ones download it.
+OPENAPI_GENERATOR := @openapitools/openapi-generator-cli@1.0.18-5.0.0-beta2
 CHECKS := check-format check-lint check-types check-layers check-dead-code
 
 # In the syntax of any Node.js, since the version is what it asks.
@@ -27,7 +29,7 @@ NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://n
 # Folders are listed too: a folder's time changes when a file in it is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench screenshots mutants stryker contract generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench screenshots mutants stryker clients contract generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +86,12 @@ mutants: $(INSTALLED) programs ## Plant each fault of test/mutants in a copy, an
 stryker: $(INSTALLED) ## StrykerJS: change the modules that need no server bit by bit, and see that a test notices
 	@npm install --prefix .cache/stryker-program --no-save --no-package-lock --loglevel=error $(STRYKER)
 	@exec .cache/stryker-program/node_modules/.bin/stryker run .config/stryker.config.mjs
+
+clients: $(INSTALLED) ## Make clients in five languages with OpenAPI Generator, and check them as far as their languages are there
+	@command -v java >/dev/null || { echo 'Java is missing: OpenAPI Generator runs on it' >&2; exit 1; }
+	@npm install --prefix .cache/openapi-generator --no-save --no-package-lock --loglevel=error $(OPENAPI_GENERATOR)
+	@exec node --import tsx test/sdk/openapi-generator.ts \
+	  .cache/openapi-generator/node_modules/@openapitools/openapi-generator-cli/bin/openapi-generator.jar
 
 # Every user of the machine sees the arguments of a program, and nobody else its environment.
 contract: $(INSTALLED) ## Hold any deployment, BASE_URL, against the contract, with the key in the environment as API_KEY

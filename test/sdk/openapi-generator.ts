@@ -1,0 +1,95 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
+import { startService } from '../support/service.js';
+import { ROOT } from './project.js';
+
+// Makes clients with OpenAPI Generator and looks for errors in what came out, as far as the machine has the languages. The
+// argument is its jar. The exit code is 1 when a client could not be made or is not sound.
+
+/** A program that finds errors in files of a language: its arguments come before the files. */
+type Checker = readonly [program: string, ...args: string[]];
+
+const LANGUAGES: Readonly<Record<string, { readonly extension: string; readonly checker?: Checker }>> = {
+  python: { extension: '.py', checker: ['python3', '-m', 'py_compile'] },
+  php: { extension: '.php', checker: ['sh', '-c', 'for file; do php -l "$file" >/dev/null || exit 1; done', 'sh'] },
+  go: { extension: '.go', checker: ['gofmt', '-e'] },
+  // Without the libraries that the client uses: its syntax alone.
+  java: { extension: '.java', checker: ['javac', '-proc:none', '-XDshould-stop.ifNoError=PARSE', '-d', '.'] },
+  'csharp-netcore': { extension: '.cs' },
+};
+
+/** Bound on one program, in milliseconds. */
+const TIMEOUT_MS = 120_000;
+
+/** Reads a page and a title with the client for Python, and provokes an error with a code. */
+const PYTHON_PROGRAM = `
+import os, time, openapi_client
+from openapi_client.api.catalogue_api import CatalogueApi
+configuration = openapi_client.Configuration(host=os.environ['BASE_URL'])
+configuration.access_token = os.environ['API_KEY']
+api = CatalogueApi(openapi_client.ApiClient(configuration))
+page = api.get_changes(time.time() - 3600)
+assert len(page.data) == 200 and page.meta.has_more
+assert api.get_title(page.data[0].svc_id).data.updated_at == page.data[0].updated_at
+try:
+    api.get_changes(1)
+    raise SystemExit('no error')
+except openapi_client.ApiException as error:
+    assert error.status == 400 and 'since_out_of_window' in error.body
+`;
+
+/** @returns what a program printed, if it failed */
+function run([program, ...args]: Checker, cwd: string, env = process.env): Promise<string | undefined> {
+  return new Promise((done) => {
+    execFile(program, args, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      done(error ? `${error.message}${stdout}${stderr}` : undefined);
+    });
+  });
+}
+
+const isThere = async (program: string): Promise<boolean> =>
+  (await run(['sh', '-c', `command -v ${program}`], '.')) === undefined;
+
+function report(what: string, fault: string | undefined): void {
+  console.log(`${fault === undefined ? 'ok  ' : 'fail'} ${what}${fault === undefined ? '' : `\n${fault}`}`);
+  if (fault !== undefined) process.exitCode = 1;
+}
+
+async function check(folder: string, jar: string): Promise<void> {
+  for (const [language, { extension, checker }] of Object.entries(LANGUAGES)) {
+    const output = join(folder, language);
+    const options = ['-i', join(ROOT, 'openapi.yaml'), '-g', language, '-o', output];
+    report(`${language}: generated`, await run(['java', '-jar', jar, 'generate', ...options], folder));
+    const files = (await readdir(output, { recursive: true })).filter((file) => file.endsWith(extension));
+    if (checker && (await isThere(checker[0]))) {
+      report(`${language}: ${files.length} files`, await run([...checker, ...files], output));
+    } else {
+      console.log(`skip ${language}: nothing here checks its ${files.length} files`);
+    }
+  }
+  if ((await run(['python3', '-c', 'import dateutil, urllib3'], folder)) !== undefined) {
+    console.log('skip python: dateutil and urllib3, which its client needs, are not here');
+    return;
+  }
+  const service = await startService();
+  try {
+    await prepareDemo(service.db, ROOT);
+    await writeFile(join(folder, 'python/program.py'), PYTHON_PROGRAM);
+    const env = { ...process.env, BASE_URL: service.url, API_KEY: service.key };
+    report('python: reads the running service', await run(['python3', 'program.py'], join(folder, 'python'), env));
+  } finally {
+    await service.stop();
+  }
+}
+
+const jar = resolve(process.argv[2] ?? '');
+const folder = await mkdtemp(fileURLToPath(new URL('../../.cache/openapi-generator-', import.meta.url)));
+try {
+  await check(folder, jar);
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+process.exit();
