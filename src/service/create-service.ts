@@ -52,7 +52,7 @@ const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
 const SHUTDOWN_GRACE_MS = 5_000;
 
 /** How long clients that send one request after the other may take for the next, in milliseconds. */
-const NEXT_REQUEST_MS = 300;
+const NEXT_REQUEST_MS = 500;
 
 export interface ServiceOptions extends DatabaseOptions {
   readonly droppedLines: () => number;
