@@ -1,7 +1,5 @@
-import type { Knex } from 'knex';
 import type { Fence } from '../platform/postgres/fence.js';
 import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
-import { mayCallersBeCached } from './caching-servers.js';
 import { renewEpoch } from './epoch.js';
 
 /** Since when every server knows of a change of a key: from the next request on, or within moments. */
@@ -18,14 +16,13 @@ export type ForgetCallers = () => Promise<KnownSince>;
 /**
  * Begins a change of keys, developers or plans: from here on, a primary that is replaced is noticed.
  *
- * @param redis - undefined for a server without one. It cannot set a new epoch, so others learn of the change from the
- *   database.
+ * @param redis - undefined for a server without one: then no other has one either
  * @returns what ends it
  */
-export function beginChange(redis: RedisLink | undefined, db: Knex, fence: Fence): ForgetCallers {
+export function beginChange(redis: RedisLink | undefined, fence: Fence): ForgetCallers {
   const timeline = fence.newest;
   return async () => {
-    const isDone = redis ? await ifAvailable(renewEpoch(redis, fence)) : !(await mayCallersBeCached(db));
+    const isDone = redis === undefined || (await ifAvailable(renewEpoch(redis, fence)));
     fence.confirm(timeline);
     return isDone ? 'now' : 'moments';
   };

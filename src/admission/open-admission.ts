@@ -7,7 +7,6 @@ import { ifAvailable, RedisLink } from '../platform/redis/link.js';
 import type { Admit } from './admission.js';
 import { admitFromCache } from './admit-from-cache.js';
 import { admitFromDatabase } from './admit-from-database.js';
-import { CACHING_LOCK } from './caching-servers.js';
 import { CallerCache } from './caller-cache.js';
 import type { DecisionCounts, QuotaReader } from './charge/limiter.js';
 import { ProcessLimiter } from './charge/process-limiter.js';
@@ -16,7 +15,7 @@ import { readOrBeginEpoch } from './epoch.js';
 import type { LoadCaller } from './caller-loader.js';
 
 /** Where the triggers of db/migrations/012_caller_changes.sql announce each change of a key, a developer or a plan. */
-const ANNOUNCEMENTS = { table: 'caller_changes', channel: 'catalog_callers', presence: CACHING_LOCK } as const;
+const ANNOUNCEMENTS = { table: 'caller_changes', channel: 'catalog_callers' } as const;
 
 /** Admission works without these for a while, at a cost. */
 export type OptionalDependency = 'redis' | 'announcements';

@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import { mayCallersBeCached } from '../admission/caching-servers.js';
 import { OperatorError } from '../errors.js';
 import type { Fence } from '../platform/postgres/fence.js';
 import type { CommandContext } from './context.js';
@@ -7,6 +6,10 @@ import type { CommandContext } from './context.js';
 /** Since when a change holds, in words. */
 const AT_ONCE = 'from the next request on';
 const SOON = 'within moments';
+
+/** Beside a caution. Only the epoch reaches servers that are still connected to an older primary. */
+const AFTER_PROMOTION =
+  ' A standby of this database was promoted once: a server that is still connected to an older primary follows within 60 s.';
 
 /**
  * Changes keys, developers or plans, and makes the servers see the change before the command reports success.
@@ -22,31 +25,31 @@ export function changeCallers<T>(
   return context.withDatabase(async (db, fence) => {
     const timeline = fence.newest;
     const changed = await change(db);
-    const since = await makeServersForget(context, db, fence);
+    const since = await makeServersForget(context, fence);
     if (fence.newest !== timeline) throw superseded(timeline?.number, fence.newest?.number);
     return { changed, since };
   });
 }
 
 /** Sets a new epoch. Without Redis the change still holds, so the command has not failed. */
-async function makeServersForget({ withRedis, stderr }: CommandContext, db: Knex, fence: Fence): Promise<string> {
+async function makeServersForget({ config, withRedis, stderr }: CommandContext, fence: Fence): Promise<string> {
+  let since = AT_ONCE;
+  let caution: string | undefined;
   try {
-    if (await withRedis(async (redis) => (await import('../admission/epoch.js')).renewEpoch(redis, fence))) {
-      return AT_ONCE;
+    if (await withRedis(async (redis) => (await import('../admission/epoch.js')).renewEpoch(redis, fence)))
+      return since;
+    // Whoever tries the service out has one server.
+    if (config().databaseUrl !== undefined) {
+      caution = 'REDIS_URL is not set here: servers that share a Redis apply the change within moments.';
     }
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
-    stderr.write(
-      `catalog: ${error.message} The change is made. Servers that still reach Redis learn it from the database, within moments.\n`,
-    );
-    return SOON;
+    since = SOON;
+    caution = `${error.message} The change is made. Servers that still reach Redis learn it from the database, within moments.`;
   }
-  if (!(await mayCallersBeCached(db))) return AT_ONCE;
-  stderr.write(
-    'catalog: Servers share a Redis and cache keys, but REDIS_URL is not set here. The change is made, and the servers ' +
-      'learn it from the database, within moments. With their REDIS_URL, changes hold from the next request on.\n',
-  );
-  return SOON;
+  if (caution !== undefined)
+    stderr.write(`catalog: ${caution}${(fence.newest?.number ?? 0) > 1 ? AFTER_PROMOTION : ''}\n`);
+  return since;
 }
 
 function superseded(own = 0, newest = 0): OperatorError {

@@ -163,7 +163,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   let idleMs = 0;
   let url = '';
   const publicUrl = (): string => config.publicUrl ?? url;
-  const begin = (): ForgetCallers => beginChange(admission.redis, db, database.fence);
+  const begin = (): ForgetCallers => beginChange(admission.redis, database.fence);
   const app = await createApp({
     contract: {
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { toRfc3339 } from '../../src/platform/postgres/timestamps.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { runCommand } from '../support/programs/command.js';
+import { runCommand, runWithoutRedis } from '../support/programs/command.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { runProgram, type Outcome } from '../support/program.js';
 
@@ -59,7 +59,7 @@ describe('command line', () => {
   });
 
   function catalog(...args: string[]): Promise<Outcome> {
-    return runCommand(args, { DATABASE_URL: database.url });
+    return runWithoutRedis(args, database.url);
   }
 
   /** Runs a command that must succeed with one JSON document on stdout and nothing anywhere else. */

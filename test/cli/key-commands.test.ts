@@ -3,7 +3,7 @@ import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import type { CreatedKey } from '../../src/keys/new-key.js';
-import { runCommand } from '../support/programs/command.js';
+import { runWithoutRedis } from '../support/programs/command.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -21,7 +21,7 @@ describe('the commands for keys', () => {
   after(() => database.close());
 
   function catalog(args: readonly string[], input?: string): Promise<Outcome> {
-    return runCommand(args, { DATABASE_URL: database.url }, input);
+    return runWithoutRedis(args, database.url, input);
   }
 
   async function json(...args: string[]): Promise<Record<string, unknown>> {

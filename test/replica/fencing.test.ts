@@ -7,6 +7,7 @@ import { createKey } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
+import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { runProgram, startServer, timesLogged, type Outcome, type ServerProcess } from '../support/program.js';
@@ -113,6 +114,11 @@ describe('a standby that is promoted while the old primary and its sessions live
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(stderr, /^catalog: The database .*no longer the primary/);
     for (const { url } of servers) assert.deepEqual(await ask(url, other), [200]);
+  });
+
+  it('a command without Redis says that servers may still be connected to an older primary', async () => {
+    const { stderr } = await runCommand(['plans', 'set', 'free', '--name', 'Free'], { DATABASE_URL: standby.url });
+    assert.match(stderr, /^catalog: REDIS_URL is not set here.+ older primary follows within 60 s\.\n$/);
   });
 
   it('a server that starts on the old primary admits nobody and is not ready', async () => {

@@ -7,8 +7,6 @@ export interface Announcements {
   readonly table: string;
   /** A notification channel. A notification makes listeners read the table at once. */
   readonly channel: string;
-  /** A lock that a listener shares with others, so that `pg_locks` shows that somebody listens. */
-  readonly presence: AdvisoryLock;
 }
 
 /** Reports changes, and whether they are announced. */
@@ -19,9 +17,6 @@ export interface AnnouncementHandlers {
   /** Changes may be missed until it listens again. Called once each time, with the reason. */
   readonly onLost: (error: unknown) => void;
 }
-
-/** The two numbers of an advisory lock of PostgreSQL. */
-export type AdvisoryLock = readonly [number, number];
 
 /**
  * How often the table is read, in milliseconds. PostgreSQL takes no notifications while their queue is full, and a
@@ -108,7 +103,7 @@ export class AnnouncementListener {
    */
   async #session(onListening: () => void): Promise<void> {
     const { signal } = this.#stopping;
-    const { table, channel, presence } = this.announcements;
+    const { table, channel } = this.announcements;
     const client = await this.connect();
     let timer: NodeJS.Timeout | undefined;
     let onStop = (): void => undefined;
@@ -139,9 +134,7 @@ export class AnnouncementListener {
         client.on('error', reject);
         client.on('end', () => reject(new Error('the connection was closed')));
         client.on('notification', () => void readTable().catch(reject));
-        // Only a session that holds the lock exclusively could prevent it; `pg_locks` then shows that session instead.
-        const takePresenceLock = `select pg_catalog.pg_try_advisory_lock_shared(${presence.join(', ')})`;
-        client.query(`${takePresenceLock}; listen ${client.escapeIdentifier(channel)}`).then(() => {
+        client.query(`listen ${client.escapeIdentifier(channel)}`).then(() => {
           if (this.#isStopping()) return;
           timer = setInterval(() => void readTable().catch(reject), POLL_INTERVAL_MS);
           readTable().catch(reject);

@@ -204,18 +204,6 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     suites: ['test/site/settings/keys.test.ts'],
   },
   {
-    name: 'server-alone-promises-at-once',
-    promise: 'A server without Redis says "within moments" where other servers keep records of keys.',
-    edits: [
-      {
-        file: 'src/admission/forget-callers.ts',
-        from: '!(await mayCallersBeCached(db))',
-        to: 'true',
-      },
-    ],
-    suites: ['test/site/settings/keys.test.ts'],
-  },
-  {
     name: 'unknown-reports-unlimited',
     promise: 'An address that sends unknown keys is limited.',
     edits: [

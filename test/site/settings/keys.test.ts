@@ -503,18 +503,6 @@ describe('the keys page of a server that shares a Redis', () => {
     assert.match((await visitor.get(again.headers.location ?? '')).text, /was revoked before\./);
   }
 
-  it('says "within moments" where this server alone has no Redis', async () => {
-    const alone = await startService({ databaseUrl: service.databaseUrl });
-    const usual = visitor;
-    try {
-      visitor = await signIn(alone, developerId);
-      await assertWithinMoments();
-    } finally {
-      visitor = usual;
-      await alone.stop();
-    }
-  });
-
   it('says "within moments" where Redis cannot be reached', async () => {
     await redis.kill();
     await assertWithinMoments();

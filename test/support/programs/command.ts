@@ -4,6 +4,12 @@ import { finished } from 'node:stream/promises';
 import { ROOT } from '../guides.js';
 import type { Outcome } from '../program.js';
 
+/** Runs a command on a database alone, and leaves the caution out that changes then print: servers might share a Redis. */
+export async function runWithoutRedis(args: readonly string[], databaseUrl: string, input = ''): Promise<Outcome> {
+  const { stderr, ...outcome } = await runCommand(args, { DATABASE_URL: databaseUrl }, input);
+  return { ...outcome, stderr: stderr.replace(/^catalog: REDIS_URL is not set here: .+\n$/, '') };
+}
+
 /**
  * Runs a command as the program does, within this process. A process of its own would only load the same packages once
  * more, which takes longer than most commands.
