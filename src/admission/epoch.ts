@@ -15,16 +15,21 @@ export const EPOCH_KEY = redisKey('epoch');
 const TIMELINE = /^(\d+)\/(\d+)\//;
 
 /**
- * Sets an epoch, unless the one that is there names a newer timeline of the same system. With `keep`, only where there
- * is none of this timeline.
+ * Sets an epoch, unless the one that is there names a newer timeline of the same system. With `begin`, only where there is
+ * none of this timeline; with `keep`, only where there is none, or one of an older timeline.
  *
- * KEYS: the epoch. ARGV: the new epoch, its system and timeline, and `keep` or `renew`. Answer: the epoch that is there now.
+ * KEYS: the epoch. ARGV: the new epoch, its system and timeline, and `renew`, `begin` or `keep`. Answer: the epoch that is
+ * there now.
  */
 const SET_EPOCH = `
 local current = redis.call('get', KEYS[1]) or ''
 local system, timeline = string.match(current, '^(%d+)/(%d+)/')
-local ahead = system == ARGV[2] and tonumber(timeline) - tonumber(ARGV[3]) or -1
-if ahead > 0 or (ahead == 0 and ARGV[4] == 'keep') then return current end
+if system == ARGV[2] then
+  local ahead = tonumber(timeline) - tonumber(ARGV[3])
+  if ahead > 0 or (ahead == 0 and ARGV[4] ~= 'renew') then return current end
+elseif current ~= '' and ARGV[4] == 'keep' then
+  return current
+end
 redis.call('set', KEYS[1], ARGV[1])
 return ARGV[1]
 `;
@@ -42,8 +47,17 @@ export async function renewEpoch(redis: RedisLink, fence: Fence): Promise<true> 
 }
 
 /**
- * Reads the epoch. When there is none for the timeline of the database, as in a Redis that was emptied, it begins one for
- * later requests. This request cannot trust it: an absent token says nothing about earlier changes.
+ * Publishes the timeline of the database, where the epoch does not name it yet.
+ *
+ * @throws RedisUnavailable
+ */
+export async function publishTimeline(redis: RedisLink, fence: Fence): Promise<void> {
+  await setEpoch(redis, fence, 'begin');
+}
+
+/**
+ * Reads the epoch. When there is none, as in a Redis that was emptied, or one of an older timeline, it begins one for later
+ * requests. This request cannot trust it: an absent token says nothing about earlier changes.
  *
  * @returns undefined when there was none
  * @throws RedisUnavailable
@@ -59,7 +73,7 @@ export function observeEpoch(fence: Fence, epoch: string): void {
   if (system !== undefined) fence.observe({ system, number: Number(number) });
 }
 
-async function setEpoch(redis: RedisLink, fence: Fence, how: 'renew' | 'keep') {
+async function setEpoch(redis: RedisLink, fence: Fence, how: 'renew' | 'begin' | 'keep') {
   // Every connection of a server and a command has set a timeline.
   const { system = '0', number = 0 } = fence.newest ?? {};
   const token = `${system}/${number}/${randomUUID()}`;

@@ -11,7 +11,7 @@ import { CallerCache } from './caller-cache.js';
 import type { DecisionCounts, QuotaReader } from './charge/limiter.js';
 import { ProcessLimiter } from './charge/process-limiter.js';
 import { RedisLimiter } from './charge/redis-limiter.js';
-import { readOrBeginEpoch } from './epoch.js';
+import { publishTimeline } from './epoch.js';
 import type { LoadCaller } from './caller-loader.js';
 
 /** Where the triggers of db/migrations/012_caller_changes.sql announce each change of a key, a developer or a plan. */
@@ -76,7 +76,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     parts.onChange('redis', state, error);
   });
   // A request does not trust an epoch that it had to begin. Without one, all requests would ask the database at once.
-  const beginEpoch = (): Promise<unknown> => ifAvailable(readOrBeginEpoch(redis, parts.fence));
+  const beginEpoch = (): Promise<unknown> => ifAvailable(publishTimeline(redis, parts.fence));
   let listening: Connection | undefined;
   // This server may still be listening to the older primary, and others may be connected to it: the epoch tells them.
   parts.fence.onRaised(() => {

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import type { CreatedKey } from '../../src/keys/new-key.js';
-import { beginChange } from '../../src/admission/forget-callers.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { Fence } from '../../src/platform/postgres/fence.js';
 import { ask, newKey, newPlan } from '../support/deployments/deployment.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
@@ -103,18 +101,6 @@ describe('announcements of changed keys', () => {
       { isolationLevel: 'repeatable read' },
     );
     await eventually('the revocation is seen', () => refused(key));
-  });
-
-  it('count as needed by a server that cannot find out whether others cache keys', async () => {
-    const away = openDatabase({
-      address: 'postgres://nobody@127.0.0.1:1/nothing',
-      applicationName: 'test',
-      poolSize: 1,
-      acquireTimeoutMs: 1_000,
-      statementTimeoutMs: 1_000,
-    });
-    assert.equal(await beginChange(undefined, away, new Fence())(), 'moments');
-    await away.destroy();
   });
 
   describe('while a role that may only connect has filled the queue of notifications', () => {

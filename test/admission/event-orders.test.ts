@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { Knex } from 'knex';
 import type { Admit } from '../../src/admission/admission.js';
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
@@ -65,7 +64,7 @@ describe('admission in whatever order things happen', () => {
       cache.close();
       cache.open();
       const fence = new Fence();
-      this.#change = () => beginChange(redis as unknown as RedisLink, undefined as unknown as Knex, fence);
+      this.#change = () => beginChange(redis as unknown as RedisLink, fence);
       this.admit = admitFromCache({
         loadCaller: (hash) =>
           this.#ask(async () => {

@@ -114,7 +114,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
   {
     name: 'old-primary-overwrites-the-epoch',
     promise: 'A command on an old primary does not hide from others that another server was promoted.',
-    edits: [{ file: 'src/admission/epoch.ts', from: 'if ahead > 0 or', to: 'if' }],
+    edits: [{ file: 'src/admission/epoch.ts', from: 'if ahead > 0 or (', to: 'if (' }],
     suites: ['test/replica/fencing.test.ts'],
   },
   {
