@@ -250,8 +250,8 @@ export interface components {
             request_id: components["schemas"]["RequestId"];
             /**
              * Format: double
-             * @description The oldest `since` accepted at the moment of the answer, in seconds with up to six decimals. It lies 30 days
-             *     back, or at the beginning of the feed if that is later. Always there with `since_out_of_window`, and with no
+             * @description The oldest `since` that is accepted for another minute, in seconds with up to six decimals. It lies a minute
+             *     less than 30 days back, or at the beginning of the feed if that is later. Always there with `since_out_of_window`, and with no
              *     other code.
              */
             oldest_since?: number;

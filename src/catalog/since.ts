@@ -11,6 +11,9 @@ const CLOCK_SKEW: Micros = 60n * MICROS_PER_SECOND;
 /** Languages that print 14 digits round a position of today to four decimals, so up by half of the fourth. */
 const ROUNDED_UP: Micros = 50n;
 
+/** How much later than the window's edge the position is that a refusal offers, since the edge moves until it is sent. */
+const TIME_TO_RETRY: Micros = 60n * MICROS_PER_SECOND;
+
 /** A JSON number (RFC 8259, section 6). SDKs write large and small ones as `1.7637e9`. */
 const JSON_NUMBER = /^(?<sign>-?)(?<whole>0|[1-9]\d*)(?:\.(?<fraction>\d+))?(?:[eE](?<exponent>[+-]?\d+))?$/;
 
@@ -98,16 +101,17 @@ export function requireWithinWindow(
   { beginning, newest, clock }: Omit<QuietFeed, 'quiet'>,
 ): void {
   const oldest = now - WINDOW;
+  const offered = oldest + TIME_TO_RETRY;
   if (since < beginning) {
     throw outOfWindow(
-      beginning > oldest ? beginning : oldest,
+      beginning > offered ? beginning : offered,
       'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from the position that comes with it. A copy without a position: follow from an hour before it was begun, or from oldest_since if that is later.',
     );
   }
   if (since < oldest) {
     throw outOfWindow(
-      oldest,
-      'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
+      offered,
+      'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, which is accepted for another minute, without what changed in between.',
     );
   }
   if (since > newest && since > (now > clock ? now : clock) + CLOCK_SKEW) throw farAhead(since);

@@ -53,10 +53,10 @@ describe('the window of GET /api/v1/changes', () => {
     assert.equal((await send(now - WINDOW)).status, 200);
     assertProblem(await send(now - WINDOW - 1n), 'since_out_of_window', {
       detail:
-        'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, the oldest value accepted at this moment, without what changed in between.',
-      members: { oldest_since: 1792626005.123456 },
+        'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, which is accepted for another minute, without what changed in between.',
+      members: { oldest_since: 1792626065.123456 },
     });
-    assertProblem(await send(0n), 'since_out_of_window', { members: { oldest_since: 1792626005.123456 } });
+    assertProblem(await send(0n), 'since_out_of_window', { members: { oldest_since: 1792626065.123456 } });
     assert.equal((await service.get('/api/v1/changes?since=1792626005.123456')).status, 200);
   });
 
