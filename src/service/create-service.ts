@@ -168,7 +168,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     contract: {
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
       json: await readFile(`${packageRoot}/generated/openapi.json`, 'utf8'),
-      leakedKeys: await readFile(`${packageRoot}/openapi-leaked-keys.json`, 'utf8'),
+      leakedKeys: await readFile(`${packageRoot}/src/http/leaked-keys/openapi.json`, 'utf8'),
     },
     publicUrl,
     securityContact: config.securityContact,

@@ -10,7 +10,7 @@ export interface ContractTexts {
   readonly yaml: string;
   /** The JSON that was generated from it. */
   readonly json: string;
-  /** `openapi-leaked-keys.json`. */
+  /** The description of `/revoke-leaked-key`, which is served as `/openapi-leaked-keys.json`. */
   readonly leakedKeys: string;
 }
 
