@@ -222,8 +222,12 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       closesConnections = false;
       await delay(NEXT_REQUEST_MS);
     }
-    if (drains) idleMs = 2 * NEXT_REQUEST_MS;
-    setTimeout(() => (closesConnections = true), idleMs / 2).unref();
+    if (drains) {
+      idleMs = 2 * NEXT_REQUEST_MS;
+      setTimeout(() => (closesConnections = true), NEXT_REQUEST_MS).unref();
+    } else {
+      closesConnections = true;
+    }
     await opened.close();
     log.info('stopped');
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
-import { newKey } from '../support/deployments/deployment.js';
+import { newKey, newPlan } from '../support/deployments/deployment.js';
 import { converse } from '../support/http/conversation.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -29,7 +29,8 @@ for (const workers of [1, 2]) {
 
     before(async () => {
       [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
-      headers = { authorization: `Bearer ${(await newKey(database.db, 'scale')).key}` };
+      const plan = await newPlan(database.db, 'unlimited', 2_000_000_000, 2_000_000_000);
+      headers = { authorization: `Bearer ${(await newKey(database.db, plan)).key}` };
     });
 
     after(async () => {

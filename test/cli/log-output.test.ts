@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { scrape } from '../support/http/exposition.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, type RunningProgram } from '../support/program.js';
 import { freePort } from '../support/programs/free-port.js';
 import { HeldPipe, PIPE_BYTES } from '../support/programs/held-pipe.js';
+import { sendAhead } from '../support/http/send-ahead.js';
 import { send } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { areGone, startSurroundings, type Surroundings } from '../support/deployments/workers.js';
@@ -103,28 +103,12 @@ describe('the log of a server', () => {
 
   /** Sends requests on a connection for each hundred of them, and waits for all answers. */
   async function ask(url: string, times: number, path: string): Promise<void> {
-    await Promise.all(
-      Array.from({ length: Math.ceil(times / 100) }, (_, i) =>
-        askInPipeline(url, Math.min(100, times - 100 * i), path),
-      ),
+    const requests = Array<string>(times).fill(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    const connections = Array.from({ length: Math.ceil(times / 100) }, (_, i) =>
+      requests.slice(100 * i, 100 * (i + 1)),
     );
-  }
-
-  function askInPipeline(url: string, times: number, path: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let answers = '';
-      const request = `GET ${path} HTTP/1.1\r\nHost: x\r\n`;
-      const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
-        socket.write(`${`${request}\r\n`.repeat(times - 1)}${request}Connection: close\r\n\r\n`);
-      });
-      socket.setEncoding('latin1').on('data', (text: string) => (answers += text));
-      socket.on('error', (cause) => reject(new Error(`after ${countAnswers(answers)} of ${times} answers`, { cause })));
-      socket.on('close', () => {
-        const count = countAnswers(answers);
-        if (count === times) resolve();
-        else reject(new Error(`${count} answers for ${times} requests`));
-      });
-    });
+    const statuses = await Promise.all(connections.map((those) => sendAhead(url, those)));
+    assert.deepEqual(new Set(statuses.flat()), new Set(['404']));
   }
 
   async function openPipe(): Promise<HeldPipe> {
@@ -137,10 +121,6 @@ describe('the log of a server', () => {
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line) as Line);
-  }
-
-  function countAnswers(text: string): number {
-    return text.split('HTTP/1.1 404 ').length - 1;
   }
 
   function countRequests(lines: readonly Line[]): number {

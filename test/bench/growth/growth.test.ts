@@ -53,7 +53,7 @@ describe('the charts of growth', () => {
 
     it(`are in the performance guide, with words for a reader who cannot see them: ${name}`, async () => {
       const guide = await readGuide('performance');
-      assert.match(guide, new RegExp(`!\\[[^\\]]{40,}\\]\\(${name}\\)`));
+      assert.match(guide, new RegExp(`!\\[[^\\]]{40,}\\]\\(pictures/${name}\\)`));
     });
   }
 

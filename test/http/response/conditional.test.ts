@@ -131,7 +131,8 @@ describe('an answer to a conditional request', () => {
 describe('an answer that may be compressed', () => {
   const data = { data: Array.from({ length: 300 }, (_, i) => `é${i}`) };
   const tag = tagOf(JSON.stringify(data));
-  const compressible = (answer: unknown): Answer => ({ operation: operations.getChanges, answer });
+  const operation = { ...operations.getChanges, policy: { cache: 'revalidate', compress: true } } as const;
+  const compressible = (answer: unknown): Answer => ({ operation, answer });
 
   it('says that it depends on Accept-Encoding also where it is not, and in a 304', async () => {
     const always = { 'cache-control': 'private, no-cache', etag: tagOf('[1]'), vary: 'Accept-Encoding' };
