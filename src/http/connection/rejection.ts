@@ -14,6 +14,9 @@ export interface Rejection {
 /** The last request of a connection that announced content. */
 const lastWithContent = new WeakMap<Duplex, IncomingMessage>();
 
+/** Connections that are being closed. Node reports each further chunk of a malformed message. */
+const closing = new WeakSet<Duplex>();
+
 /** Remembers a request that announces content. Where the content never comes, its connection fails after the answer. */
 export function noteContent(request: IncomingMessage): void {
   const { headers, socket } = request;
@@ -31,6 +34,8 @@ export function rejectConnection(error: NodeJS.ErrnoException, socket: Duplex): 
     socket.destroy();
     return undefined;
   }
+  if (closing.has(socket)) return undefined;
+  closing.add(socket);
   const close = (): void => void socket.end(() => socket.destroy());
   // Earlier requests of the connection are being answered: the client would take this answer for one of theirs.
   const last = lastResponse(socket);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { Agent } from 'node:http';
-import { DEFAULT_SERVER_LIMITS } from '../../../src/http/connection/server.js';
+import { Agent, type ServerResponse } from 'node:http';
+import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../../../src/http/connection/server.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { converse as converseWith, openConnectionTo, type Conversation } from '../../support/http/conversation.js';
 import { eventually } from '../../support/eventually.js';
@@ -72,6 +72,26 @@ describe('connections', () => {
     assert.deepEqual((await converse(`${head()}BOGUS\r\n\r\n`)).statuses, [200]);
     assert.deepEqual((await converse(`${head(['Content-Length: 2'])}{}BOGUS\r\n\r\n`)).statuses, [200]);
     assert.deepEqual((await converse(`${head().repeat(3)}BOGUS\r\n\r\n`)).statuses, [200, 200, 200]);
+  });
+
+  it('takes malformed content for one error, however many pieces it comes in', async () => {
+    const responses: ServerResponse[] = [];
+    let errors = 0;
+    const server = createHttpServer((_request, response) => responses.push(response));
+    server.on('clientError', () => (errors += 1));
+    const socket = openConnectionTo(urlOf('127.0.0.1', await listen(server, '127.0.0.1', 0)));
+    try {
+      socket.setNoDelay().write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n');
+      const listeners = await eventually(
+        'the first error is reported',
+        () => errors > 0 && responses[0]?.listenerCount('close'),
+      );
+      await eventually('more errors are reported', () => socket.write('x') && errors > 5);
+      assert.equal(responses[0]?.listenerCount('close'), listeners);
+    } finally {
+      socket.destroy();
+      await close(server, 0);
+    }
   });
 
   it('begins no request behind the last answer of its connection', async () => {
