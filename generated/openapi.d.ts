@@ -257,7 +257,7 @@ export interface components {
             oldest_since?: number;
             /**
              * @description The names, as in `RateLimit-Policy`, of the limits that are exceeded. Always there with
-             *     `rate_limit_exceeded`, and with no other code.
+             *     `rate_limit_exceeded` under `/api/v1`, and with no other code.
              */
             "violated-policies"?: ("minute" | "day" | "failures")[];
         };

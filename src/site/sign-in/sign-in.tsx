@@ -73,9 +73,9 @@ function SignedInAlready({ session }: { readonly session: Session }): VNode {
   ) : (
     <Notice tone="info">
       <p>
-        Changes to keys need a sign-in of the last 15 minutes. You signed in for{' '}
-        <ProjectName name={session.projectName} /> before that, so sign in again. Until then{' '}
-        <a href={SETTINGS}>you can read the settings</a>.
+        Creating or rolling a key needs a sign-in of the last 15 minutes. You signed in for{' '}
+        <ProjectName name={session.projectName} /> before that, so sign in again. You can still{' '}
+        <a href={SETTINGS}>read the settings and revoke keys</a>.
       </p>
     </Notice>
   );
