@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type * as OpenIdClient from 'openid-client';
 import type { Identity } from './identities.js';
+import { STEADY_CLOCK } from '../platform/process/steady-clock.js';
 import { generateToken } from './tokens.js';
 
 /** Bound on each request to the provider, in seconds. A sign-in takes three at most: discovery, token, keys. */
@@ -8,6 +9,9 @@ const TIMEOUT_SECONDS = 3;
 
 /** How long the provider's own description is used before it is asked for again, in milliseconds. */
 const DISCOVERY_LIFETIME_MS = 3_600_000;
+
+/** How long a failed discovery stands before the next one, in milliseconds: visitors must not become a load on the provider. */
+const DISCOVERY_PAUSE_MS = 10_000;
 
 /** The provider is asked to make sure who is there, unless it did so within this time, in seconds. */
 const MAX_AGE_SECONDS = 900;
@@ -60,12 +64,17 @@ interface Discovered {
 export class OidcProvider {
   #discovered: Discovered | undefined;
   #discovering: Promise<Discovered> | undefined;
+  #failed: { readonly error: Error; readonly at: number } | undefined;
   #hasWarned = false;
 
-  /** @param warn - gets what the operator should know of the provider, once */
+  /**
+   * @param warn - gets what the operator should know of the provider, once
+   * @param clock - of this process
+   */
   constructor(
     private readonly settings: OidcSettings,
     private readonly warn: (message: string) => void,
+    private readonly clock = STEADY_CLOCK,
   ) {}
 
   /** The name of the provider, for people. */
@@ -172,11 +181,22 @@ export class OidcProvider {
     }
   }
 
-  /** Sign-ins share one discovery. They wait only for the first; the next sign-in retries one that failed. */
+  /** Sign-ins share one discovery. They wait only for the first; a sign-in some time later retries one that failed. */
   async #discover(): Promise<Discovered> {
     const known = this.#discovered;
-    if (known !== undefined && Date.now() - known.at < DISCOVERY_LIFETIME_MS) return known;
-    this.#discovering ??= this.#readDescription().finally(() => (this.#discovering = undefined));
+    const failed = this.#failed;
+    const now = this.clock.now();
+    if (known !== undefined && now - known.at < DISCOVERY_LIFETIME_MS) return known;
+    if (failed !== undefined && now - failed.at < DISCOVERY_PAUSE_MS) {
+      if (known === undefined) throw failed.error;
+      return known;
+    }
+    this.#discovering ??= this.#readDescription()
+      .catch((error: unknown) => {
+        this.#failed = { error: toError(error), at: this.clock.now() };
+        throw this.#failed.error;
+      })
+      .finally(() => (this.#discovering = undefined));
     if (known === undefined) return this.#discovering;
     this.#discovering.catch(() => undefined);
     return known;
@@ -199,7 +219,7 @@ export class OidcProvider {
         ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
       },
     );
-    return (this.#discovered = { client, config, at: Date.now() });
+    return (this.#discovered = { client, config, at: this.clock.now() });
   }
 }
 

@@ -195,7 +195,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           files: await StaticFiles.read(packageRoot),
           guides: await readGuides(packageRoot),
           publicUrl,
-          ...createSignIn(config, admission.redis, log),
+          ...createSignIn(config, admission.redis, log, clock),
           beginChange: begin,
         }
       : undefined,

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { OidcProvider } from '../accounts/oidc-provider.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import type { Config } from '../config/settings.js';
+import type { SteadyClock } from '../platform/process/steady-clock.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { SiteOptions } from '../site/context.js';
 import { OIDC_CALLBACK } from '../site/sign-in/oidc-paths.js';
@@ -14,6 +15,7 @@ export function createSignIn(
   { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl }: Config,
   redis: RedisLink | undefined,
   log: Logger,
+  clock: SteadyClock,
 ): Pick<SiteOptions, 'failedSignIns' | 'signInBy'> {
   const failedSignIns = new FailedAttempts(redis, SIGN_IN_POLICY, 'sign-in-failures');
   // The settings of a provider are there all together, or not at all.
@@ -33,6 +35,7 @@ export function createSignIn(
       redirectUri: publicUrl + OIDC_CALLBACK,
     },
     (message) => log.warn(message),
+    clock,
   );
   return { failedSignIns, signInBy: { provider, signUp: oidcSignUp } };
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { systemClock } from '../../../src/platform/postgres/timestamps.js';
 import { Visitor } from '../../support/http/visitor.js';
 import { freePort } from '../../support/programs/free-port.js';
 import { startIdentityProvider, type IdentityProvider } from '../../support/programs/identity-provider.js';
@@ -28,12 +29,18 @@ export async function startProvider(
   };
 }
 
-/** A service that signs developers in by a provider. Stop both. @param signUp - whether an unknown identity may sign up */
+/**
+ * A service that signs developers in by a provider. Stop both.
+ *
+ * @param signUp - whether an unknown identity may sign up
+ * @param now - the clock of the service
+ */
 export async function startWithProvider(
   signUp: 'on' | 'off',
+  now = systemClock,
 ): Promise<{ service: TestService; provider: IdentityProvider }> {
   const { provider, settings } = await startProvider(signUp);
-  return { service: await startService({ trustedProxies: 1, settings }), provider };
+  return { service: await startService({ trustedProxies: 1, settings, now }), provider };
 }
 
 /** A person with a browser, who is at the service and at the provider. Each has an address of its own. */

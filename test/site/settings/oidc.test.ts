@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { linkIdentity } from '../../../src/accounts/identities.js';
 import { createDeveloper, listDevelopers, suspendDeveloper } from '../../../src/developers/developers.js';
 import { listEvents } from '../../../src/events/events.js';
+import { MICROS_PER_SECOND, systemClock } from '../../../src/platform/postgres/timestamps.js';
 import { eventually } from '../../support/eventually.js';
 import { newDeveloper, Visitor } from '../../support/http/visitor.js';
 import type { IdentityProvider } from '../../support/programs/identity-provider.js';
@@ -306,9 +307,13 @@ describe('a provider that is not as it should be', () => {
   let service: TestService;
   let provider: IdentityProvider;
 
+  /** How far the clock of the service is ahead, in seconds. */
+  let ahead: number;
+
   // A service that has found its provider keeps what it was told.
   beforeEach(async () => {
-    ({ service, provider } = await startWithProvider('off'));
+    ahead = 0;
+    ({ service, provider } = await startWithProvider('off', () => systemClock() + BigInt(ahead) * MICROS_PER_SECOND));
   });
 
   afterEach(async () => {
@@ -343,9 +348,28 @@ describe('a provider that is not as it should be', () => {
       assert.ok(performance.now() - began < 8_000);
       if (state === 'gone') return;
       provider.state = 'up';
-      assert.equal((await visitor.get('/sign-in/oidc')).status, 303, 'it is used again as soon as it is well');
+      assert.equal((await visitor.get('/sign-in/oidc')).status, 503);
+      assert.equal(provider.requests, 1, 'what failed is not tried again at once');
+      ahead = 10;
+      assert.equal((await visitor.get('/sign-in/oidc')).status, 303, 'it is used again once it is well');
     });
   }
+
+  it('its description is used beyond an hour while it fails, and asked for every 10 seconds at most', async () => {
+    const { here } = new Person(service, provider, 'ann');
+    assert.equal((await here.get('/sign-in/oidc')).status, 303);
+    provider.state = 'failing';
+    for (const [seconds, requests] of [
+      [3_500, 1],
+      [3_601, 2],
+      [3_620, 3],
+    ] as const) {
+      ahead = seconds;
+      for (let i = 0; i < 20; i += 1) assert.equal((await here.get('/sign-in/oidc')).status, 303);
+      await eventually('it is asked', () => Promise.resolve(provider.requests >= requests));
+      assert.equal(provider.requests, requests);
+    }
+  });
 
   it('a provider that does not support auth_time signs people in, and the log warns of it once', async () => {
     provider.isTerse = true;
