@@ -62,7 +62,7 @@ export const SETTINGS = {
     'or redis+sentinel:// or redis+cluster:// with several hosts; rediss for TLS'),
   /** An origin, without a slash at its end. */
   publicUrl: optional('PUBLIC_URL', parsePublicUrl,
-    'where people open the pages, https://host; http only for this machine', 'http://HOST:PORT'),
+    'https://host of the pages; if set, documents for programs use it too; http only for this machine', 'http://HOST:PORT'),
   oidcIssuer: optional('OIDC_ISSUER', parseIssuer,
     'OpenID Connect provider by which developers sign in; needs the next two and PUBLIC_URL'),
   oidcClientId: optional('OIDC_CLIENT_ID', String, 'id of this service at that provider'),

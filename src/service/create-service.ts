@@ -162,7 +162,6 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   let closesConnections = false;
   let idleMs = 0;
   let url = '';
-  const publicUrl = (): string => config.publicUrl ?? url;
   const begin = (): ForgetCallers => beginChange(admission.redis, database.fence);
   const app = await createApp({
     contract: {
@@ -170,9 +169,8 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       json: await readFile(`${packageRoot}/generated/openapi.json`, 'utf8'),
       leakedKeys: await readFile(`${packageRoot}/src/http/leaked-keys/openapi.json`, 'utf8'),
     },
-    publicUrl,
+    publicUrl: config.publicUrl,
     securityContact: config.securityContact,
-    hasSite: config.site,
     db,
     read: replica?.read ?? readFrom(db),
     admit: admission.admit,
@@ -194,7 +192,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
       ? {
           files: await StaticFiles.read(packageRoot),
           guides: await readGuides(packageRoot),
-          publicUrl,
+          publicUrl: () => config.publicUrl ?? url,
           ...createSignIn(config, admission.redis, log, clock),
           beginChange: begin,
         }

@@ -16,12 +16,12 @@ export interface ContractTexts {
 
 export interface DocumentParts {
   readonly contract: ContractTexts;
-  /** The origin under which people reach the service. Known once the server listens. */
-  readonly publicUrl: () => string;
+  /** The origin under which people reach the service; undefined where PUBLIC_URL is not set. */
+  readonly publicUrl: string | undefined;
   /** The URI for reports of security problems; undefined for none. */
   readonly securityContact: string | undefined;
-  /** Whether the service has pages for people. */
-  readonly hasSite: boolean;
+  /** Undefined for a server without pages for people. */
+  readonly site: object | undefined;
 }
 
 /** How long a reader of security.txt may keep it, in days. The RFC recommends less than a year. */
@@ -71,11 +71,13 @@ function openApiDocuments({ yaml, json, leakedKeys }: ContractTexts): (readonly 
   ]);
 }
 
-/** The APIs of the service and what describes them: RFC 9727, as a linkset (RFC 9264). */
-function apiCatalog({ publicUrl, hasSite }: DocumentParts): object {
-  const origin = publicUrl();
+/**
+ * The APIs of the service and what describes them: RFC 9727, as a linkset (RFC 9264). The links are relative where
+ * PUBLIC_URL is not set: behind a proxy, the address that the server listens on is of no use to clients.
+ */
+function apiCatalog({ publicUrl: origin = '', site }: DocumentParts): object {
   const link = (path: string, type: string): object => ({ href: origin + path, type });
-  const page = (path: string): object => (hasSite ? { 'service-doc': [link(path, 'text/html')] } : {});
+  const page = (path: string): object => (site ? { 'service-doc': [link(path, 'text/html')] } : {});
   const apis = [
     {
       anchor: `${origin}/api/v1`,
@@ -99,7 +101,7 @@ function securityText({ publicUrl, securityContact }: DocumentParts, nowMs: numb
   return [
     `Contact: ${securityContact}`,
     `Expires: ${expires.toISOString()}`,
-    `Canonical: ${publicUrl()}/.well-known/security.txt`,
+    ...(publicUrl === undefined ? [] : [`Canonical: ${publicUrl}/.well-known/security.txt`]),
     '',
   ].join('\n');
 }

@@ -178,6 +178,26 @@ describe('the documents of a server without pages', () => {
     assert.ok(days > 28 && days <= 30, expires);
   });
 
+  it('name no origin where PUBLIC_URL is not set: the links are relative, and security.txt has no Canonical', async () => {
+    const { databaseUrl } = service;
+    const unnamed = await startService({ databaseUrl, settings: { SECURITY_CONTACT: CONTACT } });
+    try {
+      const { linkset } = (await send(unnamed.url, CATALOG)).json as Linkset;
+      const paths = linkset.flatMap(({ anchor, ...links }) => [
+        anchor,
+        ...Object.values(links).flatMap((each) => (each ?? []).map(({ href }) => href)),
+      ]);
+      assert.deepEqual(
+        paths.filter((path) => !path.startsWith('/')),
+        [],
+      );
+      assert.ok(paths.includes('/api/v1') && paths.includes('/docs'), paths.join());
+      assert.match((await send(unnamed.url, SECURITY)).text, /^Contact: .+\nExpires: .+\n$/);
+    } finally {
+      await unnamed.stop();
+    }
+  });
+
   it('answer 405 to other methods, as the probes do, and 404 at paths that are nearly theirs', async () => {
     for (const path of ['/livez', '/readyz', CATALOG, SECURITY, ...described.keys()]) {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
