@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
-import { beginChange, type ForgetCallers } from '../admission/forget-callers.js';
+import { beginChange } from '../admission/forget-callers.js';
 import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
@@ -162,7 +162,6 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
   let closesConnections = false;
   let idleMs = 0;
   let url = '';
-  const begin = (): ForgetCallers => beginChange(admission.redis, database.fence);
   const app = await createApp({
     contract: {
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
@@ -176,7 +175,7 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
     admit: admission.admit,
     failedAttempts,
     failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
-    beginChange: begin,
+    beginChange: () => beginChange(admission.redis, database.fence),
     limiter: admission.limiter,
     trustedProxies: config.trustedProxies,
     ...records,
@@ -194,7 +193,6 @@ async function open(options: ServiceOptions, opened: OpenParts): Promise<Service
           guides: await readGuides(packageRoot),
           publicUrl: () => config.publicUrl ?? url,
           ...createSignIn(config, admission.redis, log, clock),
-          beginChange: begin,
         }
       : undefined,
   });

@@ -33,7 +33,6 @@ export interface SiteOptions {
   readonly publicUrl: () => string;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
-  readonly beginChange: ReportParts['beginChange'];
   /** The provider of identities by which developers sign in; undefined where there is none. */
   readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
 }

@@ -36,13 +36,11 @@ export async function serveWithoutDatabase(
   const root = fileURLToPath(ROOT);
   const files = await StaticFiles.read(root);
   const contract = load(await readFile(`${root}/openapi.yaml`, 'utf8')) as Contract;
-  const beginChange = () => () => Promise.resolve('now' as const);
   const site = {
     files,
     guides: await readGuides(root),
     publicUrl: () => 'http://catalog.example',
     failedSignIns: new FailedAttempts(),
-    beginChange,
     signInBy: undefined,
   };
   const app = new Koa<RequestState>();
@@ -59,7 +57,7 @@ export async function serveWithoutDatabase(
         now: systemClock,
         contract,
         failedReports: new FailedAttempts(),
-        beginChange,
+        beginChange: () => () => Promise.resolve('now' as const),
         site,
       },
       limits,

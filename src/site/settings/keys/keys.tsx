@@ -24,7 +24,7 @@ import { ShownKey } from './shown-key.js';
 const PATH = '/settings/keys';
 
 /** Adds the keys of a developer: their list, and what creates, rolls and revokes them. */
-export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards: Guards): void {
+export function addKeys(router: PageRouter, { db, site, now, beginChange }: SiteParts, guards: Guards): void {
   const { signedIn, notSuspended, recentlySignedIn } = guards;
 
   /** Runs a change, and answers with why where it is refused. */
@@ -104,7 +104,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     `${PATH}/:prefix/roll`,
     change(recentlySignedIn, async (ctx, form) => {
       const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
-      const forgetCallers = site.beginChange();
+      const forgetCallers = beginChange();
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
       const since = await forgetCallers();
       const body = <ShownKey created={successor} replaced={{ ...predecessor, since }} baseUrl={site.publicUrl()} />;
@@ -130,7 +130,7 @@ export function addKeys(router: PageRouter, { db, site, now }: SiteParts, guards
     `${PATH}/:prefix/revoke`,
     change(notSuspended, async (ctx) => {
       const prefix = prefixOf(ctx);
-      const forgetCallers = site.beginChange();
+      const forgetCallers = beginChange();
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
       // A key that was revoked before must not make servers forget all that they know of others.
       const since = isRevoked ? await forgetCallers() : 'before';
