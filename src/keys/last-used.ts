@@ -20,7 +20,8 @@ export class LastUsed {
 
   /**
    * Saves the times since the last call, in one statement, by the clock of the database: that of a server may be wrong.
-   * Times that could not be saved stay for the next call. Keys are locked in the order of their ids. Otherwise processes that save the same keys at the same time would deadlock.
+   * Times that could not be saved stay for the next call. Keys are locked in the order of their ids. Otherwise processes
+   * that save the same keys at the same time would deadlock.
    *
    * @returns how many keys were written
    * @throws the database's error

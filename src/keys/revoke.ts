@@ -65,10 +65,10 @@ export async function revokeFoundKeys(
   if (ids.length > 0) {
     await db.transaction(async (transaction) => {
       await actAs(transaction, 'finder');
-      await transaction('api_keys')
-        .whereIn('id', ids)
-        .whereNull('revoked_at')
-        .update({ revoked_at: transaction.raw('now()') });
+      const keys = transaction('api_keys').whereIn('id', ids).whereNull('revoked_at');
+      // In the order in which servers lock keys to write their last use. Otherwise the two would deadlock.
+      await keys.clone().orderBy('id').forNoKeyUpdate().select('id');
+      await keys.update({ revoked_at: transaction.raw('now()') });
     });
   }
   return { known: new Set(found.map(({ hash }) => hash.toString('base64') as KeyHash)), isChanged: ids.length > 0 };

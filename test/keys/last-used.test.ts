@@ -3,7 +3,7 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import type { Caller } from '../../src/admission/callers.js';
 import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createKey, listKeys } from '../../src/keys/keys.js';
-import { revokeKey } from '../../src/keys/revoke.js';
+import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { SteadyClock } from '../../src/platform/process/steady-clock.js';
 import { setPlan } from '../../src/limits/plans.js';
@@ -106,6 +106,31 @@ describe('the times at which keys were last used', () => {
     await one.flush(database.db);
     await two.flush(database.db);
     await assertUsed(prefix, 0);
+  });
+
+  it('are written while somebody who has found the same keys revokes them, without a deadlock', async () => {
+    const [one, two] = [await newKey(), await newKey()];
+    // PostgreSQL scans a table that is small by its statistics. It then finds the second key first.
+    await database.db.raw('create index newest_first on api_keys (id desc); cluster api_keys using newest_first');
+    await database.db.raw('drop index newest_first; analyze api_keys');
+    let revoking: ReturnType<typeof revokeFoundKeys> | undefined;
+    await database.db.transaction(async (flush) => {
+      // A flush that has come as far as its first key.
+      await flush('api_keys').where({ id: one.id }).forNoKeyUpdate().select('id');
+      revoking = revokeFoundKeys(database.db, [hashOf(one.key), hashOf(two.key)]);
+      revoking.catch(() => undefined);
+      await eventually('the finder waits', async () => {
+        const { rows } = await database.db.raw<{ rows: unknown[] }>(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        );
+        return rows.length > 0;
+      });
+      const times = new LastUsed();
+      for (const { id } of [one, two]) times.touch(id);
+      assert.equal(await times.flush(flush), 2);
+    });
+    assert.equal((await revoking)?.isChanged, true);
+    for (const { prefix } of [one, two]) await assertUsed(prefix, 0);
   });
 
   it('are written by many processes at once, which used the same keys in different orders', async () => {
