@@ -5,6 +5,7 @@ import { openConnection, openDatabase, poolOf } from '../postgres/database.js';
 import { Fence } from '../postgres/fence.js';
 import type { PoolOptions } from '../postgres/connections/pool.js';
 import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
+import { inTime } from '../process/in-time.js';
 import { migrate, pendingMigrations } from './migrations.js';
 import { DatabaseNotWritable } from '../postgres/writable.js';
 
@@ -86,17 +87,25 @@ async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOp
 
 /** The pool would only report a timeout; one connection gives the reason. Another one shows whether both are sessions. */
 async function requireUsable(options: Options, address: string): Promise<void> {
-  try {
+  const opened: Connection[] = [];
+  const open = async (): Promise<Connection> => {
     const connection = await openConnection({ ...options, ...START_BOUNDS, address });
+    opened.push(connection);
+    return connection;
+  };
+  try {
+    const connection = await open();
     // The database may allow no further one.
-    const other = await openConnection({ ...options, ...START_BOUNDS, address }).catch(() => undefined);
-    const areSessions = other === undefined || (await haveOwnSessions(connection, other));
-    await Promise.all([connection.end(), other?.end()]);
-    if (!areSessions) throw withoutSessions();
+    const other = await open().catch(() => undefined);
+    if (other !== undefined && !(await haveOwnSessions(connection, other))) throw withoutSessions();
+    // Those that follow may need their places.
+    await inTime(Promise.all(opened.map((each) => each.end())), START_BOUNDS.acquireTimeoutMs);
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     if (error instanceof DatabaseNotWritable) throw notPrimary(error);
     throw new OperatorError(`The database named by DATABASE_URL cannot be reached: ${(error as Error).message}`);
+  } finally {
+    for (const connection of opened) connection.destroy();
   }
 }
 

@@ -11,13 +11,18 @@ import { TcpProxy } from '../../support/proxies/tcp-proxy.js';
 /** Bound on a connection from the pool and on a statement, in milliseconds. */
 const TIMEOUT_MS = 50;
 
-function connect(databaseUrl: string, timeoutMs: number, migrate = false): Promise<ConnectedDatabase> {
+function connect(
+  databaseUrl: string,
+  timeoutMs: number,
+  migrate = false,
+  applicationName = 'catalog test',
+): Promise<ConnectedDatabase> {
   return connectDatabase({
     databaseUrl,
     dataDir: undefined,
     packageRoot: fileURLToPath(new URL('../../../', import.meta.url)),
     pid: process.pid,
-    applicationName: 'catalog test',
+    applicationName,
     poolSize: 1,
     acquireTimeoutMs: timeoutMs,
     statementTimeoutMs: timeoutMs,
@@ -52,6 +57,23 @@ describe('the connection to a database that is slow at the start', () => {
       }
     });
   }
+
+  it('leaves nothing open when it fails because one of its first sessions was ended', async () => {
+    const sessions = (): Promise<number[]> =>
+      database
+        .db('pg_stat_activity')
+        .where({ application_name: 'catalog test of sessions' })
+        .orderBy('backend_start')
+        .pluck<number[]>('pid');
+    network.delayMs = 2 * TIMEOUT_MS;
+    const failing = assert.rejects(connect(network.url, TIMEOUT_MS, false, 'catalog test of sessions'), {
+      name: 'OperatorError',
+    });
+    await eventually('both sessions are open', async () => (await sessions()).length === 2);
+    await database.db.raw('select pg_terminate_backend(?)', [(await sessions())[0] ?? 0]);
+    await failing;
+    await eventually('both are closed', async () => (await sessions()).length === 0);
+  });
 });
 
 describe('the connection to a database behind PgBouncer', () => {
