@@ -128,6 +128,22 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
       });
     });
 
+    it('a relative link leads from the folder that it is really in, also on the way over another link', async () => {
+      const folder = await openFolder();
+      const [disk, strangers] = [join(folder, 'mnt', 'disk'), join(folder, 'mnt', 'strangers')];
+      for (const path of [disk, strangers]) await mkdir(path, { recursive: true });
+      await chown(strangers, STRANGER.uid, STRANGER.gid);
+      await symlink(disk, join(folder, 'data'));
+      await symlink('../strangers', join(disk, 'catalog'));
+      for (const name of ['data/catalog/new', 'data/catalog/new/newer']) {
+        await assert.rejects(
+          acquire(join(folder, name)),
+          (error) => error instanceof OperatorError && error.message.endsWith(`: chown root ${strangers}`),
+        );
+      }
+      assert.deepEqual([(await readdir(folder)).sort(), await readdir(strangers)], [['data', 'mnt'], []]);
+    });
+
     it('a log that is a link is not followed in a directory of the account that PostgreSQL runs as', async () => {
       for (const plant of [symlink, link]) {
         const dataDir = await folderOf(await postgresAccount());

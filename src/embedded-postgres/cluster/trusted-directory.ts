@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs';
-import { chmod, lstat, mkdir, readlink, stat } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { OperatorError } from '../../errors.js';
 import type { Account } from '../command.js';
@@ -28,7 +28,7 @@ export async function requireTrustedParents(
   const found = await lstat(path).catch(() => (makes ? make(path) : undefined));
   if (found?.isSymbolicLink()) {
     if (found.uid !== 0) throw distrust(dataDirectory, path, found);
-    const target = resolve(parent, await readlink(path));
+    const target = resolve(await realpath(parent), await readlink(path));
     // A link may lead nowhere, or to itself: nothing can be made behind it.
     const leads = await stat(path).then(
       () => true,
