@@ -97,15 +97,18 @@ function judge(response: Response, text: string, since: number): Reading {
 }
 
 function refusal(problem: Refusal<'getChanges'> | undefined, said: string, response: Response, since: number): string {
-  const oldest = problem?.oldest_since ?? since;
+  const oldest = problem?.oldest_since;
   switch (problem?.code) {
     case 'since_out_of_window':
       return (
-        `The position ${showPosition(since)} has left the window of the feed, which begins at ` +
-        `${showPosition(oldest)}: what changed in between can no longer be asked for (${said}). Get a ` +
-        'fresh full copy of the catalogue from its operator, and start again with the state file that comes with it. ' +
-        'Without one, remove the state file, and start again with --since set to an hour before that copy was begun, ' +
-        `or to ${oldest} if that is later.`
+        `The position ${showPosition(since)} has left the window of the feed` +
+        (oldest === undefined
+          ? ': what changed since then'
+          : `, which begins at ${showPosition(oldest)}: what changed in between`) +
+        ` can no longer be asked for (${said}). Get a fresh full copy of the catalogue from its operator, and start ` +
+        'again with the state file that comes with it. Without one, remove the state file, and start again with ' +
+        '--since set to an hour before that copy was begun' +
+        (oldest === undefined ? '.' : `, or to ${oldest} if that is later.`)
       );
     case 'missing_api_key':
     case 'invalid_api_key':

@@ -209,6 +209,11 @@ describe('a follower, when', () => {
       /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed, which begins at 1795218600\.5 \(2026-11-20T23:50:00Z\): .* Get a fresh full copy of the catalogue from its operator, and start again with the state file that comes with it\. Without one, remove the state file, and start again with --since/,
     ],
     [
+      'its position has left the window, and the answer does not say where that begins',
+      problem(400, 'since_out_of_window'),
+      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed: what changed since then can no longer be asked for .* with --since set to an hour before that copy was begun\.$/,
+    ],
+    [
       'its position lies in the future',
       problem(400, 'invalid_since'),
       /^The service refuses the request \(400 invalid_since: Some detail\)\.$/,
