@@ -12,7 +12,7 @@ const SOUND_LIFE_MS = 5_000;
 const PAUSE_MS = { first: 100, factor: 2, max: 5_000 } as const;
 
 /** Bound on the orderly end of a worker after its drain, in milliseconds: more than the service needs. */
-const STOP_TIMEOUT_MS = 8_000;
+const STOP_TIMEOUT_MS = 9_000;
 
 export interface SupervisorOptions {
   readonly count: number;
