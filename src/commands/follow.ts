@@ -29,8 +29,8 @@ since its entry comes again.
 The key comes from the environment variable CATALOG_API_KEY. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" sets it
 and keeps it out of the shell's history.
 
-The command reports temporary failures on standard error, and waits as long as Retry-After says. Exit code 0: SIGINT, SIGTERM, the reader of the lines has ended, or --once.
-Exit code 1: you must act, and the message says how.
+The command reports temporary failures on standard error, and waits as long as Retry-After says. Exit code 0: SIGINT,
+SIGTERM, the reader of the lines has ended, or --once. Exit code 1: you must act, and the message says how.
 
 A mirror begins with a full copy of the catalogue from its operator, or with nothing. With the operator's state file
 for the copy (catalog export --state), it continues exactly where the copy ends. Without one, give a time an hour before

@@ -210,7 +210,7 @@ describe('command line', () => {
       const moved = await catalog('keys', 'set-plan', prefix, '--plan', 'scale');
       assert.deepEqual(moved, {
         code: 0,
-        stdout: `Moved ${prefix} from plan free to scale. It holds from the next request on.\n`,
+        stdout: `Moved ${prefix} from plan free to scale. The new plan applies from the next request on.\n`,
         stderr: '',
       });
       assert.deepEqual(await catalog('keys', 'set-plan', prefix, '--plan', 'scale'), {

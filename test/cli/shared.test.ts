@@ -219,7 +219,7 @@ describe('command line beside servers that share a Redis', () => {
       });
       assert.equal(
         (await catalog('keys', 'set-plan', other, '--plan', 'pro')).stdout,
-        `Moved ${other} from plan free to pro. It holds within moments.\n`,
+        `Moved ${other} from plan free to pro. The new plan applies within moments.\n`,
       );
       assert.equal(await ask(key), 401);
       const usage = await catalog('usage', '--developer', '1');

@@ -27,7 +27,7 @@ export function registerKeyChanges(keys: Command, context: CommandContext): void
       const changed = previousPlanId !== plan;
       if (json) printJson(stdout, { ...keyToJson(record), changed });
       else if (!changed) printLine(stdout, `Key ${prefix} is on plan ${plan} already.`);
-      else printLine(stdout, `Moved ${prefix} from plan ${previousPlanId} to ${plan}. It holds ${since}.`);
+      else printLine(stdout, `Moved ${prefix} from plan ${previousPlanId} to ${plan}. The new plan applies ${since}.`);
     });
 
   addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h')

@@ -33,11 +33,7 @@ export const registerSignIn: RegisterCommand = (developers, { stdout, config, wi
     addJsonCommand(developers, name, `catalog developers ${name} 1 ${IDENTITY}`)
       .argument('<id>', 'id of the developer', positiveInteger)
       .requiredOption('--issuer <url>', 'the provider, as OIDC_ISSUER names it', text(500))
-      .requiredOption(
-        '--subject <subject>',
-        'who it is there; the page shows it when somebody tries to sign in',
-        text(255),
-      );
+      .requiredOption('--subject <subject>', 'subject at the provider, as shown on the sign-in page', text(255));
 
   addIdentityCommand('link')
     .description('let an identity of your OpenID Connect provider sign in as a developer')

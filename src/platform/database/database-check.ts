@@ -8,7 +8,8 @@ import { DatabaseNotWritable } from '../postgres/writable.js';
 const CHECK_TIMEOUT_MS = 800;
 
 /**
- * Checks whether the database answers, takes writes and has not been replaced. Concurrent checks share a query: probes cannot use up the pool.
+ * Checks whether the database answers, takes writes and has not been replaced. Concurrent checks share a query: probes
+ * cannot use up the pool.
  */
 export class DatabaseCheck {
   #running: Promise<void> | undefined;
