@@ -6,7 +6,7 @@ import type { Admission, Admit } from './admission.js';
 import type { CachedCaller, CallerCache } from './caller-cache.js';
 import type { Caller } from './callers.js';
 import type { RedisLimiter } from './charge/redis-limiter.js';
-import { observeEpoch, readOrBeginEpoch } from './epoch.js';
+import { observeEpoch, readOrCreateEpoch } from './epoch.js';
 import { InFlight } from './in-flight.js';
 import type { LoadCaller } from './caller-loader.js';
 
@@ -54,25 +54,25 @@ type Found = ({ readonly kind: 'cached' } & CachedCaller) | Reading;
  */
 export function admitFromCache({ loadCaller, fence, redis, limiter, cache }: CachedAdmissionParts): Admit {
   const inFlight = new InFlight();
-  let learning: Promise<void> | undefined;
+  let ensuring: Promise<void> | undefined;
 
   const lacksEpoch = (): boolean => cache.isOpen && cache.epoch === undefined;
 
-  /** Learns the epoch that the cache lacks. Requests that need it at the same time share the reading. */
-  async function learnEpoch({ msLeft }: RedisBudget): Promise<void> {
+  /** Reads the epoch that the cache lacks. Requests that need it at the same time share the reading. */
+  async function ensureEpoch({ msLeft }: RedisBudget): Promise<void> {
     if (msLeft <= 0 || !redis.isUp) return;
-    learning ??= ifAvailable(readOrBeginEpoch(redis, fence))
+    ensuring ??= ifAvailable(readOrCreateEpoch(redis, fence))
       .then((epoch) => {
         if (epoch !== undefined && cache.epoch === undefined) cache.beginRead(epoch);
       })
-      .finally(() => (learning = undefined));
-    await ifAvailable(inTime(learning, msLeft, noTimeLeft));
+      .finally(() => (ensuring = undefined));
+    await ifAvailable(inTime(ensuring, msLeft, noTimeLeft));
   }
 
   /** Finds the caller in the cache, by the reading of another request, or in the database. */
   async function find(hash: KeyHash, budget: RedisBudget): Promise<Found> {
-    // The epoch is learned before the database is asked: one that is read later could be newer than the record.
-    if (lacksEpoch()) await learnEpoch(budget);
+    // The epoch is read before the database is asked: one that is read later could be newer than the record.
+    if (lacksEpoch()) await ensureEpoch(budget);
     // No await where nothing is in flight: two requests at the same time would both begin a reading.
     const otherReading = inFlight.get(hash);
     if (otherReading !== undefined) await budget.pauseDuring(otherReading);
@@ -80,7 +80,7 @@ export function admitFromCache({ loadCaller, fence, redis, limiter, cache }: Cac
     if (cached !== undefined) return { kind: 'cached', ...cached };
     cache.lookupCounts.miss += 1;
     // A change that was announced during the wait has ended the epoch.
-    if (otherReading !== undefined && lacksEpoch()) await learnEpoch(budget);
+    if (otherReading !== undefined && lacksEpoch()) await ensureEpoch(budget);
     const reading = read(hash, budget);
     // A record that is not kept cannot be shared.
     if (redis.isUp && cache.epoch !== undefined) inFlight.add(hash, reading);

@@ -38,21 +38,22 @@ return ARGV[1]
  * Sets a new epoch, so that every server asks the database again. Call it after the change is committed, and before the
  * change is reported as done. Where another server has become the primary, the fence is raised and the epoch stays.
  *
- * @returns true
- * @throws RedisUnavailable; servers that still reach Redis hear of the change from the database
+ * @returns the epoch that is there now
+ * @throws RedisUnavailable; servers that can still reach Redis are notified by the database
  */
-export async function renewEpoch(redis: RedisLink, fence: Fence): Promise<true> {
-  await setEpoch(redis, fence, 'renew');
-  return true;
+export async function renewEpoch(redis: RedisLink, fence: Fence): Promise<string> {
+  return (await setEpoch(redis, fence, 'renew')).epoch;
 }
 
 /**
- * Publishes the timeline of the database, where the epoch does not name it yet.
+ * Publishes the timeline of the database, where the epoch does not name it yet. Where another server has become the
+ * primary, the fence is raised.
  *
+ * @returns the epoch that is there now
  * @throws RedisUnavailable
  */
-export async function publishTimeline(redis: RedisLink, fence: Fence): Promise<void> {
-  await setEpoch(redis, fence, 'begin');
+export async function publishTimeline(redis: RedisLink, fence: Fence): Promise<string> {
+  return (await setEpoch(redis, fence, 'begin')).epoch;
 }
 
 /**
@@ -62,7 +63,7 @@ export async function publishTimeline(redis: RedisLink, fence: Fence): Promise<v
  * @returns undefined when there was none
  * @throws RedisUnavailable
  */
-export async function readOrBeginEpoch(redis: RedisLink, fence: Fence): Promise<string | undefined> {
+export async function readOrCreateEpoch(redis: RedisLink, fence: Fence): Promise<string | undefined> {
   const { epoch, isNew } = await setEpoch(redis, fence, 'keep');
   return isNew ? undefined : epoch;
 }

@@ -78,7 +78,8 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
   // A request does not trust an epoch that it had to begin. Without one, all requests would ask the database at once.
   const beginEpoch = (): Promise<unknown> => ifAvailable(publishTimeline(redis, parts.fence));
   let listening: Connection | undefined;
-  // This server may still be listening to the older primary, and others may be connected to it: the epoch tells them.
+  // This server may still be listening to the older primary. Others may be connected to it: publishing the timeline in the
+  // epoch disconnects them.
   parts.fence.onRaised(() => {
     cache.drop();
     listening?.destroy();

@@ -7,10 +7,6 @@ import type { CommandContext } from './context.js';
 const AT_ONCE = 'from the next request on';
 const SOON = 'within moments';
 
-/** Beside a caution. Only the epoch reaches servers that are still connected to an older primary. */
-const AFTER_PROMOTION =
-  ' A standby of this database was promoted once: a server that is still connected to an older primary follows within 60 s.';
-
 /**
  * Changes keys, developers or plans, and makes the servers see the change before the command reports success.
  *
@@ -33,23 +29,17 @@ export function changeCallers<T>(
 
 /** Sets a new epoch. Without Redis the change still holds, so the command has not failed. */
 async function makeServersForget({ config, withRedis, stderr }: CommandContext, fence: Fence): Promise<string> {
-  let since = AT_ONCE;
-  let caution: string | undefined;
+  let caution = 'REDIS_URL is not set here: servers that share a Redis apply the change within moments.';
   try {
-    if (await withRedis(async (redis) => (await import('../admission/epoch.js')).renewEpoch(redis, fence)))
-      return since;
-    // Whoever tries the service out has one server.
-    if (config().databaseUrl !== undefined) {
-      caution = 'REDIS_URL is not set here: servers that share a Redis apply the change within moments.';
-    }
+    const epoch = await withRedis(async (redis) => (await import('../admission/epoch.js')).renewEpoch(redis, fence));
+    // Whoever tries the service out on the embedded database has one server.
+    if (epoch !== undefined || config().databaseUrl === undefined) return AT_ONCE;
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
-    since = SOON;
-    caution = `${error.message} The change is made. Servers that still reach Redis learn it from the database, within moments.`;
+    caution = `${error.message} The change is made. Servers that can still reach Redis apply it within moments, through the database.`;
   }
-  if (caution !== undefined)
-    stderr.write(`catalog: ${caution}${(fence.newest?.number ?? 0) > 1 ? AFTER_PROMOTION : ''}\n`);
-  return since;
+  stderr.write(`catalog: ${caution}\n`);
+  return SOON;
 }
 
 function superseded(own = 0, newest = 0): OperatorError {

@@ -6,7 +6,7 @@ import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
-import { EPOCH_KEY, readOrBeginEpoch, renewEpoch } from '../../src/admission/epoch.js';
+import { EPOCH_KEY, readOrCreateEpoch, renewEpoch } from '../../src/admission/epoch.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
@@ -205,7 +205,7 @@ describe('admission while things change', () => {
     await renewEpoch(link, new Fence());
     assert.equal(await isAdmitted(second.key), true);
     // That the epoch had ended was found out at once.
-    assert.deepEqual([cache.epoch, cache.size], [await readOrBeginEpoch(link, new Fence()), 0]);
+    assert.deepEqual([cache.epoch, cache.size], [await readOrCreateEpoch(link, new Fence()), 0]);
     assert.equal(await isAdmitted(second.key), true);
     await revokeKey(database.db, second.prefix);
     await renewEpoch(link, new Fence());
@@ -260,7 +260,7 @@ describe('admission while things change', () => {
       return Promise.resolve();
     };
     assert.deepEqual(await Promise.all(Array.from({ length: 5 }, () => isAdmitted(key))), Array(5).fill(true));
-    assert.deepEqual([cache.size, cache.epoch], [1, await readOrBeginEpoch(link, new Fence())]);
+    assert.deepEqual([cache.size, cache.epoch], [1, await readOrCreateEpoch(link, new Fence())]);
   });
 
   it('shares a reading that takes longer than a request may wait for Redis', async () => {
@@ -306,7 +306,7 @@ describe('admission while things change', () => {
     await link.run((client) => client.set(EPOCH_KEY, ''));
     const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
     assert.equal(await isAdmitted(key), true);
-    assert.match((await readOrBeginEpoch(link, new Fence())) ?? '', /^0\/0\/[-\da-f]{36}$/);
+    assert.match((await readOrCreateEpoch(link, new Fence())) ?? '', /^0\/0\/[-\da-f]{36}$/);
     assert.equal(await isAdmitted(key), true);
     await revokeKey(database.db, prefix);
     await renewEpoch(link, new Fence());
@@ -315,8 +315,8 @@ describe('admission while things change', () => {
 
   it('begins one epoch, however many requests find none at the same time', async () => {
     await link.run((client) => client.del(EPOCH_KEY));
-    const [first, ...others] = await Promise.all([1, 2, 3].map(() => readOrBeginEpoch(link, new Fence())));
-    const epoch = await readOrBeginEpoch(link, new Fence());
+    const [first, ...others] = await Promise.all([1, 2, 3].map(() => readOrCreateEpoch(link, new Fence())));
+    const epoch = await readOrCreateEpoch(link, new Fence());
     assert.notEqual(epoch, undefined);
     assert.deepEqual([first, ...others], [undefined, epoch, epoch]);
   });

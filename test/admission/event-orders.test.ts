@@ -4,7 +4,7 @@ import type { Admit } from '../../src/admission/admission.js';
 import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
-import { beginChange, type ForgetCallers } from '../../src/admission/forget-callers.js';
+import { beginChange, type EndChange } from '../../src/admission/forget-callers.js';
 import type { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
@@ -32,7 +32,7 @@ describe('admission in whatever order things happen', () => {
     /** How many of the changes have been reported as done, or were announced. */
     reported = 0;
     readonly admit: Admit;
-    readonly #change: () => ForgetCallers;
+    readonly #change: () => EndChange;
     #epoch = '';
 
     constructor(
@@ -95,10 +95,10 @@ describe('admission in whatever order things happen', () => {
         this.cache.open();
       }
       if (what !== 'by command' && what !== 'in plain SQL') return;
-      const forgetCallers = this.#change();
+      const endChange = this.#change();
       const changes = this.validity.push(this.validity.at(-1) === false) - 1;
       await this.pass();
-      if (what === 'by command') await forgetCallers();
+      if (what === 'by command') await endChange(true);
       else this.cache.drop();
       this.reported = changes;
     }

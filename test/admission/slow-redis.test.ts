@@ -4,7 +4,7 @@ import { admitFromCache } from '../../src/admission/admit-from-cache.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
-import { EPOCH_KEY, readOrBeginEpoch, renewEpoch } from '../../src/admission/epoch.js';
+import { EPOCH_KEY, readOrCreateEpoch, renewEpoch } from '../../src/admission/epoch.js';
 import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
 import type { QuotaRequest } from '../../src/admission/charge/limiter.js';
 import { parseRedisAddress } from '../../src/config/redis-address.js';
@@ -64,7 +64,7 @@ describe('admission where Redis is slow', () => {
     const hash = hashOf(generateApiKey().key);
     const cache = new CallerCache();
     const keepCaller = async (): Promise<void> => {
-      const epoch = (await readOrBeginEpoch(direct, new Fence())) ?? assert.fail('no epoch');
+      const epoch = (await readOrCreateEpoch(direct, new Fence())) ?? assert.fail('no epoch');
       cache.keep(cache.beginRead(epoch) ?? assert.fail('the cache is closed'), hash, CALLER);
     };
     let charges = 0;

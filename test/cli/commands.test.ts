@@ -210,7 +210,7 @@ describe('command line', () => {
       const moved = await catalog('keys', 'set-plan', prefix, '--plan', 'scale');
       assert.deepEqual(moved, {
         code: 0,
-        stdout: `Moved ${prefix} from plan free to scale. The new plan applies from the next request on.\n`,
+        stdout: `Moved ${prefix} from plan free to scale. The new plan applies within moments.\n`,
         stderr: '',
       });
       assert.deepEqual(await catalog('keys', 'set-plan', prefix, '--plan', 'scale'), {
@@ -222,7 +222,7 @@ describe('command line', () => {
       assert.deepEqual(await json('keys', 'set-plan', prefix, '--plan', 'free'), { ...record, changed: true });
 
       const revoked = await catalog('keys', 'revoke', prefix);
-      assert.equal(revoked.stdout, `Revoked ${prefix}. It is refused from the next request on, permanently.\n`);
+      assert.equal(revoked.stdout, `Revoked ${prefix}. It is refused within moments, permanently.\n`);
       const again = await json('keys', 'revoke', prefix);
       assert.match(String(again.revoked_at), TIMESTAMP);
       const refused = await catalog('keys', 'set-plan', prefix, '--plan', 'pro');

@@ -84,7 +84,7 @@ describe('the commands for keys', () => {
   it('end the old key at once where the overlap is "now"', async () => {
     const old = await newKey();
     const { stdout } = await catalog(['keys', 'roll', old.prefix, '--overlap', 'now']);
-    assert.match(stdout, /: it is refused from the next request on\. Its successor /);
+    assert.match(stdout, /: it is refused within moments\. Its successor /);
     assert.equal(await works(old.key), false);
     const second = await newKey();
     const document = await json('keys', 'roll', second.prefix, '--overlap', '0s');
@@ -130,7 +130,7 @@ describe('the commands for keys', () => {
     ] as const) {
       const { code, stdout, stderr } = await catalog(['keys', 'revoke', '-'], input);
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
-      assert.equal(stdout, `Revoked ${prefix}. It is refused from the next request on, permanently.\n`);
+      assert.equal(stdout, `Revoked ${prefix}. It is refused within moments, permanently.\n`);
       assert.equal(await works(key), false);
     }
   });

@@ -199,7 +199,7 @@ describe('command line beside servers that share a Redis', () => {
       assert.equal(await ask(key), 200);
       assert.deepEqual(await runCommand(['keys', 'revoke', prefix], { DATABASE_URL: database.url }), {
         code: 0,
-        stdout: `Revoked ${prefix}. It is refused from the next request on, permanently.\n`,
+        stdout: `Revoked ${prefix}. It is refused within moments, permanently.\n`,
         stderr: 'catalog: REDIS_URL is not set here: servers that share a Redis apply the change within moments.\n',
       });
       await eventually('the key is refused', async () => (await ask(key)) === 401);
@@ -215,7 +215,7 @@ describe('command line beside servers that share a Redis', () => {
         stdout: `Revoked ${prefix}. It is refused within moments, permanently.\n`,
         stderr:
           `catalog: The Redis named by REDIS_URL cannot be reached (connect ECONNREFUSED ${redis.url.slice('redis://'.length)}).` +
-          ' The change is made. Servers that still reach Redis learn it from the database, within moments.\n',
+          ' The change is made. Servers that can still reach Redis apply it within moments, through the database.\n',
       });
       assert.equal(
         (await catalog('keys', 'set-plan', other, '--plan', 'pro')).stdout,

@@ -7,7 +7,6 @@ import { createKey } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
-import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { runProgram, startServer, timesLogged, type Outcome, type ServerProcess } from '../support/program.js';
@@ -116,11 +115,6 @@ describe('a standby that is promoted while the old primary and its sessions live
     for (const { url } of servers) assert.deepEqual(await ask(url, other), [200]);
   });
 
-  it('a command without Redis says that servers may still be connected to an older primary', async () => {
-    const { stderr } = await runCommand(['plans', 'set', 'free', '--name', 'Free'], { DATABASE_URL: standby.url });
-    assert.match(stderr, /^catalog: REDIS_URL is not set here.+ older primary follows within 60 s\.\n$/);
-  });
-
   it('a server that starts on the old primary admits nobody and is not ready', async () => {
     const late = await startServer({ DATABASE_URL: primary.url, REDIS_URL: redis.url, TRUST_PROXY: '1' });
     for (const key of [revoked, kept]) assert.deepEqual(await ask(late.url, key), [503]);
@@ -169,18 +163,20 @@ describe('a standby that is promoted while the old primary and its sessions live
   });
 
   it('a page does not report a revocation that was made on an older primary', async () => {
-    const { url } = servers[0] ?? assert.fail();
     const client = new Redis(redis.url);
     // What a server publishes that is connected to the next primary.
     const published = ((await client.get(EPOCH_KEY)) ?? '').replace('/2/', '/3/');
     await client.set(EPOCH_KEY, published);
-    const { status } = await send(url, '/revoke-leaked-key', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', origin: url },
-      body: JSON.stringify({ key: other }),
-    });
-    assert.deepEqual([status, await client.get(EPOCH_KEY)], [503, published]);
-    assert.deepEqual(await ask(url, kept), [503]);
+    // The second server finds the key revoked already.
+    for (const { url } of servers) {
+      const { status } = await send(url, '/revoke-leaked-key', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', origin: url },
+        body: JSON.stringify({ key: other }),
+      });
+      assert.deepEqual([status, await client.get(EPOCH_KEY)], [503, published]);
+      assert.deepEqual(await ask(url, kept), [503]);
+    }
     client.disconnect();
   });
 });

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { FailedAttempts } from '../../admission/failed-attempts.js';
-import type { ForgetCallers, KnownSince } from '../../admission/forget-callers.js';
+import type { EndChange, KnownSince } from '../../admission/forget-callers.js';
 import type { KeyHash } from '../../keys/api-key.js';
 import { revokeFoundKeys } from '../../keys/revoke.js';
 import type { Standing } from '../../limits/quotas.js';
@@ -11,8 +11,8 @@ export interface ReportParts {
   readonly db: Knex;
   /** Counts reports of keys that this service does not have, by the address that sent them. */
   readonly failedReports: FailedAttempts;
-  /** Call it before a change of a key. It returns what makes all servers read keys anew, once the change is committed. */
-  readonly beginChange: () => ForgetCallers;
+  /** Call it before a change of a key. It returns what ends the change, once it is committed. */
+  readonly beginChange: () => EndChange;
 }
 
 export type Report =
@@ -32,13 +32,12 @@ export async function reportFoundKeys(
   hashes: readonly KeyHash[],
   address: string,
 ): Promise<Report> {
-  const forgetCallers = beginChange();
+  const endChange = beginChange();
   const { known, isChanged } = await revokeFoundKeys(db, hashes);
-  // Only after a change: anybody may report a key again and again, which must not empty the caches of all servers.
-  const since = isChanged ? await forgetCallers() : 'before';
+  const since = await endChange(isChanged);
   if (hashes.some((hash) => !known.has(hash))) {
     const attempt = await failedReports.count(address);
     if (attempt.kind === 'over_limit') return attempt;
   }
-  return { kind: 'done', known, since };
+  return { kind: 'done', known, since: isChanged ? since : 'before' };
 }

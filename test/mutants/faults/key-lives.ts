@@ -161,8 +161,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: "isRevoked ? await forgetCallers() : 'before'",
-        to: "isRevoked ? 'now' : 'before'",
+        from: 'const since = await endChange(isRevoked);',
+        to: "const since = 'now';",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -173,7 +173,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const since = await forgetCallers();',
+        from: 'const since = await endChange(true);',
         to: "const since = 'now';",
       },
     ],
@@ -197,8 +197,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/leaked-keys/report.ts',
-        from: "isChanged ? await forgetCallers() : 'before'",
-        to: "(await forgetCallers()) && isChanged ? 'now' : 'before'",
+        from: 'await endChange(isChanged)',
+        to: 'await endChange(true)',
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],

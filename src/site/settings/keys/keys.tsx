@@ -81,7 +81,9 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
         return;
       }
       const details = { ...request, formHash: readFormHash(form) };
+      const endChange = beginChange();
       const created = await createOwnKey(db, ctx.state.session.developerId, details);
+      await endChange(false);
       const body = <ShownKey created={created} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key created', tab: 'keys' }, body);
     }),
@@ -104,9 +106,9 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
     `${PATH}/:prefix/roll`,
     change(recentlySignedIn, async (ctx, form) => {
       const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
-      const forgetCallers = beginChange();
+      const endChange = beginChange();
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
-      const since = await forgetCallers();
+      const since = await endChange(true);
       const body = <ShownKey created={successor} replaced={{ ...predecessor, since }} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
     }),
@@ -130,11 +132,10 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
     `${PATH}/:prefix/revoke`,
     change(notSuspended, async (ctx) => {
       const prefix = prefixOf(ctx);
-      const forgetCallers = beginChange();
+      const endChange = beginChange();
       const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
-      // A key that was revoked before must not make servers forget all that they know of others.
-      const since = isRevoked ? await forgetCallers() : 'before';
-      seeOther(ctx, revokedPath(prefix, since));
+      const since = await endChange(isRevoked);
+      seeOther(ctx, revokedPath(prefix, isRevoked ? since : 'before'));
     }),
   );
 }
