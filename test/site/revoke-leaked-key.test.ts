@@ -9,6 +9,7 @@ import { generateApiKey, hashApiKey } from '../../src/keys/api-key.js';
 import { Visitor } from '../support/http/visitor.js';
 import { readGuide, ROOT } from '../support/guides.js';
 import { assertProblem } from '../support/problem.js';
+import { converse } from '../support/http/conversation.js';
 import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 
@@ -196,6 +197,13 @@ describe('revoking a key that was found', () => {
     }
     const long = JSON.stringify({ key: 'x'.repeat(66_000) });
     assertProblem(await post(json, long), 'content_too_large', { headers: { connection: 'close' } });
+    for (const coding of ['br', 'gzip', 'zstd']) {
+      const coded = { ...json, 'content-encoding': coding };
+      assertProblem(await post(coded, '{}'), 'unsupported_media_type', { headers: { connection: 'close' } });
+    }
+    const head = `POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    const { received } = await converse(bare.url, `${head}zz\r\n`);
+    assert.match(received, /^HTTP\/1\.1 400 [\s\S]*"code":"malformed_request"/);
     const put = { method: 'PUT' };
     assertProblem(await send(service.url, PATH, put), 'method_not_allowed', { headers: { allow: 'GET, HEAD, POST' } });
     assertProblem(await send(bare.url, PATH, put), 'method_not_allowed', { headers: { allow: 'POST' } });

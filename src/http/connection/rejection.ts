@@ -40,6 +40,9 @@ export function rejectConnection(error: NodeJS.ErrnoException, socket: Duplex): 
   // Earlier requests of the connection are being answered: the client would take this answer for one of theirs.
   const last = lastResponse(socket);
   if (last) {
+    // Whatever still waits for the content of the request waits in vain. Node does not say so while the socket is open.
+    const request = lastWithContent.get(socket);
+    if (request?.complete === false) request.emit('aborted');
     last.once('close', close);
     return undefined;
   }

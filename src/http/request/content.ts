@@ -28,14 +28,20 @@ export const limitContent: Middleware = ({ req }, next) => {
 
 /**
  * Reads the content of a request as text. A client that waits for it (`Expect: 100-continue`) is asked to send the content,
- * unless that is too large. The connection closes after an error.
+ * unless that is too large. The connection closes after an error. Content codings are refused: some bytes of Brotli can
+ * take 16 MiB to decode.
  *
  * @param limit - the most content, in bytes: a multiple of 1,024
- * @throws Problem request_timeout after 5 seconds, content_too_large above the limit, malformed_request for content cut
- *   short
+ * @throws Problem unsupported_media_type for coded content, request_timeout after 5 seconds, content_too_large above the
+ *   limit, malformed_request for content cut short or malformed
  */
 export async function readContent(ctx: RequestContext, limit: number): Promise<string> {
-  const { 'content-length': length = '0', expect = '' } = ctx.req.headers;
+  const { 'content-encoding': coding = 'identity', 'content-length': length = '0', expect = '' } = ctx.req.headers;
+  if (coding.toLowerCase() !== 'identity') {
+    throw new Problem('unsupported_media_type', 'Send the content as it is, without Content-Encoding.', {
+      headers: { Connection: 'close' },
+    });
+  }
   if (ctx.req.httpVersion === '1.1' && /\b100-continue\b/i.test(expect) && Number(length) <= limit) {
     ctx.res.writeContinue();
   }
@@ -46,7 +52,7 @@ export async function readContent(ctx: RequestContext, limit: number): Promise<s
     if (error instanceof Problem) throw error;
     const status = error instanceof Error && 'status' in error ? error.status : undefined;
     if (status === 413) throw new Problem('content_too_large', `This address takes ${limit / 1024} KiB at most.`);
-    throw new Problem('malformed_request', 'The content did not arrive whole. Send it again.');
+    throw new Problem('malformed_request', 'The content was malformed or cut short. Check how your client sends it.');
   }
 }
 
