@@ -21,8 +21,8 @@ interface Share {
 }
 
 /**
- * Bounds how many requests of one kind are served at the same time. They then leave the API its
- * connections to the database, and those of one address leave the others their turns. Only addresses with a request are remembered.
+ * Bounds how many requests of one kind are served at the same time. They leave the API its connections to the database, and
+ * those of one address leave the others their turns. Only addresses with a request are remembered.
  *
  * @returns a function that serves a request in its turn. It throws Problem service_unavailable where too many requests
  *   wait, and rate_limit_exceeded where too many of the address do
