@@ -5,8 +5,9 @@
 
 const levels = [
   { name: 'the ground', path: '^src/((errors|contract)[.]ts$|config/)' },
+  { name: 'the ground floor', path: '^src/platform/(time|text|files|async)/' },
   { name: 'embedded-postgres', path: '^src/embedded-postgres/' },
-  { name: 'platform', path: '^src/platform/' },
+  { name: 'platform', path: '^src/platform/(postgres|redis|telemetry|process)/' },
   { name: 'events', path: '^src/events/' },
   { name: 'domain', path: '^src/(keys|catalog|developers|limits|accounts|usage)/' },
   { name: 'admission', path: '^src/admission/' },
@@ -60,7 +61,7 @@ module.exports = {
       severity: 'error',
       comment: 'The follower is a client: it knows the service by its contract alone, as anybody else does.',
       from: { path: '^src/follower/' },
-      to: { path: '^src/', pathNot: '^src/(follower/|(errors|contract)[.]ts$)' },
+      to: { path: '^src/', pathNot: '^src/(follower/|platform/(time|text|files|async)/|(errors|contract)[.]ts$)' },
     },
     {
       name: 'program-is-entry-point',

@@ -7,14 +7,14 @@ import { closeWhileStopping } from './http/connection/close-while-stopping.js';
 import { dispatch } from './http/openapi/dispatch.js';
 import { revokeLeakedKeys } from './http/leaked-keys/leaked-keys.js';
 import type { ReportParts } from './http/leaked-keys/report.js';
-import { answerOutsideApi, type ReadinessParts } from './http/probes/outside-api.js';
+import { serveProbesAndContract, type ReadinessParts } from './http/probes/outside-api.js';
 import type { DocumentParts } from './http/probes/documents.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
-import { limitContent } from './http/request/content.js';
+import { rejectBody } from './http/request/content.js';
 import type { RequestState } from './http/request/context.js';
 import { deadline } from './http/request/deadline.js';
 import { requireHost } from './http/request/host.js';
-import { identifyRequest } from './http/request/identify-request.js';
+import { prepareRequest } from './http/request/prepare-request.js';
 import { sendAnswers } from './http/response/answers.js';
 import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
@@ -47,7 +47,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   const document = JSON.parse(parts.contract.json) as Document;
   const app = new Koa<RequestState>();
   app.on('error', logFailedAnswers(parts.log));
-  app.use(identifyRequest);
+  app.use(prepareRequest);
   app.use(recordRequests(parts.log, parts.requestMetrics, parts.usage));
   app.use(closeWhileStopping(parts.closesConnections));
   app.use(problems);
@@ -55,8 +55,8 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(revokeLeakedKeys(parts));
   // The pages have stages of their own, which site.ts lists.
   if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
-  app.use(limitContent);
-  app.use(answerOutsideApi(parts));
+  app.use(rejectBody);
+  app.use(serveProbesAndContract(parts));
   app.use(deadline());
   app.use(authenticate(parts));
   app.use(sendAnswers);

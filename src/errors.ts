@@ -72,6 +72,6 @@ export class OperatorError extends Error {
 }
 
 /** The error of a command that names a developer or a plan that does not exist. Texts are quoted, numbers are not. */
-export function noSuch(what: 'developer' | 'plan', id: number | string): OperatorError {
+export function notFoundError(what: 'developer' | 'plan', id: number | string): OperatorError {
   return new OperatorError(`There is no ${what} ${JSON.stringify(id)}. "catalog ${what}s list" shows them all.`);
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { noSuch, OperatorError } from '../errors.js';
+import { notFoundError, OperatorError } from '../errors.js';
 import { endAllSessions } from './sessions.js';
 import { generateToken, hashToken } from './tokens.js';
 
@@ -50,7 +50,7 @@ export async function linkIdentity(db: Knex, developerId: number, { issuer, subj
   );
   const owner = await findDeveloperOf(db, { issuer, subject });
   if (owner === undefined) {
-    throw noSuch('developer', developerId);
+    throw notFoundError('developer', developerId);
   }
   if (owner !== developerId) {
     throw new OperatorError(`This identity belongs to developer ${owner} already, and to one developer only.`);
@@ -88,7 +88,7 @@ export async function listIdentities(db: Knex, developerId: number): Promise<rea
     .select({ issuer: 'issuer', subject: 'subject', linkedAt: 'identities.created_at' })
     .where({ id: developerId })
     .orderBy(['identities.created_at', 'subject']);
-  if (rows.length === 0) throw noSuch('developer', developerId);
+  if (rows.length === 0) throw notFoundError('developer', developerId);
   return rows.filter(({ issuer }) => (issuer as string | null) !== null);
 }
 

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type * as OpenIdClient from 'openid-client';
 import type { Identity } from './identities.js';
-import { STEADY_CLOCK } from '../platform/process/steady-clock.js';
+import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import { generateToken } from './tokens.js';
 
 /** Bound on each request to the provider, in seconds. A sign-in takes three at most: discovery, token, keys. */

@@ -1,8 +1,9 @@
 import type { Knex } from 'knex';
-import { noSuch } from '../errors.js';
+import { notFoundError } from '../errors.js';
 import { recordEvent, type Actor } from '../events/events.js';
 import type { Slice } from '../platform/postgres/slice.js';
 import { Statement } from '../platform/postgres/statement.js';
+import { printable } from '../platform/text/plain-text.js';
 import { generateToken, hashToken } from './tokens.js';
 
 /** A session ends when nobody has used it for so long, in hours. */
@@ -72,7 +73,7 @@ export async function startSession(
   await db('sessions').insert({
     hash,
     developer_id: details.developerId,
-    user_agent: printable(details.userAgent),
+    user_agent: printable(details.userAgent, MAX_USER_AGENT),
   });
   await recordEvent(db, { developerId: details.developerId, kind: 'signed_in', actor: 'developer' });
   return token;
@@ -158,18 +159,11 @@ export async function endAllSessions(db: Knex, developerId: number, actor: Actor
       .where({ id: developerId })
       .forUpdate()
       .first();
-    if (developer === undefined) throw noSuch('developer', developerId);
+    if (developer === undefined) throw notFoundError('developer', developerId);
     const { rowCount } = await transaction.raw<{ rowCount: number }>('delete from sessions where developer_id = ?', [
       developerId,
     ]);
     if (rowCount > 0) await recordEvent(transaction, { developerId, kind: 'signed_out', actor });
     return rowCount;
   });
-}
-
-/** PostgreSQL takes no NUL, and a list takes no steering of a terminal. Cut between characters, as PostgreSQL counts them. */
-function printable(text: string): string {
-  return Array.from(text.replace(/[\p{Cc}\p{Cs}]/gu, '\uFFFD'))
-    .slice(0, MAX_USER_AGENT)
-    .join('');
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { noSuch } from '../errors.js';
+import { notFoundError } from '../errors.js';
 import { generateToken, hashToken } from './tokens.js';
 
 /** How long a sign-in link works, in minutes. */
@@ -19,7 +19,7 @@ export async function createSignInLink(db: Knex, developerId: number): Promise<s
     [hash, LINK_LIFETIME_MINUTES, developerId],
   );
   if (rowCount === 0) {
-    throw noSuch('developer', developerId);
+    throw notFoundError('developer', developerId);
   }
   return token;
 }

@@ -1,6 +1,6 @@
 import type { KeyHash } from '../keys/api-key.js';
 import type { Fence, Timeline } from '../platform/postgres/fence.js';
-import { inTime } from '../platform/process/in-time.js';
+import { withTimeout } from '../platform/async/with-timeout.js';
 import { ifAvailable, noTimeLeft, type RedisLink } from '../platform/redis/link.js';
 import type { Admission, Admit } from './admission.js';
 import type { CachedCaller, CallerCache } from './caller-cache.js';
@@ -66,7 +66,7 @@ export function admitFromCache({ loadCaller, fence, redis, limiter, cache }: Cac
         if (epoch !== undefined && cache.epoch === undefined) cache.beginRead(epoch);
       })
       .finally(() => (ensuring = undefined));
-    await ifAvailable(inTime(ensuring, msLeft, noTimeLeft));
+    await ifAvailable(withTimeout(ensuring, msLeft, noTimeLeft));
   }
 
   /** Finds the caller in the cache, by the reading of another request, or in the database. */

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { STEADY_CLOCK } from '../platform/process/steady-clock.js';
+import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import type { Caller } from './callers.js';
 
 /** The most records kept, about 400 bytes each. */

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import type { KeyHash } from '../keys/api-key.js';
 import { DatabaseTimeout } from '../platform/postgres/errors.js';
-import { batchLoader } from '../platform/process/batch-loader.js';
-import { Semaphore } from '../platform/process/semaphore.js';
-import { STEADY_CLOCK } from '../platform/process/steady-clock.js';
+import { batchLoader } from '../platform/async/batch-loader.js';
+import { Semaphore } from '../platform/async/semaphore.js';
+import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import { findCallers, type Caller } from './callers.js';
 
 /**

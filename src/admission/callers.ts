@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Plan } from '../limits/plans.js';
 import { Statement } from '../platform/postgres/statement.js';
-import type { SteadyClock } from '../platform/process/steady-clock.js';
+import type { SteadyClock } from '../platform/time/steady-clock.js';
 
 /** Who is calling: the key, its developer and its plan, as the database has them at this moment. */
 export interface Caller {

@@ -1,5 +1,5 @@
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import type { Standing } from '../limits/quotas.js';
+import type { LimitState } from '../limits/quotas.js';
 import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
 
 export interface FailurePolicy {
@@ -13,7 +13,7 @@ const FAILURE_POLICY: FailurePolicy = { limit: 30, windowSeconds: 60 };
 /** Whether an address may go on with attempts that fail. */
 export type AttemptResult =
   | { readonly kind: 'within_limit' }
-  | { readonly kind: 'over_limit'; readonly standing: Standing };
+  | { readonly kind: 'over_limit'; readonly standing: LimitState };
 
 /** Counts attempts that failed, by the address that made them: in Redis, or in this process without one. */
 export class FailedAttempts {

@@ -3,7 +3,7 @@ import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
 import { publishTimeline, renewEpoch } from './epoch.js';
 
 /** Since when every server knows of a change of a key: from the next request on, or within moments. */
-export type KnownSince = 'now' | 'moments';
+export type Propagation = 'now' | 'moments';
 
 /**
  * Ends a change of keys, developers or plans. Call it after the commit, and before anything is reported.
@@ -12,7 +12,7 @@ export type KnownSince = 'now' | 'moments';
  *   cached. Otherwise they keep them, so that nobody can empty the caches by repeating what makes no difference.
  * @throws DatabaseSuperseded when what was read or written may be in a database that is no longer the primary
  */
-export type EndChange = (isChanged: boolean) => Promise<KnownSince>;
+export type EndChange = (isChanged: boolean) => Promise<Propagation>;
 
 /**
  * Begins a change of keys, developers or plans: from here on, a primary that is replaced is noticed.

@@ -2,7 +2,7 @@ import type { RedisAddress } from '../config/redis-address.js';
 import type { Connection } from '../platform/postgres/connections/connection.js';
 import type { Fence } from '../platform/postgres/fence.js';
 import { AnnouncementListener } from '../platform/postgres/notifications.js';
-import type { SteadyClock } from '../platform/process/steady-clock.js';
+import type { SteadyClock } from '../platform/time/steady-clock.js';
 import { ifAvailable, RedisLink } from '../platform/redis/link.js';
 import type { Admit } from './admission.js';
 import { admitFromCache } from './admit-from-cache.js';
@@ -29,7 +29,7 @@ export interface SharedAdmissionParts {
   /** The clock of the loader. */
   readonly clock: SteadyClock;
   /** Opens a connection to the database on which every query has a bound. */
-  readonly connectAlone: () => Promise<Connection>;
+  readonly connectDedicated: () => Promise<Connection>;
   /** Called once for each change of state. */
   readonly onChange: (dependency: OptionalDependency, state: 'lost' | 'up', error?: unknown) => void;
 }
@@ -86,19 +86,23 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     void beginEpoch();
   });
   let wasLost = false;
-  const announcements = new AnnouncementListener(async () => (listening = await parts.connectAlone()), ANNOUNCEMENTS, {
-    onListening: () => {
-      cache.open();
-      if (wasLost) parts.onChange('announcements', 'up');
-      wasLost = false;
+  const announcements = new AnnouncementListener(
+    async () => (listening = await parts.connectDedicated()),
+    ANNOUNCEMENTS,
+    {
+      onListening: () => {
+        cache.open();
+        if (wasLost) parts.onChange('announcements', 'up');
+        wasLost = false;
+      },
+      onChange: () => cache.drop(),
+      onLost: (error) => {
+        cache.close();
+        wasLost = true;
+        parts.onChange('announcements', 'lost', error);
+      },
     },
-    onChange: () => cache.drop(),
-    onLost: (error) => {
-      cache.close();
-      wasLost = true;
-      parts.onChange('announcements', 'lost', error);
-    },
-  });
+  );
   const limiter = new RedisLimiter(redis);
   await Promise.all([redis.settled().then(beginEpoch), announcements.start()]);
   return {

@@ -1,6 +1,6 @@
 import { getChangesPage } from '../catalog/changes.js';
 import { parseSince } from '../catalog/since.js';
-import { toSeconds } from '../platform/postgres/timestamps.js';
+import { toSeconds } from '../platform/time/micros.js';
 import { operation } from './operation.js';
 
 export const getChanges = operation(
@@ -8,7 +8,7 @@ export const getChanges = operation(
   {
     cache: 'revalidate',
     compress: true,
-    explains: { since: parseSince },
+    parameterErrors: { since: parseSince },
     nextPage: ({ meta }) => (meta.has_more ? `since=${meta.next_since}` : undefined),
   },
   async ({ db, read, now }, { search }) => {

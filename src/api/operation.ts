@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Micros } from '../platform/postgres/timestamps.js';
+import type { Micros } from '../platform/time/micros.js';
 import type { Answer, OperationId, PathParameters, QueryParameters } from '../contract.js';
 import type { Caller } from '../admission/callers.js';
 import type { Read } from '../platform/postgres/replica.js';
@@ -31,8 +31,8 @@ export type Handler<Id extends OperationId> = (
   request: OperationRequest<Id>,
 ) => Answer<Id> | Promise<Answer<Id>>;
 
-/** Parses every value that a request gives a parameter. @throws Problem that explains what is wrong */
-export type Explain = (values: readonly string[]) => unknown;
+/** Parses every value that a request gives a parameter. @throws Problem that parameterErrors what is wrong */
+export type CheckParameter = (values: readonly string[]) => unknown;
 
 /** How HTTP treats an operation's requests and answers. */
 export interface Policy<Id extends OperationId> {
@@ -46,7 +46,7 @@ export interface Policy<Id extends OperationId> {
   /** Gives the query of the page that follows an answer, for its `Link` (RFC 8288); undefined when none follows. */
   nextPage?(answer: Answer<Id>): string | undefined;
   /** Query parameters that explain an invalid value better than their schema can. */
-  readonly explains?: Readonly<Partial<Record<keyof QueryParameters<Id>, Explain>>>;
+  readonly parameterErrors?: Readonly<Partial<Record<keyof QueryParameters<Id>, CheckParameter>>>;
 }
 
 /** An operation of the contract: its handler, and how HTTP treats it. */
@@ -61,7 +61,7 @@ export interface Operation<Id extends OperationId> {
  *
  * @example
  * export const getStats = operation('getStats', { cache: 'revalidate' }, async ({ read }) => {
- *   const { collections, ...counts } = await read(readCounts);
+ *   const { collections, ...counts } = await read(readCatalogCounts);
  *   return { data: { ...counts, svc_collections: collections } };
  * });
  */

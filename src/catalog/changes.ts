@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Read } from '../platform/postgres/replica.js';
 import { readBounds, readFeed, readQuietClock, type FeedBounds, type FeedEntry, type QuietFeed } from './feed.js';
 import { asPosition, beforeRounding, requireWithinWindow, WINDOW } from './since.js';
-import { fromRfc3339, MICROS_PER_SECOND, type Micros } from '../platform/postgres/timestamps.js';
+import { fromRfc3339, MICROS_PER_SECOND, type Micros } from '../platform/time/micros.js';
 
 const DAY: Micros = 86_400n * MICROS_PER_SECOND;
 

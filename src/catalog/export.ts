@@ -5,7 +5,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import { positionAfterCopy } from './changes.js';
 import { COLUMNS, type Kind } from './columns.js';
 import { withSession } from './session.js';
-import { fromRfc3339, systemClock, type Micros } from '../platform/postgres/timestamps.js';
+import { fromRfc3339, systemClock, type Micros } from '../platform/time/micros.js';
 
 /** How an export writes rows. */
 export type ExportFormat = 'csv' | 'ndjson';

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
-import { shared } from '../platform/postgres/batch.js';
+import { coalesced } from '../platform/postgres/batch.js';
 import { parseTimestamp } from '../platform/postgres/column-types.js';
 import { Statement } from '../platform/postgres/statement.js';
-import { fromRfc3339, toRfc3339, type Micros } from '../platform/postgres/timestamps.js';
+import { fromRfc3339, toRfc3339, type Micros } from '../platform/time/micros.js';
 
 /** An entry of the feed: a title as it is now, at the position of its last change. */
 export interface FeedEntry {
@@ -95,7 +95,7 @@ export function readFeed(db: Knex, position: Micros, beginning?: Micros): Promis
   return readPage(db, { position, beginning });
 }
 
-const readPage = shared<{ readonly position: Micros; readonly beginning: Micros | undefined }, FeedPage>(
+const readPage = coalesced<{ readonly position: Micros; readonly beginning: Micros | undefined }, FeedPage>(
   async (db, { position, beginning }) => {
     const after = toRfc3339(position);
     const row = await READ_PAGE.first(db, after, beginning === undefined ? null : toRfc3339(beginning));
@@ -124,7 +124,7 @@ function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): Feed
 }
 
 /** Reads the beginning of the feed and its newest stamp. Requests that arrive together share the read. */
-export const readBounds = shared(async (db) => toBounds(known(await READ_BOUNDS.first(db))));
+export const readBounds = coalesced(async (db) => toBounds(known(await READ_BOUNDS.first(db))));
 
 /**
  * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is at work. When

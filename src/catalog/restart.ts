@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
-import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from '../platform/postgres/timestamps.js';
+import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from '../platform/time/micros.js';
 
 /** How far the new beginning lies after all known positions, in seconds: the clocks of two servers may differ. */
 const MARGIN_SECONDS = 60;

@@ -1,6 +1,6 @@
 import { Problem } from '../errors.js';
 import type { QuietFeed } from './feed.js';
-import { MICROS_PER_SECOND, toSeconds, type Micros } from '../platform/postgres/timestamps.js';
+import { MICROS_PER_SECOND, toSeconds, type Micros } from '../platform/time/micros.js';
 
 /** How far back the feed answers. */
 export const WINDOW: Micros = 30n * 86_400n * MICROS_PER_SECOND;

@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import type { ClientBase } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { OperatorError } from '../errors.js';
-import { readCounts } from './counts.js';
+import { readCatalogCounts } from './counts.js';
 import { withSession } from './session.js';
 
 /** What to generate. The same seed gives the same titles, and a larger number begins with the same ones. */
@@ -79,7 +79,7 @@ async function countExisting(db: Knex, seed: number): Promise<number> {
     .orderBy('svc_id', 'desc')
     .first<{ svc_id: string } | undefined>('svc_id');
   const existing = last === undefined ? 0 : Number(last.svc_id.slice(-DIGITS)) + 1;
-  const others = (await readCounts(db)).titles - existing;
+  const others = (await readCatalogCounts(db)).titles - existing;
   if (others !== 0) {
     throw new OperatorError(
       `The catalogue has ${others.toLocaleString('en-US')} titles that are not synthetic ones of seed ${seed}. Titles cannot ` +

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { isPlainText, NOT_PLAIN } from '../developers/plain-text.js';
+import { isPlainText, NOT_PLAIN } from '../platform/text/plain-text.js';
 import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
 
 /** Reads an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */

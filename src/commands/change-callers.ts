@@ -21,14 +21,14 @@ export function changeCallers<T>(
   return context.withDatabase(async (db, fence) => {
     const timeline = fence.newest;
     const changed = await change(db);
-    const since = await makeServersForget(context, fence);
+    const since = await invalidateCallers(context, fence);
     if (fence.newest !== timeline) throw superseded(timeline?.number, fence.newest?.number);
     return { changed, since };
   });
 }
 
 /** Sets a new epoch. Without Redis the change still holds, so the command has not failed. */
-async function makeServersForget({ config, withRedis, stderr }: CommandContext, fence: Fence): Promise<string> {
+async function invalidateCallers({ config, withRedis, stderr }: CommandContext, fence: Fence): Promise<string> {
   let caution = 'REDIS_URL is not set here: servers that share a Redis apply the change within moments.';
   try {
     const epoch = await withRedis(async (redis) => (await import('../admission/epoch.js')).renewEpoch(redis, fence));

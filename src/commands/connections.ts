@@ -1,5 +1,5 @@
 import { OperatorError } from '../errors.js';
-import type { ConnectedDatabase } from '../platform/database/connect.js';
+import type { ConnectedDatabase } from '../platform/postgres/connections/connect.js';
 import type { CommandContext, DatabaseUse } from './context.js';
 
 const POOL_SIZE = 5;
@@ -23,7 +23,7 @@ export async function connectForCommand(
 ): Promise<ConnectedDatabase> {
   const { databaseUrl, dataDir } = context.config();
   // Imported only when it is used: a command without it starts in half the time.
-  const { connectDatabase } = await import('../platform/database/connect.js');
+  const { connectDatabase } = await import('../platform/postgres/connections/connect.js');
   return connectDatabase({
     databaseUrl,
     dataDir,

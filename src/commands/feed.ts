@@ -1,5 +1,5 @@
 import { restartFeed } from '../catalog/restart.js';
-import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/postgres/timestamps.js';
+import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/time/micros.js';
 import { addJsonCommand } from './add-json-command.js';
 import { position } from './arguments.js';
 import { changeCallers } from './change-callers.js';

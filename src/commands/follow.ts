@@ -3,7 +3,7 @@ import { OperatorError } from '../errors.js';
 import { createClient, parseBaseUrl } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
 import { endBrokenLine, writeLines } from '../follower/lines.js';
-import { showPosition } from '../follower/printable.js';
+import { showPosition } from '../follower/show-position.js';
 import { openState, type FollowerState } from '../follower/state.js';
 import { position } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';

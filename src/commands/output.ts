@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import type { Writable } from 'node:stream';
-import { printable } from '../developers/plain-text.js';
+import { printable } from '../platform/text/plain-text.js';
 
 /** The heading of a column, and the text of its cells. */
 export type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | boolean | null>>;
@@ -40,7 +40,7 @@ function cell(value: string | number | boolean | null): string {
   if (value === null) return '-';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   // SQL and earlier versions wrote names that nothing had checked.
-  return printable(String(value).replaceAll('\n', '\uFFFD'));
+  return printable(String(value));
 }
 
 /** Cuts a timestamp to the second, for people. */

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
-import { printable } from '../developers/plain-text.js';
+import { printable } from '../platform/text/plain-text.js';
 import { OperatorError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 
@@ -60,7 +60,16 @@ async function createProgram(name: string | undefined, context: CommandContext):
     .configureOutput({
       writeOut: (text) => void context.stdout.write(asStarted(text, context.command)),
       // The error of an argument repeats it.
-      writeErr: (text) => void context.stderr.write(asStarted(printable(text), context.command)),
+      writeErr: (text) =>
+        void context.stderr.write(
+          asStarted(
+            text
+              .split('\n')
+              .map((line) => printable(line))
+              .join('\n'),
+            context.command,
+          ),
+        ),
     })
     .exitOverride();
   const isKnown = name !== undefined && Object.hasOwn(COMMANDS, name);

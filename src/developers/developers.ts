@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { noSuch } from '../errors.js';
+import { notFoundError } from '../errors.js';
 
 /** Who registered for access. Keys belong to a developer, and so do the limits. */
 export interface Developer {
@@ -62,13 +62,13 @@ export async function reinstateDeveloper(db: Knex, id: number): Promise<Develope
  * @throws OperatorError when there is no such developer or plan
  */
 export async function setDeveloperPlan(db: Knex, id: number, planId: string): Promise<Developer> {
-  if ((await db('plans').where({ id: planId }).first(db.raw('1'))) === undefined) throw noSuch('plan', planId);
+  if ((await db('plans').where({ id: planId }).first(db.raw('1'))) === undefined) throw notFoundError('plan', planId);
   return updateDeveloper(db, id, { plan_id: planId });
 }
 
 async function updateDeveloper(db: Knex, id: number, change: object): Promise<Developer> {
   const [developer] = await db('developers').where({ id }).update(change).returning<Developer[]>(returning());
-  if (developer === undefined) throw noSuch('developer', id);
+  if (developer === undefined) throw notFoundError('developer', id);
   return developer;
 }
 

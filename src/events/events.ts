@@ -54,7 +54,7 @@ export interface DeveloperEvent {
 }
 
 /** Says who makes the changes of a transaction. Where nobody says so, it is the operator. */
-export async function actAs(transaction: Knex.Transaction, actor: Actor): Promise<void> {
+export async function setActor(transaction: Knex.Transaction, actor: Actor): Promise<void> {
   await transaction.raw("select set_config('catalog.actor', ?, true)", [actor]);
 }
 

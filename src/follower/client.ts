@@ -1,7 +1,11 @@
 import type { Answer, Path, QueryParameters, Refusal } from '../contract.js';
 import { OperatorError } from '../errors.js';
-import { printable, showPosition } from './printable.js';
+import { printable } from '../platform/text/plain-text.js';
+import { showPosition } from './show-position.js';
 import { parseRetryAfter } from './retry.js';
+
+/** Longer text of a server is cut, in characters. */
+const MAX_FOREIGN_TEXT = 500;
 
 /** A page of changes, as the contract defines it. */
 export type ChangesPage = Answer<'getChanges'>;
@@ -72,7 +76,10 @@ export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: C
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof OperatorError) throw error;
-      return { failure: `The service cannot be reached: ${printable(reasonOf(error))}`, retryAfterMs: undefined };
+      return {
+        failure: `The service cannot be reached: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}`,
+        retryAfterMs: undefined,
+      };
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', end);
@@ -88,7 +95,9 @@ function judge(response: Response, text: string, since: number): Reading {
     return isPage(body) ? { page: body } : { failure: 'The answer is no page of changes', retryAfterMs: undefined };
   }
   const problem = asProblem(body);
-  const said = problem ? `${status} ${problem.code}: ${printable(problem.detail).replace(/\.$/, '')}` : String(status);
+  const said = problem
+    ? `${status} ${problem.code}: ${printable(problem.detail, MAX_FOREIGN_TEXT).replace(/\.$/, '')}`
+    : String(status);
   if (status >= 500 || PASSING.has(status)) {
     const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), Date.now());
     return { failure: `The service answers ${said}`, retryAfterMs };
@@ -119,7 +128,7 @@ function refusal(problem: Refusal<'getChanges'> | undefined, said: string, respo
     default:
   }
   if (response.status >= 300 && response.status < 400) {
-    const target = printable(response.headers.get('Location') ?? 'an unnamed place');
+    const target = printable(response.headers.get('Location') ?? 'an unnamed place', MAX_FOREIGN_TEXT);
     return `The base URL leads elsewhere (${said}, to ${target}). Give the address of the service itself.`;
   }
   return problem

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
 import type { ChangesPage, ReadPage } from './client.js';
-import { showPosition } from './printable.js';
+import { showPosition } from './show-position.js';
 import { DEFAULT_PATIENCE, waitAfterFailure, type Patience } from './retry.js';
 
 export interface FollowOptions {

@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { lock } from 'proper-lockfile';
 import { OperatorError } from '../errors.js';
-import { printable } from './printable.js';
-import { createWholeFile } from './whole-file.js';
+import { printable } from '../platform/text/plain-text.js';
+import { createWholeFile } from '../platform/files/whole-file.js';
 
 /** The position of a follower in a file, which is locked while it is open. */
 export interface FollowerState {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { noSuch } from '../errors.js';
+import { notFoundError } from '../errors.js';
 import type { Slice } from '../platform/postgres/slice.js';
 import { keyFields, WORKS, type KeyRecord } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
@@ -95,5 +95,5 @@ export async function setKeyPlan(
 /** @throws OperatorError when there is no such row */
 async function requireRow(db: Knex, table: 'developers' | 'plans', id: number | string): Promise<void> {
   const row: unknown = await db(table).where({ id }).first(db.raw('1'));
-  if (row === undefined) throw noSuch(table === 'plans' ? 'plan' : 'developer', id);
+  if (row === undefined) throw notFoundError(table === 'plans' ? 'plan' : 'developer', id);
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { STEADY_CLOCK } from '../platform/process/steady-clock.js';
+import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 
 /**
  * Remembers when keys were last used, and saves it in batches: a request costs a map entry, not a write.

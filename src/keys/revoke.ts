@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { actAs } from '../events/events.js';
+import { setActor } from '../events/events.js';
 import type { KeyHash } from './api-key.js';
 import { keyFields, type KeyRecord } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
@@ -64,7 +64,7 @@ export async function revokeFoundKeys(
   const ids = found.filter(({ revoked_at: revokedAt }) => revokedAt === null).map(({ id }) => id);
   if (ids.length > 0) {
     await db.transaction(async (transaction) => {
-      await actAs(transaction, 'finder');
+      await setActor(transaction, 'finder');
       const keys = transaction('api_keys').whereIn('id', ids).whereNull('revoked_at');
       // In the order in which servers lock keys to write their last use. Otherwise the two would deadlock.
       await keys.clone().orderBy('id').forNoKeyUpdate().select('id');

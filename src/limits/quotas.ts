@@ -4,7 +4,7 @@ import type { Plan } from './plans.js';
 export type QuotaName = 'minute' | 'day';
 
 /** Where a client stands with a limit. */
-export interface Standing {
+export interface LimitState {
   /** As clients see it. */
   readonly name: string;
   readonly limit: number;
@@ -16,7 +16,7 @@ export interface Standing {
 }
 
 /** Where a caller stands with one quota. */
-export interface Quota extends Standing {
+export interface Quota extends LimitState {
   readonly name: QuotaName;
 }
 

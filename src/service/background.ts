@@ -4,8 +4,8 @@ import { removeExpired } from '../accounts/expired.js';
 import { removeOldEvents } from '../events/events.js';
 import type { LastUsed } from '../keys/last-used.js';
 import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
-import type { OpenParts } from '../platform/process/open-parts.js';
-import { recurring } from '../platform/process/recurring.js';
+import type { CloseStack } from '../platform/process/close-stack.js';
+import { recurring } from '../platform/async/recurring.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
 import { removeOldUsage } from '../usage/write-usage.js';
 
@@ -37,7 +37,7 @@ export function startBackgroundWork(
   records: RequestRecords,
   db: Knex,
   log: Logger,
-  opened: OpenParts,
+  opened: CloseStack,
   flushIntervalMs = FLUSH_INTERVAL_MS,
 ): void {
   let flushes = 0;

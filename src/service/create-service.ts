@@ -8,7 +8,7 @@ import { callerLoader } from '../admission/caller-loader.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
 import { createApp } from '../app.js';
-import { systemClock, toMilliseconds, type Micros } from '../platform/postgres/timestamps.js';
+import { systemClock, toMilliseconds, type Micros } from '../platform/time/micros.js';
 import type { Config } from '../config/settings.js';
 import { limitConnections } from '../http/connection/connection-limit.js';
 import {
@@ -24,18 +24,18 @@ import { flushRecords, startBackgroundWork } from './background.js';
 import { connect, type DatabaseOptions } from './connect.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { createSignIn } from './sign-in.js';
-import type { ConnectedDatabase } from '../platform/database/connect.js';
+import type { ConnectedDatabase } from '../platform/postgres/connections/connect.js';
 import { ConnectionBudget } from '../platform/postgres/connections/connection-budget.js';
-import { DatabaseCheck } from '../platform/database/database-check.js';
+import { DatabaseCheck } from '../platform/postgres/connections/database-check.js';
 import { openDatabase, poolOf } from '../platform/postgres/database.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
 import { StaticFiles } from '../site/delivery/static-files.js';
 import { readGuides } from '../site/guides/guide-files.js';
-import { OpenParts } from '../platform/process/open-parts.js';
-import { recurring } from '../platform/process/recurring.js';
-import { SteadyClock } from '../platform/process/steady-clock.js';
+import { CloseStack } from '../platform/process/close-stack.js';
+import { recurring } from '../platform/async/recurring.js';
+import { SteadyClock } from '../platform/time/steady-clock.js';
 import { readFrom, readFromReplica, type Read } from '../platform/postgres/replica.js';
 import { UsageCounter } from '../usage/usage-counter.js';
 
@@ -101,7 +101,7 @@ export interface ServiceProcess extends RunningService {
  * @throws OperatorError when the database or the address is not available; then nothing is left running
  */
 export async function createService(options: ServiceOptions): Promise<ServiceProcess> {
-  const opened = new OpenParts((error) => {
+  const opened = new CloseStack((error) => {
     options.log.warn({ err: error }, 'a part of the service could not be closed');
   });
   try {
@@ -112,7 +112,7 @@ export async function createService(options: ServiceOptions): Promise<ServicePro
   }
 }
 
-async function open(options: ServiceOptions, opened: OpenParts): Promise<ServiceProcess> {
+async function open(options: ServiceOptions, opened: CloseStack): Promise<ServiceProcess> {
   const { config, log, droppedLines, packageRoot, openFiles, overrides = {} } = options;
   const database = opened.add(await connect(options), (it) => it.close());
   await options.prepare?.(database);
@@ -268,7 +268,7 @@ async function openAdmission(
   { config: { redis, databasePoolSize }, overrides }: ServiceOptions,
   clock: SteadyClock,
   health: Health,
-  { db, fence, connectAlone }: ConnectedDatabase,
+  { db, fence, connectDedicated }: ConnectedDatabase,
 ): Promise<OpenedAdmission> {
   // Loading callers leaves half of the connections to requests whose caller is known.
   const loadCaller = callerLoader(db, Math.floor(databasePoolSize / 2), clock);
@@ -278,7 +278,7 @@ async function openAdmission(
     fence,
     clock,
     address: redis,
-    connectAlone,
+    connectDedicated,
     onChange: (dependency, state, error) => health.note(dependency, state, error),
   });
 }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { OidcProvider } from '../accounts/oidc-provider.js';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import type { Config } from '../config/settings.js';
-import type { SteadyClock } from '../platform/process/steady-clock.js';
+import type { SteadyClock } from '../platform/time/steady-clock.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { SiteOptions } from '../site/context.js';
 import { OIDC_CALLBACK } from '../site/sign-in/oidc-paths.js';

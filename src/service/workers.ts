@@ -1,6 +1,6 @@
 import type { Worker } from 'node:cluster';
 import { combineWorkers, openMetrics } from './metrics.js';
-import { OpenParts } from '../platform/process/open-parts.js';
+import { CloseStack } from '../platform/process/close-stack.js';
 import { Supervisor } from '../platform/process/workers/supervisor.js';
 import type { WatchedWorker } from '../platform/process/workers/watched-worker.js';
 import { connect } from './connect.js';
@@ -30,7 +30,7 @@ export async function serveWithWorkers(
   { fork, onServing, onUnread, ending }: PrimaryProcess,
 ): Promise<RunningService> {
   const { config, log } = options;
-  const opened = new OpenParts((error) => log.warn({ err: error }, 'a part of the service could not be closed'));
+  const opened = new CloseStack((error) => log.warn({ err: error }, 'a part of the service could not be closed'));
   let drainSeconds: number | undefined;
   let stopping: Promise<void> | undefined;
 

@@ -5,7 +5,7 @@ import type { QuotaReader } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../admission/failed-attempts.js';
 import type { ReportParts } from '../http/leaked-keys/report.js';
 import type { RequestState } from '../http/request/context.js';
-import type { Micros } from '../platform/postgres/timestamps.js';
+import type { Micros } from '../platform/time/micros.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { StaticFiles } from './delivery/static-files.js';
 import type { GuideFiles } from './guides/guide-files.js';

@@ -1,6 +1,6 @@
 import Router from '@koa/router';
 import { Problem } from '../errors.js';
-import { limitContent } from '../http/request/content.js';
+import { rejectBody } from '../http/request/content.js';
 import { clientAddress } from '../http/request/client-address.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../http/request/concurrency.js';
 import type { Middleware } from '../http/request/context.js';
@@ -57,7 +57,7 @@ export function createSite(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LI
     if (parts.site.files.has(path)) {
       return answer(ctx, async () => {
         requireMethod(ctx, ['GET', 'HEAD']);
-        await limitContent(ctx, () => parts.site.files.send(ctx));
+        await rejectBody(ctx, () => parts.site.files.send(ctx));
       });
     }
     for (const { router, make } of stages) {
@@ -65,14 +65,14 @@ export function createSite(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LI
       if (methods.length === 0) continue;
       return answer(ctx, async () => {
         requireMethod(ctx, methods);
-        if (ctx.method !== 'POST') return limitContent(ctx, () => make(ctx, next));
+        if (ctx.method !== 'POST') return rejectBody(ctx, () => make(ctx, next));
         await receiveForm(ctx);
         return make(ctx, next);
       });
     }
     const page = path.slice(0, -1);
     if (path.endsWith('/') && ['GET', 'HEAD'].includes(ctx.method) && methodsAt(router, page, 'GET').includes('GET')) {
-      return answer(ctx, () => limitContent(ctx, () => moveTo(ctx, page)));
+      return answer(ctx, () => rejectBody(ctx, () => moveTo(ctx, page)));
     }
     try {
       await next();

@@ -38,11 +38,11 @@ describe('sessions', () => {
   }
 
   /** Makes all sessions of a developer older, as if that much time had passed. */
-  async function age(developerId: number, times: { signedIn?: string; lastSeen?: string }): Promise<void> {
+  async function age(developerId: number, times: { requireSession?: string; lastSeen?: string }): Promise<void> {
     await db('sessions')
       .where({ developer_id: developerId })
       .update({
-        signed_in_at: db.raw('signed_in_at - ?::interval', [times.signedIn ?? '0']),
+        signed_in_at: db.raw('signed_in_at - ?::interval', [times.requireSession ?? '0']),
         last_seen_at: db.raw('last_seen_at - ?::interval', [times.lastSeen ?? '0']),
       });
   }
@@ -96,9 +96,9 @@ describe('sessions', () => {
   it('end after thirty days however much they are used', async () => {
     const developerId = await newDeveloper();
     const token = await start(developerId);
-    await age(developerId, { signedIn: '29 days 23 hours' });
+    await age(developerId, { requireSession: '29 days 23 hours' });
     assert.notEqual(await findSession(db, token), undefined);
-    await age(developerId, { signedIn: '1 hour 1 second' });
+    await age(developerId, { requireSession: '1 hour 1 second' });
     assert.equal(await findSession(db, token), undefined);
     assert.deepEqual(await listSessions(db, developerId, ALL), []);
   });
@@ -106,9 +106,9 @@ describe('sessions', () => {
   it('are recent for fifteen minutes after their sign-in, however much they are used', async () => {
     const developerId = await newDeveloper();
     const token = await start(developerId);
-    await age(developerId, { signedIn: '14 minutes 50 seconds' });
+    await age(developerId, { requireSession: '14 minutes 50 seconds' });
     assert.equal((await findSession(db, token))?.isRecent, true);
-    await age(developerId, { signedIn: '11 seconds' });
+    await age(developerId, { requireSession: '11 seconds' });
     assert.equal((await findSession(db, token))?.isRecent, false);
   });
 

@@ -111,11 +111,11 @@ describe('the loader of callers', () => {
         const startedAt = performance.now();
         const outcomes = Promise.allSettled(late);
         await eventually('the others have waited too long', () => performance.now() - startedAt > MAX_WAIT_MS);
-        const inTime = [...due.toReversed(), unknownHash()].map(load);
+        const withTimeout = [...due.toReversed(), unknownHash()].map(load);
         await lock.commit();
         assert.equal(await first, undefined);
         assert.deepEqual(
-          (await Promise.all(inTime)).map((caller) => caller?.keyPrefix),
+          (await Promise.all(withTimeout)).map((caller) => caller?.keyPrefix),
           [keys[3], keys[2], keys[1], undefined].map((created) => created?.prefix),
         );
         for (const outcome of await outcomes) {

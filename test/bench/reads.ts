@@ -1,6 +1,6 @@
 import { Agent, get } from 'node:http';
 import pg from 'pg';
-import { fromRfc3339, toSeconds } from '../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { count, median, print, printResults } from './measure.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { readCounts, repairCounts, verifyCounts, type Counts } from '../../src/catalog/counts.js';
+import { readCatalogCounts, repairCounts, verifyCounts, type Counts } from '../../src/catalog/counts.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 
@@ -22,7 +22,7 @@ describe('the headline counts', () => {
   /** The kept counts are these, and a recount says the same. */
   async function assertCounts(expected: Partial<Counts>): Promise<void> {
     const counts = { ...ZERO, ...expected };
-    assert.deepEqual(await readCounts(db), counts);
+    assert.deepEqual(await readCatalogCounts(db), counts);
     assert.deepEqual(await verifyCounts(db), { counts, mismatches: [] });
   }
 
@@ -301,7 +301,7 @@ describe('the headline counts', () => {
   it('that were lost altogether are made again', async () => {
     await db('titles').insert({ svc_id: 'a', media_type: 'movie', title: 'A' });
     await db('catalog_counts').delete();
-    await assert.rejects(readCounts(db), /catalog_counts has lost its row: run "catalog stats verify --repair"/);
+    await assert.rejects(readCatalogCounts(db), /catalog_counts has lost its row: run "catalog stats verify --repair"/);
     await assert.rejects(verifyCounts(db), /has lost its row/);
     assert.deepEqual(await repairCounts(db), [
       { counter: 'titles', kept: 0, counted: 1 },

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { readCounts, verifyCounts } from '../../src/catalog/counts.js';
+import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
@@ -69,7 +69,7 @@ describe('a program that writes in SQL', () => {
       { svc_id: 'nosferatu-1922', title: 'Nosferatu', available_in_library: false },
     ];
     assert.deepEqual(await feed(), expected);
-    const { titles, available_in_library: available, people } = await readCounts(database.db);
+    const { titles, available_in_library: available, people } = await readCatalogCounts(database.db);
     assert.deepEqual([titles, available, people], [2, 1, 0]);
     // A row that stays as it was keeps its place.
     await writer.query("update titles set title = 'Faust' where svc_id = 'faust-1926'");

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { readBounds } from '../../src/catalog/feed.js';
 import { restartFeed } from '../../src/catalog/restart.js';
-import { fromRfc3339, type Micros } from '../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, type Micros } from '../../src/platform/time/micros.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { addTitleAt, addTitles } from '../support/titles.js';

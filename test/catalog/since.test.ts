@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { parseSince, requireWithinWindow, WINDOW } from '../../src/catalog/since.js';
-import { toSeconds, type Micros } from '../../src/platform/postgres/timestamps.js';
+import { toSeconds, type Micros } from '../../src/platform/time/micros.js';
 import { Problem } from '../../src/errors.js';
 
 const SECOND = 1_000_000n;

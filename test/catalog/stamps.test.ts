@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import { fromRfc3339, toRfc3339 } from '../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, toRfc3339 } from '../../src/platform/time/micros.js';
 import { eventually } from '../support/eventually.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { addTitles } from '../support/titles.js';

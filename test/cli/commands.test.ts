@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import { toRfc3339 } from '../../src/platform/postgres/timestamps.js';
+import { toRfc3339 } from '../../src/platform/time/micros.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { runCommand, runWithoutRedis } from '../support/programs/command.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';

@@ -4,7 +4,7 @@ import { spendProviderSignIn } from '../../src/accounts/identities.js';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { removeOldEvents } from '../../src/events/events.js';
-import { migrate } from '../../src/platform/database/migrations.js';
+import { migrate } from '../../src/platform/postgres/migrations.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
 import type { TestDatabase } from '../support/postgres.js';

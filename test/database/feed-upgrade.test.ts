@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { readBounds } from '../../src/catalog/feed.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { migrate } from '../../src/platform/database/migrations.js';
+import { migrate } from '../../src/platform/postgres/migrations.js';
 import { addTitles } from '../support/titles.js';
 import type { TestDatabase } from '../support/postgres.js';
 import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';

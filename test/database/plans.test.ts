@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { createSyntheticTitles } from '../../src/catalog/synthetic.js';
-import { fromRfc3339, toSeconds } from '../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
 import { startService, type Statement, type TestService } from '../support/service.js';
 
 const TITLES = 60_000;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { readCounts, verifyCounts } from '../../src/catalog/counts.js';
-import { connectDatabase } from '../../src/platform/database/connect.js';
+import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
+import { connectDatabase } from '../../src/platform/postgres/connections/connect.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { migrate, pendingMigrations } from '../../src/platform/database/migrations.js';
+import { migrate, pendingMigrations } from '../../src/platform/postgres/migrations.js';
 import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
 import { eventually } from '../support/eventually.js';
 import type { TestDatabase } from '../support/postgres.js';
@@ -61,7 +61,7 @@ describe('the migration of roles, in an installation at work', () => {
   }
 
   async function assertTitles(titles: number): Promise<void> {
-    assert.equal((await readCounts(db)).titles, titles);
+    assert.equal((await readCatalogCounts(db)).titles, titles);
     assert.deepEqual((await verifyCounts(db)).mismatches, []);
     assert.deepEqual(await db('catalog_counts_waiting'), []);
   }
@@ -92,7 +92,7 @@ describe('the migration of roles, in an installation at work', () => {
     });
     await insert(writer, 'c');
     const writing = insert(next, 'd');
-    assert.equal((await readCounts(db)).titles, 0);
+    assert.equal((await readCatalogCounts(db)).titles, 0);
     await writer.query('commit');
     await writing;
     assert.equal((await migrating)[0], MIGRATION);
@@ -112,7 +112,7 @@ describe('the migration of roles, in an installation at work', () => {
     try {
       let refusals = 0;
       for (let i = 0; i < 40; i += 1) {
-        await readCounts(server);
+        await readCatalogCounts(server);
         await writer.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
         await insert(writer, `t${i}`);
         const { rows } = await server.raw<{ rows: unknown[] }>(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { migrate, pendingMigrations } from '../../src/platform/database/migrations.js';
+import { migrate, pendingMigrations } from '../../src/platform/postgres/migrations.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { dumpSchema } from '../../db/schema.js';

@@ -11,7 +11,7 @@ import { revokeFoundKeys } from '../../src/keys/revoke.js';
 import { createKey, setKeyPlan } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
-import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../src/keys/own-keys.js';
+import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../src/keys/developer-keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';

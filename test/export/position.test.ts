@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { readBounds, readQuietClock } from '../../src/catalog/feed.js';
-import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/platform/postgres/timestamps.js';
+import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/platform/time/micros.js';
 import { createClient, type ChangesPage } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
 import { runCommand } from '../support/programs/command.js';

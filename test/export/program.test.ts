@@ -4,7 +4,7 @@ import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { readBounds } from '../../src/catalog/feed.js';
-import { toSeconds } from '../../src/platform/postgres/timestamps.js';
+import { toSeconds } from '../../src/platform/time/micros.js';
 import { runCommand } from '../support/programs/command.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';

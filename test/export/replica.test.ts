@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { MICROS_PER_SECOND, systemClock, toSeconds } from '../../src/platform/postgres/timestamps.js';
+import { MICROS_PER_SECOND, systemClock, toSeconds } from '../../src/platform/time/micros.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { runCommand } from '../support/programs/command.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';

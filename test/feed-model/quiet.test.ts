@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import { fromRfc3339, systemClock, toSeconds } from '../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, systemClock, toSeconds } from '../../src/platform/time/micros.js';
 import { createClient } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
 import { startService, type TestService } from '../support/service.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fromRfc3339 } from '../../src/platform/postgres/timestamps.js';
+import { fromRfc3339 } from '../../src/platform/time/micros.js';
 import { createClient, type ChangesPage } from '../../src/follower/client.js';
 import { startService, type TestService } from '../support/service.js';
 import { addTitles, titleIds } from '../support/titles.js';

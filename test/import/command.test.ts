@@ -230,7 +230,7 @@ describe('catalog import', () => {
     );
   });
 
-  it('explains itself', async () => {
+  it('parameterErrors itself', async () => {
     const { stdout } = await run(['--help']);
     assert.match(stdout, /Examples:\n {2}catalog import titles\.csv --kind titles\n/);
   });

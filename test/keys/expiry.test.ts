@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { renewEpoch } from '../../src/admission/epoch.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
-import { systemClock } from '../../src/platform/postgres/timestamps.js';
+import { systemClock } from '../../src/platform/time/micros.js';
 import { createKey } from '../../src/keys/keys.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';

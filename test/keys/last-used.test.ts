@@ -5,7 +5,7 @@ import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createKey, listKeys } from '../../src/keys/keys.js';
 import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
-import { SteadyClock } from '../../src/platform/process/steady-clock.js';
+import { SteadyClock } from '../../src/platform/time/steady-clock.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';

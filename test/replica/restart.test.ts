@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { restartFeed } from '../../src/catalog/restart.js';
-import { systemClock, toSeconds, type Micros } from '../../src/platform/postgres/timestamps.js';
+import { systemClock, toSeconds, type Micros } from '../../src/platform/time/micros.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { readCounts } from '../../src/catalog/counts.js';
+import { readCatalogCounts } from '../../src/catalog/counts.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
@@ -73,7 +73,7 @@ describe('logical replication into the tables of the service', () => {
     await origin.query(`insert into titles values ('a', 'movie', 'A', '${STAMP}', '${STAMP}')`);
     await eventually('the title has come', async () => (await db('titles')).length === 1);
     assert.deepEqual(await db('titles').pluck('updated_at'), [STAMP]);
-    assert.equal((await readCounts(db)).titles, 0);
+    assert.equal((await readCatalogCounts(db)).titles, 0);
   });
 
   it('announces keys that it revokes and removes', async () => {

@@ -61,7 +61,7 @@ describe('the bound on pages', () => {
       bounded(state, 'a', () => Promise.reject(new Error('broken'))),
       /broken/,
     );
-    const late = { isTimeUp: true } as RequestState;
+    const late = { timedOut: true } as RequestState;
     await bounded(late, 'a', () => assert.fail('was made although nobody waits for it'));
     let made = false;
     await bounded(state, 'a', async () => {

@@ -6,11 +6,11 @@ import Koa from 'koa';
 import pino from 'pino';
 import { ProcessLimiter } from '../../src/admission/charge/process-limiter.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
-import { systemClock } from '../../src/platform/postgres/timestamps.js';
+import { systemClock } from '../../src/platform/time/micros.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
 import type { ConcurrencyLimits } from '../../src/http/request/concurrency.js';
 import type { RequestState } from '../../src/http/request/context.js';
-import { identifyRequest } from '../../src/http/request/identify-request.js';
+import { prepareRequest } from '../../src/http/request/prepare-request.js';
 import { problems } from '../../src/http/response/problems.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { Health } from '../../src/platform/telemetry/health.js';
@@ -44,7 +44,7 @@ export async function serveWithoutDatabase(
     signInBy: undefined,
   };
   const app = new Koa<RequestState>();
-  app.use(identifyRequest);
+  app.use(prepareRequest);
   app.use(problems);
   app.use(
     createSite(

@@ -5,7 +5,7 @@ import { Cluster, type ServerAccess, type StopMode } from '../../src/embedded-po
 import { runningAsRoot } from '../../src/embedded-postgres/command.js';
 import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/cluster/data-directory.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
-import { migrate } from '../../src/platform/database/migrations.js';
+import { migrate } from '../../src/platform/postgres/migrations.js';
 import { eventually } from './eventually.js';
 import { freePort } from './programs/free-port.js';
 import { serverProcesses, signalServers } from './programs/server-processes.js';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { toRfc3339, type Micros } from '../../src/platform/postgres/timestamps.js';
+import { toRfc3339, type Micros } from '../../src/platform/time/micros.js';
 import type { Answer } from '../../src/contract.js';
 import { pastTriggers } from './postgres/past-triggers.js';
 import type { Reply } from './request.js';

@@ -72,7 +72,7 @@ describe('the handlers of the operations', () => {
       assert.deepEqual(others, []);
     });
 
-    it('when a query parameter that an operation explains has another name', async () => {
+    it('when a query parameter that an operation parameterErrors has another name', async () => {
       const changed = contract();
       const parameters = changed.paths['/api/v1/changes']?.get?.parameters as { name: string }[];
       for (const parameter of parameters) if (parameter.name === 'since') parameter.name = 'after';

@@ -15,7 +15,7 @@ export interface QuotaResult {
 }
 
 /** Where a caller stands, without a request that is charged. */
-export interface QuotaStanding {
+export interface QuotaState {
   readonly quotas: readonly Quota[];
   /** What counts: Redis for all servers together, or this process alone. */
   readonly countedIn: 'redis' | 'process';
@@ -24,7 +24,7 @@ export interface QuotaStanding {
 /** Knows where callers stand. */
 export interface QuotaReader {
   /** Reads where a caller stands. It charges nothing. */
-  read(request: QuotaRequest): Promise<QuotaStanding>;
+  read(request: QuotaRequest): Promise<QuotaState>;
 }
 
 /** How many requests were served and refused since the process began. */

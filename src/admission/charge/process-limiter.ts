@@ -8,13 +8,7 @@ import {
   type Quota,
   type QuotaName,
 } from '../../limits/quotas.js';
-import {
-  DecisionCounts,
-  type QuotaReader,
-  type QuotaRequest,
-  type QuotaResult,
-  type QuotaStanding,
-} from './limiter.js';
+import { DecisionCounts, type QuotaReader, type QuotaRequest, type QuotaResult, type QuotaState } from './limiter.js';
 
 /** Each request is compared with its plan's own numbers, so that a changed plan holds from the next request on. */
 const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
@@ -44,7 +38,7 @@ export class ProcessLimiter implements QuotaReader {
     return result;
   }
 
-  async read(request: QuotaRequest): Promise<QuotaStanding> {
+  async read(request: QuotaRequest): Promise<QuotaState> {
     return { quotas: await this.#find(request), countedIn: 'process' };
   }
 

@@ -1,6 +1,6 @@
 import type { Plan } from '../../limits/plans.js';
 import { limitOf, QUOTA_NAMES, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
-import { batchLoader } from '../../platform/process/batch-loader.js';
+import { batchLoader } from '../../platform/async/batch-loader.js';
 import { redisKey, type RedisLink } from '../../platform/redis/link.js';
 import { EPOCH_KEY } from '../epoch.js';
 import type { QuotaRequest } from './limiter.js';
@@ -88,7 +88,7 @@ function counterKey(name: QuotaName, { developerId, plan }: QuotaRequest): strin
  *
  * @throws RedisUnavailable
  */
-export async function readCounts(
+export async function readQuotaCounters(
   redis: RedisLink,
   developerId: number,
   plan: Plan,

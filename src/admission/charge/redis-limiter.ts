@@ -1,16 +1,10 @@
 import type { Plan } from '../../limits/plans.js';
 import { exhausted, QUOTA_NAMES, toQuota, type Count } from '../../limits/quotas.js';
-import { inTime } from '../../platform/process/in-time.js';
+import { withTimeout } from '../../platform/async/with-timeout.js';
 import { ifAvailable, noTimeLeft, type RedisLink } from '../../platform/redis/link.js';
-import {
-  DecisionCounts,
-  type QuotaReader,
-  type QuotaRequest,
-  type QuotaResult,
-  type QuotaStanding,
-} from './limiter.js';
+import { DecisionCounts, type QuotaReader, type QuotaRequest, type QuotaResult, type QuotaState } from './limiter.js';
 import { ProcessLimiter } from './process-limiter.js';
-import { readCounts, RedisCharges, type Charge } from './redis-charges.js';
+import { readQuotaCounters, RedisCharges, type Charge } from './redis-charges.js';
 
 /** What became of a request with a precondition. Only a decided one was charged or refused. */
 export type ConditionalOutcome =
@@ -35,8 +29,8 @@ export class RedisLimiter implements QuotaReader {
     return { redis: this.#decisions, process: this.#fallback.decisions };
   }
 
-  async read(request: QuotaRequest): Promise<QuotaStanding> {
-    const counts = await ifAvailable(readCounts(this.redis, request.developerId, request.plan));
+  async read(request: QuotaRequest): Promise<QuotaState> {
+    const counts = await ifAvailable(readQuotaCounters(this.redis, request.developerId, request.plan));
     if (counts === undefined) return this.#fallback.read(request);
     return { quotas: QUOTA_NAMES.map((name) => toQuota(name, request.plan, counts[name])), countedIn: 'redis' };
   }
@@ -65,7 +59,7 @@ export class RedisLimiter implements QuotaReader {
     const charging = this.#charges.charge(request, epoch);
     // A batch shares one command, so each request bounds its own wait here. The command has a bound of its own, which most
     // requests have time for.
-    const charged = timeoutMs < this.redis.timeoutMs ? inTime(charging, timeoutMs, noTimeLeft) : charging;
+    const charged = timeoutMs < this.redis.timeoutMs ? withTimeout(charging, timeoutMs, noTimeLeft) : charging;
     return this.#outcomeOf(await ifAvailable(charged), request.plan);
   }
 

@@ -3,7 +3,7 @@ import { createSyntheticTitles, MOST_TITLES } from '../../catalog/synthetic.js';
 import { addJsonCommand } from '../add-json-command.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { ImportDisplay } from '../import/import-display.js';
+import { ProgressDisplay } from '../import/progress-display.js';
 import { printJson, printLine } from '../output.js';
 
 interface DemoFlags {
@@ -24,7 +24,7 @@ export const registerDemo: RegisterCommand = (program, { stdout, stderr, signal,
     .option('--seed <number>', 'another seed gives other titles', seedNumber, 1)
     .addHelpText('after', NOTES)
     .action(async ({ titles, seed, json }: DemoFlags) => {
-      const display = new ImportDisplay(stderr, { label: 'titles', size: undefined, canDraw: !json });
+      const display = new ProgressDisplay(stderr, { label: 'titles', size: undefined, canDraw: !json });
       const onProgress = (rows: number): void => display.update({ phase: 'writing', rows, bytes: 0, total: titles });
       const options = { titles, seed, onProgress, signal };
       const work = withDatabase((db) => createSyntheticTitles(db, options), { bulk: true });

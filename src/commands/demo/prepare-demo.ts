@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type { Knex } from 'knex';
 import { createSignInLink } from '../../accounts/sign-in-links.js';
-import { readCounts } from '../../catalog/counts.js';
+import { readCatalogCounts } from '../../catalog/counts.js';
 import { importCatalogue } from '../../catalog/import/index.js';
 import { createDeveloper, listDevelopers, type Developer } from '../../developers/developers.js';
 import { createKey } from '../../keys/keys.js';
@@ -22,7 +22,7 @@ export interface Demo {
  * not change the catalogue or the keys of a database in use.
  */
 export async function prepareDemo(db: Knex, packageRoot: string): Promise<Demo> {
-  const counts = await readCounts(db);
+  const counts = await readCatalogCounts(db);
   if (counts.titles + counts.people + counts.collections === 0) {
     for (const kind of ['titles', 'people', 'collections'] as const) {
       await importCatalogue(db, createReadStream(`${packageRoot}/db/demo/${kind}.csv`), {

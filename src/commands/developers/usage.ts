@@ -1,4 +1,4 @@
-import { readCounts } from '../../admission/charge/redis-charges.js';
+import { readQuotaCounters } from '../../admission/charge/redis-charges.js';
 import { listKeys } from '../../keys/keys.js';
 import { OperatorError } from '../../errors.js';
 import { listPlans, type Plan } from '../../limits/plans.js';
@@ -31,7 +31,7 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
       const usages = await withRedis((redis) =>
         Promise.all(
           plans.map(async (plan): Promise<Usage> => {
-            const counts = await readCounts(redis, developer, plan);
+            const counts = await readQuotaCounters(redis, developer, plan);
             const quotas = QUOTA_NAMES.map((name) => ({
               ...toQuota(name, plan, counts[name]),
               used: counts[name]?.requests ?? 0,

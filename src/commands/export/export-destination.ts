@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { lstat } from 'node:fs/promises';
 import { OperatorError } from '../../errors.js';
 import { syncFile, writeText, type LineStream } from '../../follower/lines.js';
-import { createWholeFile } from '../../follower/whole-file.js';
+import { createWholeFile } from '../../platform/files/whole-file.js';
 
 export interface Destination {
   /** Why a write failed. A failure of standard output also interrupts the program, which hides the reason. */

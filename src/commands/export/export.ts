@@ -3,16 +3,16 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { exportCatalogue, type ExportFormat, type ExportResult } from '../../catalog/export.js';
 import type { Kind } from '../../catalog/import/index.js';
-import { toSeconds } from '../../platform/postgres/timestamps.js';
+import { toSeconds } from '../../platform/time/micros.js';
 import { OperatorError } from '../../errors.js';
 import { parseBaseUrl } from '../../follower/client.js';
-import { showPosition } from '../../follower/printable.js';
+import { showPosition } from '../../follower/show-position.js';
 import { openState, type FollowerState } from '../../follower/state.js';
 import { addJsonCommand } from '../add-json-command.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { openDestination } from './export-destination.js';
 import { formatOption, kindOption, requireFormat } from '../import/file-options.js';
-import { ImportDisplay } from '../import/import-display.js';
+import { ProgressDisplay } from '../import/progress-display.js';
 import { printJson, printLine } from '../output.js';
 
 interface ExportFlags {
@@ -89,7 +89,7 @@ async function writeCopy(
 ): Promise<ExportResult> {
   const { signal, stdout, stderr } = context;
   const destination = await openDestination(file, stdout, signal);
-  const display = new ImportDisplay(stderr, { label: kind, size: undefined, canDraw: !json });
+  const display = new ProgressDisplay(stderr, { label: kind, size: undefined, canDraw: !json });
   const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
     if (!/\.gz$/i.test(file)) return destination.write(text);
     return pipeline(text, createGzip(), (bytes: AsyncIterable<Buffer>) => destination.write(bytes), { signal });

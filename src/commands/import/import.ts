@@ -6,7 +6,7 @@ import { OperatorError } from '../../errors.js';
 import { addJsonCommand } from '../add-json-command.js';
 import { formatOption, kindOption, requireFormat } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
-import { ImportDisplay } from './import-display.js';
+import { ProgressDisplay } from './progress-display.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { printJson, printLine } from '../output.js';
 
@@ -79,7 +79,7 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
     );
   }
   const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
-  const display = new ImportDisplay(context.stderr, { label: flags.kind, size, canDraw: !flags.json });
+  const display = new ProgressDisplay(context.stderr, { label: flags.kind, size, canDraw: !flags.json });
   let result: ImportResult;
   try {
     result = await context.withDatabase(

@@ -3,7 +3,7 @@ import { Problem } from '../../errors.js';
 import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import { clientAddress } from '../request/client-address.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../request/concurrency.js';
-import { limitContent, readContent } from '../request/content.js';
+import { rejectBody, readContent } from '../request/content.js';
 import type { Middleware, RequestContext } from '../request/context.js';
 import { deadline } from '../request/deadline.js';
 import { tooManyFailures } from '../response/rate-limit-fields.js';
@@ -44,7 +44,7 @@ export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
   return async (ctx, next) => {
     if (ctx.state.target.path !== LEAKED_KEY_PATH || (parts.site && isForPeople(ctx))) return next();
     if (ctx.method !== 'POST')
-      return limitContent(ctx, async () => refuseMethod(parts.site ? 'GET, HEAD, POST' : 'POST'));
+      return rejectBody(ctx, async () => refuseMethod(parts.site ? 'GET, HEAD, POST' : 'POST'));
     if (ctx.is('json') !== 'json') {
       throw new Problem('unsupported_media_type', 'Send the key as JSON, with Content-Type: application/json.', {
         headers: { Connection: 'close' },

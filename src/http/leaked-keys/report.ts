@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 import type { FailedAttempts } from '../../admission/failed-attempts.js';
-import type { EndChange, KnownSince } from '../../admission/forget-callers.js';
+import type { EndChange, Propagation } from '../../admission/forget-callers.js';
 import type { KeyHash } from '../../keys/api-key.js';
 import { revokeFoundKeys } from '../../keys/revoke.js';
-import type { Standing } from '../../limits/quotas.js';
+import type { LimitState } from '../../limits/quotas.js';
 
 /** What reports of leaked keys need of the service. */
 export interface ReportParts {
@@ -17,9 +17,9 @@ export interface ReportParts {
 
 export type Report =
   /** The keys of this service are revoked, since then or since an earlier report. */
-  | { readonly kind: 'done'; readonly known: ReadonlySet<KeyHash>; readonly since: KnownSince | 'before' }
+  | { readonly kind: 'done'; readonly known: ReadonlySet<KeyHash>; readonly since: Propagation | 'before' }
   /** The address has reported too many unknown keys. The known keys of this report are still revoked. */
-  | { readonly kind: 'over_limit'; readonly standing: Standing };
+  | { readonly kind: 'over_limit'; readonly standing: LimitState };
 
 /**
  * Revokes keys that somebody has found. Possession of a whole key is enough to revoke it.

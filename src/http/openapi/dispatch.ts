@@ -1,7 +1,7 @@
 import addFormats from 'ajv-formats';
 import { OpenAPIBackend, type Context, type Document } from 'openapi-backend';
 import { operations } from '../../api/index.js';
-import type { Dependencies, Explain, Operation } from '../../api/operation.js';
+import type { CheckParameter, Dependencies, Operation } from '../../api/operation.js';
 import type { Answer, OperationId, PathParameters } from '../../contract.js';
 import { Problem } from '../../errors.js';
 import type { Middleware, RequestContext, RequestState } from '../request/context.js';
@@ -23,8 +23,8 @@ export async function dispatch(contract: Document, dependencies: Dependencies): 
   const backend = await createBackend(contract, dependencies);
   const names = queryNames(backend.getOperations());
   return async (ctx) => {
-    const { target, isTimeUp } = ctx.state;
-    if (isTimeUp) return;
+    const { target, timedOut } = ctx.state;
+    if (timedOut) return;
     requireDecodable(target);
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
     const request = { method, path: target.path, query: queryObject(target.search, names), headers: {} };
@@ -104,8 +104,8 @@ function invalidParameter(
 ): Problem {
   const missing = (error?.params as { missingProperty?: string } | undefined)?.missingProperty;
   const name = missing ?? error?.instancePath?.split('/').at(2) ?? '';
-  const explains: Readonly<Record<string, Explain | undefined>> = operation?.policy.explains ?? {};
+  const parameterErrors: Readonly<Record<string, CheckParameter | undefined>> = operation?.policy.parameterErrors ?? {};
   // Called for the problem that it throws.
-  explains[name]?.(target.search.getAll(name));
+  parameterErrors[name]?.(target.search.getAll(name));
   return new Problem('invalid_parameter', `The parameter ${name} ${error?.message ?? 'is not valid'}.`);
 }

@@ -1,6 +1,6 @@
 import Router from '@koa/router';
 import { Problem } from '../../errors.js';
-import type { DatabaseCheck } from '../../platform/database/database-check.js';
+import type { DatabaseCheck } from '../../platform/postgres/connections/database-check.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { Warning } from '../../platform/postgres/connections/connection-budget.js';
 import type { Middleware, RequestState } from '../request/context.js';
@@ -23,7 +23,7 @@ export interface ReadinessParts {
  *
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
-export function answerOutsideApi(parts: ReadinessParts & DocumentParts): Middleware {
+export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): Middleware {
   const { databaseCheck, health, warnings, isStopping } = parts;
   const router = new Router<RequestState>({ strict: true, sensitive: true });
 

@@ -1,5 +1,5 @@
 import { Problem } from '../../errors.js';
-import { Semaphore } from '../../platform/process/semaphore.js';
+import { Semaphore } from '../../platform/async/semaphore.js';
 import { serviceUnavailable } from '../response/problems.js';
 import type { RequestState } from './context.js';
 
@@ -45,7 +45,7 @@ export function boundConcurrency({ running, waiting, ofOneAddress }: Concurrency
     await turns.acquire();
     try {
       // The deadline may have answered the request while it waited.
-      if (!state.isTimeUp) await serve();
+      if (!state.timedOut) await serve();
     } finally {
       turns.release();
       share.turns.release();

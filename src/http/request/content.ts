@@ -1,6 +1,6 @@
 import parse from 'co-body';
 import { Problem } from '../../errors.js';
-import { inTime } from '../../platform/process/in-time.js';
+import { withTimeout } from '../../platform/async/with-timeout.js';
 import type { Middleware, RequestContext } from './context.js';
 
 /** The longest request content that is read and thrown away so that the connection can go on, in bytes. */
@@ -15,7 +15,7 @@ const CONTENT_TIMEOUT_MS = 5_000;
  *
  * @throws Problem content_too_large for more content, or content of unknown length; the connection closes after it
  */
-export const limitContent: Middleware = ({ req }, next) => {
+export const rejectBody: Middleware = ({ req }, next) => {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
   if (encoding !== undefined || Number(length) > MAX_IGNORED_CONTENT) {
     throw new Problem('content_too_large', 'No operation takes content. Send the request without a body.', {
@@ -46,7 +46,7 @@ export async function readContent(ctx: RequestContext, limit: number): Promise<s
     ctx.res.writeContinue();
   }
   try {
-    return await inTime(parse.text(ctx, { limit }) as Promise<string>, CONTENT_TIMEOUT_MS, tooSlow);
+    return await withTimeout(parse.text(ctx, { limit }) as Promise<string>, CONTENT_TIMEOUT_MS, tooSlow);
   } catch (error) {
     ctx.set('Connection', 'close');
     if (error instanceof Problem) throw error;

@@ -10,7 +10,7 @@ export interface RequestState {
   readonly requestId: string;
   readonly target: Target;
   /** Set when the deadline has passed, and the client has its answer. From then on no operation begins. */
-  isTimeUp?: boolean;
+  timedOut?: boolean;
   caller?: Caller;
   /** Set when the request is routed, also when its answer is a problem. */
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;

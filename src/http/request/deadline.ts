@@ -1,4 +1,4 @@
-import { inTime } from '../../platform/process/in-time.js';
+import { withTimeout } from '../../platform/async/with-timeout.js';
 import { serviceUnavailable } from '../response/problems.js';
 import type { Middleware } from './context.js';
 
@@ -6,7 +6,7 @@ import type { Middleware } from './context.js';
 const REQUEST_DEADLINE_MS = 900;
 
 /**
- * Bounds the time of all later stages together. When the time is up, the state of the request has `isTimeUp`. From
+ * Bounds the time of all later stages together. When the time is up, the state of the request has `timedOut`. From
  * then on no operation begins, and no late answer is made. What has begun ends by its own bounds: nothing would listen to
  * an AbortSignal.
  *
@@ -15,8 +15,8 @@ const REQUEST_DEADLINE_MS = 900;
  */
 export function deadline(timeoutMs = REQUEST_DEADLINE_MS): Middleware {
   return (ctx, next) =>
-    inTime(next(), timeoutMs, () => {
-      ctx.state.isTimeUp = true;
+    withTimeout(next(), timeoutMs, () => {
+      ctx.state.timedOut = true;
       return serviceUnavailable({ cause: new Error('the deadline of the request passed') });
     });
 }

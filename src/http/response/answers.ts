@@ -15,8 +15,8 @@ const MAX_TEXT_LENGTH = 4_096;
  */
 export const sendAnswers: Middleware = async (ctx, next) => {
   await next();
-  const { operation, answer, isTimeUp } = ctx.state;
-  if (operation === undefined || answer === undefined || isTimeUp) return;
+  const { operation, answer, timedOut } = ctx.state;
+  if (operation === undefined || answer === undefined || timedOut) return;
   const { policy } = operation;
   const { cache, compress = false } = policy;
   const text = JSON.stringify(answer);

@@ -1,5 +1,5 @@
 import { Problem } from '../../errors.js';
-import type { Quota, Standing } from '../../limits/quotas.js';
+import type { Quota, LimitState } from '../../limits/quotas.js';
 
 /** The problem type of draft-ietf-httpapi-ratelimit-headers-11, section 4.1 ("quota-exceeded"). */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
@@ -8,11 +8,11 @@ const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-ex
  * Writes where a client stands as the header fields of draft-ietf-httpapi-ratelimit-headers-11. The draft still
  * changes: no other file knows its syntax.
  */
-export function rateLimitFields(limits: readonly Standing[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
+export function rateLimitFields(limits: readonly LimitState[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
   return { 'RateLimit-Policy': policyList(limits), RateLimit: standingList(limits) };
 }
 
-function policyList(limits: readonly Standing[]): string {
+function policyList(limits: readonly LimitState[]): string {
   return limits.map(({ name, limit, windowSeconds }) => `"${name}";q=${limit};w=${windowSeconds}`).join(', ');
 }
 
@@ -20,7 +20,7 @@ function policyList(limits: readonly Standing[]): string {
  * With `toFixed`, V8 does not cache the text of the number. The rest of a quota is another number each time, and only a
  * full garbage collection frees the cached texts.
  */
-function standingList(limits: readonly Standing[]): string {
+function standingList(limits: readonly LimitState[]): string {
   return limits
     .map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining.toFixed()};t=${resetSeconds}`)
     .join(', ');
@@ -40,7 +40,7 @@ export function rateLimitExceeded(violated: readonly Quota[]): Problem {
 const VALID_KEY_OR_WAIT = 'Send a valid key, which is served at once, or wait';
 
 /** The refusal of a failed key, after many failed keys from the same address. @param advice - the seconds follow */
-export function tooManyFailures(standing: Standing, advice = VALID_KEY_OR_WAIT): Problem {
+export function tooManyFailures(standing: LimitState, advice = VALID_KEY_OR_WAIT): Problem {
   const seconds = String(standing.resetSeconds);
   return new Problem(
     'rate_limit_exceeded',

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { redactRepeated } from '../../keys/api-key.js';
 import { describeError } from '../../platform/telemetry/log.js';
 import type { RequestContext } from '../request/context.js';
-import { decodeLeniently } from './loggable-url.js';
+import { decodeLeniently } from './redact-url.js';
 
 /**
  * Makes a listener for Koa's errors, which Koa would write to the console: answers that could not be sent. Connections

@@ -2,7 +2,7 @@ import type { Level, Logger } from 'pino';
 import type { UsageCounter } from '../../usage/usage-counter.js';
 import type { Middleware } from '../request/context.js';
 import { describeRequestError } from './loggable-error.js';
-import { loggableUrl } from './loggable-url.js';
+import { redactUrl } from './redact-url.js';
 import type { RequestMetrics } from './metrics.js';
 
 /**
@@ -27,7 +27,7 @@ export function recordRequests(log: Logger, metrics: RequestMetrics, usage: Usag
       const line = {
         request_id: requestId,
         method: req.method,
-        url: loggableUrl(target, isFound),
+        url: redactUrl(target, isFound),
         operation: operation?.id,
         status,
         duration_ms: Math.round(milliseconds * 1000) / 1000,

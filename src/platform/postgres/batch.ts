@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { batchLoader } from '../process/batch-loader.js';
+import { batchLoader } from '../async/batch-loader.js';
 import { isDatabaseUnavailable } from './errors.js';
 
 export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
@@ -42,7 +42,7 @@ export function batched<Key, Value>(
  *
  * @param identify - gives two keys the same text when their reads are the same
  */
-export function shared<Key = void, Value = unknown>(
+export function coalesced<Key = void, Value = unknown>(
   read: KeyedRead<Key, Value>,
   identify: (key: Key) => string = String,
 ): KeyedRead<Key, Value> {

@@ -5,7 +5,7 @@ import type {
   RedisNode,
   RedisSentinelAddress,
 } from '../../config/redis-address.js';
-import { inTime } from '../process/in-time.js';
+import { withTimeout } from '../async/with-timeout.js';
 
 /** Bound on asking one node, connection and all, in milliseconds. */
 const ASK_TIMEOUT_MS = 1_000;
@@ -93,7 +93,7 @@ async function ask<T>(
   let reason: unknown;
   client.on('error', (error: unknown) => (reason ??= error));
   try {
-    return await inTime(question(client), ASK_TIMEOUT_MS);
+    return await withTimeout(question(client), ASK_TIMEOUT_MS);
   } catch (error) {
     throw reason ?? error;
   } finally {

@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import type { RedisAddress } from '../../config/redis-address.js';
-import { inTime } from '../process/in-time.js';
+import { withTimeout } from '../async/with-timeout.js';
 import { DISCONNECT_TIMEOUT_MS } from './discovery.js';
 import { primaryOf, type Primary } from './primary.js';
 
@@ -145,7 +145,7 @@ export class RedisLink {
   async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
     if (!this.#isUp) throw new RedisUnavailable('Redis is lost');
     try {
-      return await inTime(command(this.#client), this.timeoutMs);
+      return await withTimeout(command(this.#client), this.timeoutMs);
     } catch (error) {
       this.#fail(error);
       throw new RedisUnavailable('Redis failed', { cause: error });
@@ -178,7 +178,7 @@ export class RedisLink {
    */
   async #probe(): Promise<void> {
     if (this.#isUp || this.#isClosing || this.#client.status !== 'ready') return;
-    this.#probing ??= inTime(this.#client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.timeoutMs)
+    this.#probing ??= withTimeout(this.#client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.timeoutMs)
       .then(
         () => this.#markUp(),
         (error: unknown) => this.#fail(error),

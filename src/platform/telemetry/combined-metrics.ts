@@ -1,4 +1,4 @@
-import { inTime } from '../process/in-time.js';
+import { withTimeout } from '../async/with-timeout.js';
 import { combine, toText, type MetricsSnapshot, type MetricsSource } from './metrics.js';
 
 /** Bound on the answer of one process, in milliseconds: a scraper commonly waits ten seconds. */
@@ -60,7 +60,7 @@ export class CombinedMetrics implements MetricsSource {
 
   async #ask(member: MetricsMember): Promise<void> {
     const answered = Promise.race([member.askForMetrics(), member.ended]);
-    const hasAnswered = await inTime(answered, ANSWER_TIMEOUT_MS).then(
+    const hasAnswered = await withTimeout(answered, ANSWER_TIMEOUT_MS).then(
       () => true,
       () => false,
     );

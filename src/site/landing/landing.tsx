@@ -1,4 +1,4 @@
-import { readCounts } from '../../catalog/counts.js';
+import { readCatalogCounts } from '../../catalog/counts.js';
 import { listPlans } from '../../limits/plans.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { CachedValue } from '../delivery/cached-value.js';
@@ -13,7 +13,7 @@ const LIFETIMES = { valueMs: 5_000, failureMs: 1_000 };
 /** Adds the landing page, `/`. It is there also while the database is not: it then says so in place of the numbers. */
 export function addLandingPage(router: PageRouter, { db, health, isStopping, site }: SiteParts): void {
   const numbers = new CachedValue(async () => {
-    const [counts, plans] = await Promise.all([readCounts(db), listPlans(db)]);
+    const [counts, plans] = await Promise.all([readCatalogCounts(db), listPlans(db)]);
     return { counts, plans };
   }, LIFETIMES);
   let made: { readonly from: string; readonly page: Representation } | undefined;

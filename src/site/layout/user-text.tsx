@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { DIRECTION_CONTROLS } from '../../developers/plain-text.js';
+import { DIRECTION_CONTROLS } from '../../platform/text/plain-text.js';
 
 /**
  * Text that a user has chosen, such as a label. Its direction does not reach the text around it. So a name in Hebrew or

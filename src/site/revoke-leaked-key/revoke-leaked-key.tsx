@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { KnownSince } from '../../admission/forget-callers.js';
+import type { Propagation } from '../../admission/forget-callers.js';
 import { LEAKED_KEY_PATH } from '../../http/leaked-keys/leaked-keys.js';
 import { reportFoundKeys } from '../../http/leaked-keys/report.js';
 import { clientAddress } from '../../http/request/client-address.js';
@@ -14,7 +14,7 @@ import { page } from '../layout/page.js';
 /** What became of a text that was sent as a key. */
 type Outcome =
   /** The key is one of ours. */
-  | { readonly kind: 'revoked'; readonly since: KnownSince | 'before' }
+  | { readonly kind: 'revoked'; readonly since: Propagation | 'before' }
   /** It has the form of a key, and is none of ours. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'not_a_key' };

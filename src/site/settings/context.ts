@@ -2,7 +2,7 @@ import type Koa from 'koa';
 import type { Session } from '../../accounts/sessions.js';
 import type { PageContext, PageState } from '../context.js';
 
-/** What each page behind sign-in has: {@link signedIn} finds it. */
+/** What each page behind sign-in has: {@link requireSession} finds it. */
 export interface SettingsState extends PageState {
   /** The session, and the developer who is signed in. */
   readonly session: Session;

@@ -18,10 +18,10 @@ const ACTORS: Readonly<Record<Actor, string>> = {
 };
 
 /** Adds the list of what happened to a developer and to the developer's keys. */
-export function addEvents(router: PageRouter, { db }: SiteParts, { signedIn }: Guards): void {
+export function addEvents(router: PageRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(
     PATH,
-    signedIn(async (ctx) => {
+    requireSession(async (ctx) => {
       const { developerId } = ctx.state.session;
       const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, ...slice }));
       settingsPage(ctx, { title: 'Events', tab: 'events' }, <Events events={events} />);

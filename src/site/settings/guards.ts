@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { findSession, type Session } from '../../accounts/sessions.js';
 import type { PageContext } from '../context.js';
 import { PageError } from '../layout/error-page.js';
-import { askToSignIn } from '../sign-in/come-back.js';
+import { redirectToSignIn } from '../sign-in/return-to.js';
 import { readCookie } from '../sign-in/cookies.js';
 import type { PageHandler, SettingsContext, SettingsHandler } from './context.js';
 
@@ -15,7 +15,7 @@ export interface Guards {
    * Lets a developer who is signed in pass; asks everybody else to sign in, and to come back. A suspended developer passes:
    * use it for what only reads, and for signing out.
    */
-  readonly signedIn: Guard;
+  readonly requireSession: Guard;
   /**
    * Lets a developer pass who is not suspended, however old the sign-in is. Use it for what only takes access away, and for
    * its form: a leaked key must not wait for a sign-in.
@@ -25,16 +25,16 @@ export interface Guards {
    * Lets a developer pass who is not suspended and has signed in within the last 15 minutes. Use it for what makes keys,
    * and for its form.
    */
-  readonly recentlySignedIn: Guard;
+  readonly requireRecentSignIn: Guard;
 }
 
 /**
  * Makes the guards of the settings. No cache keeps an answer behind them.
  *
  * @example
- *   const { signedIn, recentlySignedIn } = createGuards(parts);
- *   router.get('/settings/keys', signedIn((ctx) => showKeys(ctx, db)));
- *   router.post('/settings/keys/new', recentlySignedIn((ctx) => createKey(ctx, db)));
+ *   const { requireSession, requireRecentSignIn } = createGuards(parts);
+ *   router.get('/settings/keys', requireSession((ctx) => showKeys(ctx, db)));
+ *   router.post('/settings/keys/new', requireRecentSignIn((ctx) => createKey(ctx, db)));
  */
 export function createGuards({ db }: { readonly db: Knex }): Guards {
   /** A form and the page that shows it share one address: a form that was sent before the sign-in is not sent again. */
@@ -45,16 +45,16 @@ export function createGuards({ db }: { readonly db: Knex }): Guards {
       const session = await enter(ctx, db);
       if (session !== undefined && session.suspendedAt !== null) throw suspended();
       if (session !== undefined && mayPass(session)) await handler(ctx as SettingsContext);
-      else askToSignIn(ctx, ctx.path);
+      else redirectToSignIn(ctx, ctx.path);
     };
   return {
-    signedIn: (handler) => async (ctx) => {
+    requireSession: (handler) => async (ctx) => {
       if ((await enter(ctx, db)) !== undefined) await handler(ctx as SettingsContext);
       // An address that takes only forms is no place to come back to.
-      else askToSignIn(ctx, ctx.method === 'POST' ? '/settings' : ctx.path);
+      else redirectToSignIn(ctx, ctx.method === 'POST' ? '/settings' : ctx.path);
     },
     notSuspended: active(() => true),
-    recentlySignedIn: active(({ isRecent }) => isRecent),
+    requireRecentSignIn: active(({ isRecent }) => isRecent),
   };
 }
 

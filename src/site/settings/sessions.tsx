@@ -4,7 +4,7 @@ import type { PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
 import { Badge, Table } from '../layout/components.js';
 import { Time } from '../layout/time.js';
-import { seeOther } from '../sign-in/come-back.js';
+import { seeOther } from '../sign-in/return-to.js';
 import { setCookie } from '../sign-in/cookies.js';
 import { browserName } from './browser-name.js';
 import type { Guards } from './guards.js';
@@ -17,10 +17,10 @@ const PATH = '/settings/sessions';
 const SESSION_ID = /^\d{1,9}$/;
 
 /** Adds the list of a developer's sessions. Ending one needs no recent sign-in: it only takes access away. */
-export function addSessions(router: PageRouter, { db }: SiteParts, { signedIn }: Guards): void {
+export function addSessions(router: PageRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(
     PATH,
-    signedIn(async (ctx) => {
+    requireSession(async (ctx) => {
       const { id, developerId } = ctx.state.session;
       const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
       settingsPage(ctx, { title: 'Sessions', tab: 'sessions' }, <Sessions sessions={sessions} current={id} />);
@@ -29,7 +29,7 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { signedIn }:
 
   router.post(
     `${PATH}/end`,
-    signedIn(async (ctx) => {
+    requireSession(async (ctx) => {
       const { id, developerId } = ctx.state.session;
       const text = formOf(ctx).get('session') ?? '';
       const ended = SESSION_ID.test(text) ? Number(text) : 0;
@@ -41,7 +41,7 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { signedIn }:
 
   router.post(
     `${PATH}/end-all`,
-    signedIn(async (ctx) => {
+    requireSession(async (ctx) => {
       formOf(ctx);
       await endAllSessions(db, ctx.state.session.developerId, 'developer');
       setCookie(ctx, 'session', undefined);

@@ -3,7 +3,7 @@ import { endSession } from '../../accounts/sessions.js';
 import { listPlansOf } from '../../limits/plans.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
-import { seeOther } from '../sign-in/come-back.js';
+import { seeOther } from '../sign-in/return-to.js';
 import { readCookie, setCookie } from '../sign-in/cookies.js';
 import { addEvents } from './events.js';
 import { createGuards } from './guards.js';
@@ -19,7 +19,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
 
   router.get(
     '/settings',
-    guards.signedIn(async (ctx) => {
+    guards.requireSession(async (ctx) => {
       const { session } = ctx.state;
       const plans = await listPlansOf(parts.db, session.developerId);
       const identities = await listIdentities(parts.db, session.developerId);

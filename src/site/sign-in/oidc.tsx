@@ -8,14 +8,14 @@ import {
   type Identity,
 } from '../../accounts/identities.js';
 import { ProviderUnavailable, SignInRefused } from '../../accounts/oidc-provider.js';
-import { isPlainText } from '../../developers/plain-text.js';
+import { isPlainText } from '../../platform/text/plain-text.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import { boundConcurrency } from '../../http/request/concurrency.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { CodeBlock } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { page } from '../layout/page.js';
-import { comeBack, seeOther } from './come-back.js';
+import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
 import { OIDC_CALLBACK } from './oidc-paths.js';
 import { signIn, tooManyAttempts } from './sign-in-link.js';
@@ -68,7 +68,7 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
     await bounded(ctx.state, address, async () => {
       const identity = await translated(identify(address, secret, search));
       requireStorable(identity);
-      if (await signIn(ctx, db, (transaction) => findDeveloperOf(transaction, identity))) comeBack(ctx);
+      if (await signIn(ctx, db, (transaction) => findDeveloperOf(transaction, identity))) returnTo(ctx);
       else if (signInBy.signUp) {
         setCookie(ctx, 'sign-up', await beginSignUp(db, identity), SIGN_UP_LIFETIME_MINUTES * 60);
         seeOther(ctx, '/sign-up');

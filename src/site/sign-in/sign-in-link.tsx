@@ -7,7 +7,7 @@ import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
 import { page } from '../layout/page.js';
-import { comeBack } from './come-back.js';
+import { returnTo } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
 
 const DAY_SECONDS = 86_400;
@@ -27,7 +27,7 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
   router.post('/sign-in/link', async (ctx) => {
     const token = formOf(ctx).get('token') ?? undefined;
     if (await signIn(ctx, db, (transaction) => spendSignInLink(transaction, token))) {
-      comeBack(ctx);
+      returnTo(ctx);
       return;
     }
     const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));

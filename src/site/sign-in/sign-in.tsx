@@ -4,7 +4,7 @@ import type { PageRouter, SiteParts } from '../context.js';
 import { CodeBlock, Notice } from '../layout/components.js';
 import { page } from '../layout/page.js';
 import { UserText } from '../layout/user-text.js';
-import { SETTINGS } from './come-back.js';
+import { SETTINGS } from './return-to.js';
 import { readCookie } from './cookies.js';
 import { addSignInLink } from './sign-in-link.js';
 import { addSignUp } from './sign-up.js';

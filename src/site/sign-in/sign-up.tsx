@@ -2,15 +2,15 @@ import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { endSignUp, findDeveloperOf, findSignUp, linkIdentity, type Identity } from '../../accounts/identities.js';
 import { createDeveloper } from '../../developers/developers.js';
-import { actAs } from '../../events/events.js';
+import { setActor } from '../../events/events.js';
 import { OperatorError } from '../../errors.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { formOf } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
 import { described, Field } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
-import { isPlainText, NOT_PLAIN } from '../../developers/plain-text.js';
-import { comeBack, seeOther } from './come-back.js';
+import { isPlainText, NOT_PLAIN } from '../../platform/text/plain-text.js';
+import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
 import { signIn } from './sign-in-link.js';
 
@@ -41,7 +41,7 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
       throw error instanceof OperatorError ? signedUpMeanwhile() : error;
     });
     setCookie(ctx, 'sign-up', undefined);
-    if (isSignedIn) comeBack(ctx);
+    if (isSignedIn) returnTo(ctx);
     else seeOther(ctx, '/sign-in');
   });
 }
@@ -50,7 +50,7 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
 async function register(transaction: Knex.Transaction, identity: Identity, projectName: string): Promise<number> {
   const known = await findDeveloperOf(transaction, identity);
   if (known !== undefined) return known;
-  await actAs(transaction, 'developer');
+  await setActor(transaction, 'developer');
   const { id } = await createDeveloper(transaction, { projectName, attributionRequired: false });
   await linkIdentity(transaction, id, identity);
   return id;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { QuotaRequest } from '../../../src/admission/charge/limiter.js';
-import { readCounts, RedisCharges, type Charge } from '../../../src/admission/charge/redis-charges.js';
+import { readQuotaCounters, RedisCharges, type Charge } from '../../../src/admission/charge/redis-charges.js';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
@@ -58,7 +58,7 @@ describe('requests that are charged together', () => {
       'refused 3 3',
     ]);
     assert.equal(await commands(), before + 1);
-    assert.equal((await readCounts(link, 1, request.plan)).day?.requests, 3);
+    assert.equal((await readQuotaCounters(link, 1, request.plan)).day?.requests, 3);
   });
 
   it('share a few commands when they are many', async () => {

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import type { Plan } from '../../../src/limits/plans.js';
 import type { QuotaRequest, QuotaResult } from '../../../src/admission/charge/limiter.js';
-import { readCounts } from '../../../src/admission/charge/redis-charges.js';
+import { readQuotaCounters } from '../../../src/admission/charge/redis-charges.js';
 import { RedisLimiter } from '../../../src/admission/charge/redis-limiter.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
 import { eventually } from '../../support/eventually.js';
@@ -174,10 +174,10 @@ describe('the limiter in Redis', () => {
 
   it('reads counts without charging', async () => {
     const developer = newDeveloper();
-    assert.deepEqual(await readCounts(link, developer, plan(5, 5)), { minute: undefined, day: undefined });
+    assert.deepEqual(await readQuotaCounters(link, developer, plan(5, 5)), { minute: undefined, day: undefined });
     await chargeBy(new RedisLimiter(link), { developerId: developer, plan: plan(5, 5) });
     for (let i = 0; i < 2; i += 1) {
-      const { minute, day } = await readCounts(link, developer, plan(5, 5));
+      const { minute, day } = await readQuotaCounters(link, developer, plan(5, 5));
       assert.deepEqual([minute?.requests, day?.requests], [1, 1]);
       assert.ok(Number(minute?.msLeft) <= 60_000 && Number(day?.msLeft) <= 86_400_000);
     }

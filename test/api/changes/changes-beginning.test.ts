@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { restartFeed } from '../../../src/catalog/restart.js';
-import { systemClock, toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
+import { systemClock, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import type { Answer } from '../../../src/contract.js';
 import { assertProblem } from '../../support/problem.js';
 import type { Reply, RequestOptions } from '../../support/request.js';

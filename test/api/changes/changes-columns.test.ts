@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
+import { toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import { startService, type TestService } from '../../support/service.js';
 import { addTitles, changesOf } from '../../support/titles.js';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { asPosition } from '../../../src/catalog/since.js';
-import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import type { Answer } from '../../../src/contract.js';
 import { eventually } from '../../support/eventually.js';
 import { assertProblem } from '../../support/problem.js';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { fromRfc3339, toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import type { Answer } from '../../../src/contract.js';
 import { assertHeaders, assertProblem } from '../../support/problem.js';
 import { startService, type TestService } from '../../support/service.js';

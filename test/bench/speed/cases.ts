@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { fromRfc3339, toSeconds } from '../../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, toSeconds } from '../../../src/platform/time/micros.js';
 import { createDeveloper } from '../../../src/developers/developers.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { createKey } from '../../../src/keys/keys.js';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { fromRfc3339, toRfc3339, type Micros } from '../../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, toRfc3339, type Micros } from '../../../src/platform/time/micros.js';
 import type { ChangesPage } from '../../../src/follower/client.js';
 
 type Entry = ChangesPage['data'][number];

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { getChangesPage } from '../../../src/catalog/changes.js';
 import { asPosition, beforeRounding, parseSince } from '../../../src/catalog/since.js';
 import { readFrom } from '../../../src/platform/postgres/replica.js';
-import { systemClock, toRfc3339, toSeconds, type Micros } from '../../../src/platform/postgres/timestamps.js';
+import { systemClock, toRfc3339, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { findProgram } from '../../support/programs/system-program.js';

@@ -49,7 +49,7 @@ describe('dispatch', () => {
 
   it('calls no operation once the time of the request is up', async () => {
     const ctx = contextFor('/api/v1/stats');
-    ctx.state.isTimeUp = true;
+    ctx.state.timedOut = true;
     await run(ctx);
     assert.deepEqual([reads, ctx.state.operation, ctx.state.answer], [0, undefined, undefined]);
   });

@@ -11,7 +11,7 @@ describe('the deadline of a request', () => {
     const ctx = contextOf();
     await deadline(500)(ctx, () => delay(1));
     await delay(600);
-    assert.equal(ctx.state.isTimeUp, undefined);
+    assert.equal(ctx.state.timedOut, undefined);
   });
 
   it('passes on the error of a later stage', async () => {
@@ -30,14 +30,14 @@ describe('the deadline of a request', () => {
     const answered = deadline(20)(ctx, async () => {
       begun.push('first');
       await first;
-      if (ctx.state.isTimeUp) throw new Error('nobody waits any more');
+      if (ctx.state.timedOut) throw new Error('nobody waits any more');
       begun.push('second');
     });
     await assert.rejects(answered, (error) => {
       assert.ok(error instanceof Problem);
       assert.equal(error.code, 'service_unavailable');
       assert.equal((error.cause as Error).message, 'the deadline of the request passed');
-      return ctx.state.isTimeUp === true;
+      return ctx.state.timedOut === true;
     });
     goOn();
     // The error of the stage that ends late reaches nobody: as an unhandled rejection it would end the process.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHook } from 'node:async_hooks';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { fromRfc3339, toSeconds } from '../../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, toSeconds } from '../../../src/platform/time/micros.js';
 import { createDeveloper } from '../../../src/developers/developers.js';
 import { createClient } from '../../../src/follower/client.js';
 import { encode } from '../../../src/http/response/content-coding.js';

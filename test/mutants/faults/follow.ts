@@ -7,7 +7,7 @@ export const FOLLOW_FAULTS: readonly Fault[] = [
     promise: 'A position is on the disk before its file is renamed.',
     edits: [
       {
-        file: 'src/follower/whole-file.ts',
+        file: 'src/platform/files/whole-file.ts',
         from: `      await handle.sync();
       await handle.close();`,
         to: '      await handle.close();',

@@ -233,19 +233,19 @@ export const HTTP_FAULTS: readonly Fault[] = [
   {
     name: 'late-answer-made',
     promise: 'No late answer replaces that of the deadline.',
-    edits: [{ file: 'src/http/response/answers.ts', from: ' || isTimeUp) return;', to: ') return;' }],
+    edits: [{ file: 'src/http/response/answers.ts', from: ' || timedOut) return;', to: ') return;' }],
     suites: ['test/http/request/deadline.test.ts'],
   },
   {
     name: 'dispatched-after-the-deadline',
     promise: 'A request that is answered already reaches no operation.',
-    edits: [{ file: 'src/http/openapi/dispatch.ts', from: '    if (isTimeUp) return;\n', to: '' }],
+    edits: [{ file: 'src/http/openapi/dispatch.ts', from: '    if (timedOut) return;\n', to: '' }],
     suites: ['test/http/openapi/dispatch.test.ts'],
   },
   {
     name: 'deadline-aborts-nothing',
     promise: 'A request that is answered already reaches no operation.',
-    edits: [{ file: 'src/http/request/deadline.ts', from: '      ctx.state.isTimeUp = true;\n', to: '' }],
+    edits: [{ file: 'src/http/request/deadline.ts', from: '      ctx.state.timedOut = true;\n', to: '' }],
     suites: ['test/http/request/deadline.test.ts'],
   },
   {

@@ -31,7 +31,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     promise: 'A key works no longer where the clock of a server is set back.',
     edits: [
       {
-        file: 'src/platform/process/steady-clock.ts',
+        file: 'src/platform/time/steady-clock.ts',
         from: 'return monotonic + this.#gained;',
         to: 'return this.timeOfDay();',
       },
@@ -128,32 +128,32 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
   {
     name: 'more-than-20-keys',
     promise: 'A developer has at most 20 keys that work, also where they are made at the same time.',
-    edits: [{ file: 'src/keys/own-keys.ts', from: '      .forNoKeyUpdate()\n', to: '' }],
-    suites: ['test/keys/own-keys.test.ts'],
+    edits: [{ file: 'src/keys/developer-keys.ts', from: '      .forNoKeyUpdate()\n', to: '' }],
+    suites: ['test/keys/developer-keys.test.ts'],
   },
   {
     name: 'form-makes-two-keys',
     promise: 'A form that is sent again makes no second key.',
     edits: [
       {
-        file: 'src/keys/own-keys.ts',
+        file: 'src/keys/developer-keys.ts',
         from: '    await requireNewForm(transaction, developerId, details.formHash);\n',
         to: '',
       },
     ],
-    suites: ['test/keys/own-keys.test.ts'],
+    suites: ['test/keys/developer-keys.test.ts'],
   },
   {
     name: 'key-of-another-developer',
     promise: 'A developer changes no key of another.',
     edits: [
       {
-        file: 'src/keys/own-keys.ts',
+        file: 'src/keys/developer-keys.ts',
         from: 'revokeWhere(transaction, { prefix, developer_id: developerId })',
         to: 'revokeWhere(transaction, { prefix })',
       },
     ],
-    suites: ['test/keys/own-keys.test.ts'],
+    suites: ['test/keys/developer-keys.test.ts'],
   },
   {
     name: 'page-leaves-the-epoch',
@@ -240,9 +240,13 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     name: 'too-many-keys-a-day',
     promise: 'A developer makes at most 100 keys in 24 hours, also where they are made at the same time.',
     edits: [
-      { file: 'src/keys/own-keys.ts', from: 'form_hash is not null and created_at > now()', to: 'created_at > now()' },
+      {
+        file: 'src/keys/developer-keys.ts',
+        from: 'form_hash is not null and created_at > now()',
+        to: 'created_at > now()',
+      },
     ],
-    suites: ['test/keys/own-keys.test.ts'],
+    suites: ['test/keys/developer-keys.test.ts'],
   },
   {
     name: 'no-warning-of-a-rolled-key',

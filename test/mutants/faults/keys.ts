@@ -142,7 +142,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A key that is revoked fails from the next request on: loads remember nothing.',
     edits: [
       {
-        file: 'src/platform/process/batch-loader.ts',
+        file: 'src/platform/async/batch-loader.ts',
         from: 'cache: false,',
         to: 'cache: true, cacheKeyFn: (key) => ((key as { hash?: unknown }).hash ?? key) as Key,',
       },
@@ -153,7 +153,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     name: 'loads-take-all-connections',
     promise: 'A flood of unknown keys leaves connections to valid callers.',
     edits: [
-      { file: 'src/platform/process/semaphore.ts', from: 'if (this.#free > 0)', to: 'if (this.#free > -1_000_000)' },
+      { file: 'src/platform/async/semaphore.ts', from: 'if (this.#free > 0)', to: 'if (this.#free > -1_000_000)' },
     ],
     suites: ['test/admission/caller-loader.test.ts', 'test/admission/admission.test.ts'],
   },

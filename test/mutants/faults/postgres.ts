@@ -5,7 +5,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
   {
     name: 'reads-remember',
     promise: 'A request sees what was committed before it came.',
-    edits: [{ file: 'src/platform/process/batch-loader.ts', from: 'cache: false,', to: 'cache: true,' }],
+    edits: [{ file: 'src/platform/async/batch-loader.ts', from: 'cache: false,', to: 'cache: true,' }],
     suites: ['test/platform/postgres/batch.test.ts'],
   },
   {
@@ -30,7 +30,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'A bounded number of requests share one query.',
     edits: [
       {
-        file: 'src/platform/process/batch-loader.ts',
+        file: 'src/platform/async/batch-loader.ts',
         from: '    maxBatchSize,',
         to: '    maxBatchSize: maxBatchSize * 1_000,',
       },

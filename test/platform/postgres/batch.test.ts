@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
-import { readCounts } from '../../../src/catalog/counts.js';
+import { readCatalogCounts } from '../../../src/catalog/counts.js';
 import { readBounds, readFeed } from '../../../src/catalog/feed.js';
-import { fromRfc3339 } from '../../../src/platform/postgres/timestamps.js';
+import { fromRfc3339 } from '../../../src/platform/time/micros.js';
 import { findTitle } from '../../../src/catalog/titles.js';
-import { batched, shared } from '../../../src/platform/postgres/batch.js';
+import { batched, coalesced } from '../../../src/platform/postgres/batch.js';
 import { poolOf } from '../../../src/platform/postgres/database.js';
 import { DatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
-import { batchLoader, type LoadAll } from '../../../src/platform/process/batch-loader.js';
-import { Semaphore } from '../../../src/platform/process/semaphore.js';
+import { batchLoader, type LoadAll } from '../../../src/platform/async/batch-loader.js';
+import { Semaphore } from '../../../src/platform/async/semaphore.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
 
@@ -59,7 +59,7 @@ describe('reads that share queries', () => {
       );
     });
     assert.equal(queries.length, 1);
-    for (const read of [readCounts, readBounds, () => readFeed(db, 0n), () => findTitle(db, 'a')]) {
+    for (const read of [readCatalogCounts, readBounds, () => readFeed(db, 0n), () => findTitle(db, 'a')]) {
       const many = Array.from({ length: 2 * BATCH + 1 });
       assert.equal((await queriesOf(() => Promise.all(many.map(() => read(db))))).length, 3);
     }
@@ -80,9 +80,9 @@ describe('reads that share queries', () => {
 
   it('see what was committed after the request came and before its query was sent', async () => {
     const { db } = database;
-    const before = await readCounts(db);
+    const before = await readCatalogCounts(db);
     const [title, counts, bounds, page] = await askBeforeCommit('late', () =>
-      Promise.all([findTitle(db, 'late'), readCounts(db), readBounds(db), readFeed(db, 0n)]),
+      Promise.all([findTitle(db, 'late'), readCatalogCounts(db), readBounds(db), readFeed(db, 0n)]),
     );
     assert.equal(title?.title, 'Late');
     assert.equal(counts.titles, before.titles + 1);
@@ -122,9 +122,9 @@ describe('reads that share queries', () => {
   it('remember nothing: each turn reads anew', async () => {
     const { db } = database;
     for (let i = 0; i < 3; i += 1) {
-      const before = await readCounts(db);
+      const before = await readCatalogCounts(db);
       await insertTitle(`again-${i}`);
-      assert.equal((await readCounts(db)).titles, before.titles + 1);
+      assert.equal((await readCatalogCounts(db)).titles, before.titles + 1);
       assert.equal((await findTitle(db, `again-${i}`))?.svc_id, `again-${i}`);
       assert.equal((await readFeed(db, 0n)).entries.at(-1)?.svc_id, `again-${i}`);
     }
@@ -147,7 +147,7 @@ describe('reads that share queries', () => {
   });
 
   it('fail only the requests whose own read fails, where each key has one', async () => {
-    const read = shared((_db, key: string) =>
+    const read = coalesced((_db, key: string) =>
       key === 'bad' ? Promise.reject(new RangeError('bad key')) : Promise.resolve(key),
     );
     const outcomes = await Promise.allSettled(['good', 'bad', 'good'].map((key) => read(database.db, key)));
@@ -187,7 +187,7 @@ describe('reads that share queries', () => {
   it('hand each request its answer as soon as it is there, where each key has a read of its own', async () => {
     let finish: (value: string) => void = () => undefined;
     const slow = new Promise<string>((resolve) => (finish = resolve));
-    const read = shared((_db, key: string) => (key === 'slow' ? slow : Promise.resolve(key)));
+    const read = coalesced((_db, key: string) => (key === 'slow' ? slow : Promise.resolve(key)));
     const [waiting, quick] = [read(database.db, 'slow'), read(database.db, 'quick')];
     assert.equal(await quick, 'quick');
     finish('slow');

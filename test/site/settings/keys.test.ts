@@ -8,7 +8,7 @@ import { listEvents } from '../../../src/events/events.js';
 import { createKey, listKeys } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
 import type { CreatedKey } from '../../../src/keys/new-key.js';
-import { MOST_KEYS_A_DAY, MOST_WORKING_KEYS } from '../../../src/keys/own-keys.js';
+import { MOST_KEYS_A_DAY, MOST_WORKING_KEYS } from '../../../src/keys/developer-keys.js';
 import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
 import { eventually } from '../../support/eventually.js';
 import { holdCommits } from '../../support/postgres/held-commits.js';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { systemClock } from '../../../src/platform/postgres/timestamps.js';
+import { systemClock } from '../../../src/platform/time/micros.js';
 import { Visitor } from '../../support/http/visitor.js';
 import { freePort } from '../../support/programs/free-port.js';
 import { startIdentityProvider, type IdentityProvider } from '../../support/programs/identity-provider.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { linkIdentity } from '../../../src/accounts/identities.js';
 import { createDeveloper, listDevelopers, suspendDeveloper } from '../../../src/developers/developers.js';
 import { listEvents } from '../../../src/events/events.js';
-import { MICROS_PER_SECOND, systemClock } from '../../../src/platform/postgres/timestamps.js';
+import { MICROS_PER_SECOND, systemClock } from '../../../src/platform/time/micros.js';
 import { eventually } from '../../support/eventually.js';
 import { newDeveloper, Visitor } from '../../support/http/visitor.js';
 import type { IdentityProvider } from '../../support/programs/identity-provider.js';

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
-import { readCounts, verifyCounts, type Counts } from '../../../src/catalog/counts.js';
+import { readCatalogCounts, verifyCounts, type Counts } from '../../../src/catalog/counts.js';
 import { importCatalogue, type ImportOptions, type ImportResult } from '../../../src/catalog/import/index.js';
 import { openDatabase } from '../../../src/platform/postgres/database.js';
 import { createTestDatabase } from '../postgres.js';
@@ -67,7 +67,7 @@ export async function openCatalogue(): Promise<TestCatalogue> {
     async counts() {
       const { mismatches } = await verifyCounts(db);
       if (mismatches.length > 0) throw new Error(`wrong counts: ${JSON.stringify(mismatches)}`);
-      return readCounts(db);
+      return readCatalogCounts(db);
     },
     async close() {
       await db.destroy();

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 export class Retries {
   #count = 0;
 
-  /** @param most - retries of the whole suite that a slow machine explains */
+  /** @param most - retries of the whole suite that a slow machine parameterErrors */
   constructor(
     private readonly what: string,
     private readonly most = 2,

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { inTime } from '../../process/in-time.js';
+import { withTimeout } from '../../async/with-timeout.js';
 import { getTypeParser } from '../column-types.js';
 import { DatabaseTimeout, sqlState, toConnectionError } from '../errors.js';
 import { Fence } from '../fence.js';
@@ -95,7 +95,7 @@ export class Connection extends pg.Client {
     const bound = statementTimeoutMs > 0 ? `set statement_timeout to ${statementTimeoutMs}; ` : '';
     // Several statements in one query have one result each, which the driver's types do not know.
     const settingUp = this.query(`${SESSION_SETTINGS}; ${bound}${READ_STATE}`) as unknown as Promise<pg.QueryResult[]>;
-    const results = await inTime(settingUp, left, () => new DatabaseTimeout('no connection in time'));
+    const results = await withTimeout(settingUp, left, () => new DatabaseTimeout('no connection in time'));
     this.#config.accept(results.at(-1)?.rows[0] as ServerState);
   }
 
@@ -156,7 +156,7 @@ export class Connection extends pg.Client {
     const { answerTimeoutMs } = this.#config;
     try {
       return await (answerTimeoutMs > 0
-        ? inTime(reply, answerTimeoutMs, () => new DatabaseTimeout('PostgreSQL did not answer in time'))
+        ? withTimeout(reply, answerTimeoutMs, () => new DatabaseTimeout('PostgreSQL did not answer in time'))
         : reply);
     } catch (error) {
       // Later queries would wait behind the missing answer. That takes up to 15 minutes when the network forgot the

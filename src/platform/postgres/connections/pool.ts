@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { inTime } from '../../process/in-time.js';
+import { withTimeout } from '../../async/with-timeout.js';
 import { Connection, connectionConfig, type ConnectionOptions } from './connection.js';
 import { ConnectionShortage, isTooManyConnections } from './connection-shortage.js';
 import { DatabaseUnavailable, sqlState, toConnectionError } from '../errors.js';
@@ -135,8 +135,8 @@ export class Pool {
     const { statementTimeoutMs } = this.options;
     const released = this.#pool.end();
     try {
-      await (statementTimeoutMs > 0 ? inTime(released, statementTimeoutMs + CLOSE_TIMEOUT_MS) : released);
-      await inTime(this.#allClosed(), CLOSE_TIMEOUT_MS);
+      await (statementTimeoutMs > 0 ? withTimeout(released, statementTimeoutMs + CLOSE_TIMEOUT_MS) : released);
+      await withTimeout(this.#allClosed(), CLOSE_TIMEOUT_MS);
     } catch {
       for (const connection of this.#open) if (connection instanceof Connection) connection.destroy();
     }

@@ -1,7 +1,7 @@
 import { hashToken } from '../../../accounts/tokens.js';
 import { parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
 import { PageError } from '../../layout/error-page.js';
-import { isPlainText, NOT_PLAIN } from '../../../developers/plain-text.js';
+import { isPlainText, NOT_PLAIN } from '../../../platform/text/plain-text.js';
 
 /** How long a new key may live, by the value of its option: in days. */
 export const LIFETIMES = [

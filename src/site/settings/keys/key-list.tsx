@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import { hintsOf, stateOf, type KeyHint, type KeyRecord, type KeyState } from '../../../keys/key-record.js';
-import { MOST_WORKING_KEYS } from '../../../keys/own-keys.js';
+import { MOST_WORKING_KEYS } from '../../../keys/developer-keys.js';
 import { Pager, type ListPage } from '../list-page.js';
 import { Badge, Table } from '../../layout/components.js';
 import { Time } from '../../layout/time.js';

@@ -4,13 +4,13 @@ import { isKeyPrefix } from '../../../keys/api-key.js';
 import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { findKeyOf, findPredecessor, listKeysOf } from '../../../keys/keys.js';
 import { requireRollable } from '../../../keys/roll-key.js';
-import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/own-keys.js';
-import { toMilliseconds } from '../../../platform/postgres/timestamps.js';
-import type { KnownSince } from '../../../admission/forget-callers.js';
+import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/developer-keys.js';
+import { toMilliseconds } from '../../../platform/time/micros.js';
+import type { Propagation } from '../../../admission/forget-callers.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { formOf } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
-import { seeOther } from '../../sign-in/come-back.js';
+import { seeOther } from '../../sign-in/return-to.js';
 import type { SettingsContext } from '../context.js';
 import type { Guard, Guards } from '../guards.js';
 import { readListPage } from '../list-page.js';
@@ -25,7 +25,7 @@ const PATH = '/settings/keys';
 
 /** Adds the keys of a developer: their list, and what creates, rolls and revokes them. */
 export function addKeys(router: PageRouter, { db, site, now, beginChange }: SiteParts, guards: Guards): void {
-  const { signedIn, notSuspended, recentlySignedIn } = guards;
+  const { requireSession, notSuspended, requireRecentSignIn } = guards;
 
   /** Runs a change, and answers with why where it is refused. */
   function change(
@@ -49,7 +49,7 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
 
   router.get(
     PATH,
-    signedIn(async (ctx) => {
+    requireSession(async (ctx) => {
       const { developerId, suspendedAt, isRecent } = ctx.state.session;
       const keys = await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice));
       settingsPage(
@@ -65,14 +65,14 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
 
   router.get(
     `${PATH}/new`,
-    recentlySignedIn((ctx) => {
+    requireRecentSignIn((ctx) => {
       settingsPage(ctx, { title: 'Create a key', tab: 'keys' }, <NewKeyForm />);
     }),
   );
 
   router.post(
     `${PATH}/new`,
-    change(recentlySignedIn, async (ctx, form) => {
+    change(requireRecentSignIn, async (ctx, form) => {
       const fields = newKeyFieldsOf(form);
       const request = readNewKey(fields);
       if (request.kind === 'invalid') {
@@ -91,7 +91,7 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
 
   router.get(
     `${PATH}/:prefix/roll`,
-    about(recentlySignedIn, (ctx, record) => {
+    about(requireRecentSignIn, (ctx, record) => {
       try {
         requireRollable(record);
       } catch (error) {
@@ -104,7 +104,7 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
 
   router.post(
     `${PATH}/:prefix/roll`,
-    change(recentlySignedIn, async (ctx, form) => {
+    change(requireRecentSignIn, async (ctx, form) => {
       const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
       const endChange = beginChange();
       const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
@@ -148,12 +148,12 @@ function prefixOf(ctx: SettingsContext): string {
 }
 
 /** @returns the address of the list with a notice of a revoked key */
-function revokedPath(prefix: string, since: KnownSince | 'before'): string {
+function revokedPath(prefix: string, since: Propagation | 'before'): string {
   return `${PATH}?revoked=${encodeURIComponent(prefix)}&since=${since}`;
 }
 
 /** What the address says of a revocation. Without a known value the key was revoked before. */
-const REVOKED: ReadonlyMap<unknown, string> = new Map<KnownSince, string>([
+const REVOKED: ReadonlyMap<unknown, string> = new Map<Propagation, string>([
   ['now', 'is revoked. Every server refuses it from the next request on.'],
   ['moments', 'is revoked. Every server refuses it within moments.'],
 ]);

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { KeyRefused } from '../../../keys/key-refused.js';
-import { MOST_KEYS_A_DAY, MOST_WORKING_KEYS } from '../../../keys/own-keys.js';
+import { MOST_KEYS_A_DAY, MOST_WORKING_KEYS } from '../../../keys/developer-keys.js';
 import { Notice } from '../../layout/components.js';
 import { PageError } from '../../layout/error-page.js';
 import type { SettingsContext } from '../context.js';

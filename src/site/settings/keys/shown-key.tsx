@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import type { CreatedKey } from '../../../keys/new-key.js';
-import type { KnownSince } from '../../../admission/forget-callers.js';
+import type { Propagation } from '../../../admission/forget-callers.js';
 import { CodeBlock, Notice } from '../../layout/components.js';
 import { Time } from '../../layout/time.js';
 import { isolated } from '../../layout/user-text.js';
@@ -18,7 +18,7 @@ interface ShownKeyProps {
 }
 
 interface ReplacedKey extends KeyRecord {
-  readonly since: KnownSince;
+  readonly since: Propagation;
 }
 
 /** A new key, which its owner sees here and never again. */

@@ -1,12 +1,12 @@
 import type { VNode } from 'preact';
-import type { QuotaStanding } from '../../../admission/charge/limiter.js';
+import type { QuotaState } from '../../../admission/charge/limiter.js';
 import type { Plan } from '../../../limits/plans.js';
 import type { Quota } from '../../../limits/quotas.js';
 import { Notice } from '../../layout/components.js';
 import { formatNumber } from '../../layout/numbers.js';
 
 interface QuotasProps {
-  readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaStanding }[];
+  readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaState }[];
 }
 
 /** Where each plan stands: a meter and the same in words. */

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { VNode } from 'preact';
-import type { QuotaStanding } from '../../../admission/charge/limiter.js';
+import type { QuotaState } from '../../../admission/charge/limiter.js';
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import { findKeyOf } from '../../../keys/keys.js';
 import { listPlansOf, type Plan } from '../../../limits/plans.js';
@@ -29,7 +29,7 @@ import { total } from './totals.js';
 const PATH = '/settings/usage';
 
 /** Adds the usage of a developer: where the plans stand now, and the requests of the last 30 days. */
-export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { signedIn }: Guards): void {
+export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { requireSession }: Guards): void {
   /** Whose usage a request asks for: of the key that `?key=` names, where the developer has it, otherwise of all. */
   async function ownerOf({ state }: SettingsContext): Promise<UsageOwner> {
     const { developerId } = state.session;
@@ -40,7 +40,7 @@ export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { signe
 
   router.get(
     PATH,
-    signedIn(async (ctx) => {
+    requireSession(async (ctx) => {
       const owner = await ownerOf(ctx);
       const { developerId } = owner;
       const plans = await listPlansOf(db, developerId);
@@ -59,7 +59,7 @@ export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { signe
 
   router.get(
     `${PATH}.csv`,
-    signedIn(async (ctx) => {
+    requireSession(async (ctx) => {
       const parts = await readUsageCsv(db, await ownerOf(ctx));
       ctx.status = 200;
       ctx.set({
@@ -72,7 +72,7 @@ export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { signe
 }
 
 interface UsageProps {
-  readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaStanding }[];
+  readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaState }[];
   readonly days: readonly DayTotal[];
   readonly keys: ListPage<KeyTotal>;
   /** The prefix of the one key that is shown; undefined for all. */

@@ -34,7 +34,7 @@ export const LOG_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/telemetry/record-requests.ts',
-        from: 'url: loggableUrl(target, isFound),',
+        from: 'url: redactUrl(target, isFound),',
         to: 'url: ctx.req.url,',
       },
     ],
@@ -45,7 +45,7 @@ export const LOG_FAULTS: readonly Fault[] = [
     promise: 'No log line holds 12 characters of a secret, also without the prefix.',
     edits: [
       {
-        file: 'src/http/telemetry/loggable-url.ts',
+        file: 'src/http/telemetry/redact-url.ts',
         from: "if (!text.includes('%') && !mayHoldSecret(text)) return text;",
         to: "if (!text.includes('%') && !text.includes('svc_')) return text;",
       },

@@ -92,12 +92,12 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'What is opened is closed in the reverse order.',
     edits: [
       {
-        file: 'src/platform/process/open-parts.ts',
+        file: 'src/platform/process/close-stack.ts',
         from: 'for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop())',
         to: 'for (let close = this.#closers.shift(); close !== undefined; close = this.#closers.shift())',
       },
     ],
-    suites: ['test/platform/process/open-parts.test.ts'],
+    suites: ['test/platform/process/close-stack.test.ts'],
   },
   {
     name: 'announcements-not-probed',

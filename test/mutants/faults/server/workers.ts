@@ -60,12 +60,12 @@ export const WORKERS_FAULTS: readonly Fault[] = [
     promise: 'A database that is slow for a moment does not make a start fail.',
     edits: [
       {
-        file: 'src/platform/database/connect.ts',
+        file: 'src/platform/postgres/connections/connect.ts',
         from: '{ ...options, ...START_BOUNDS, address, poolSize: 1 }',
         to: '{ ...options, address, poolSize: 1 }',
       },
     ],
-    suites: ['test/platform/database/connect.test.ts'],
+    suites: ['test/platform/postgres/connect.test.ts'],
   },
   {
     name: 'workers-replaced-without-a-pause',
@@ -100,7 +100,7 @@ export const WORKERS_FAULTS: readonly Fault[] = [
   {
     name: 'metrics-wait-for-a-hanging-worker',
     promise: 'The metrics come in time while a worker hangs.',
-    edits: [{ file: METRICS, from: 'inTime(answered, ANSWER_TIMEOUT_MS)', to: 'inTime(answered, 120_000)' }],
+    edits: [{ file: METRICS, from: 'withTimeout(answered, ANSWER_TIMEOUT_MS)', to: 'withTimeout(answered, 120_000)' }],
     suites: [COMBINED],
   },
   {

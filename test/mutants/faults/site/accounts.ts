@@ -196,7 +196,7 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
     name: 'accounts-open-redirect',
     promise: 'A sign-in leads to a page of the settings alone.',
     edits: [
-      { file: 'src/site/sign-in/come-back.ts', from: 'SETTINGS_PATH.test(path) ? path', to: "path !== '' ? path" },
+      { file: 'src/site/sign-in/return-to.ts', from: 'SETTINGS_PATH.test(path) ? path', to: "path !== '' ? path" },
     ],
     suites: [SIGN_IN],
   },

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
-import { poolOf } from '../postgres/database.js';
+import { poolOf } from './database.js';
 
 const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../../db/migrations/', import.meta.url));
 

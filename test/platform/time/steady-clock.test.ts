@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { SteadyClock, STEADY_CLOCK } from '../../../src/platform/process/steady-clock.js';
+import { SteadyClock, STEADY_CLOCK } from '../../../src/platform/time/steady-clock.js';
 
 describe('a steady clock', () => {
   let timeOfDay: number;

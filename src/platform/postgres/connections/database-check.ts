@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
-import type { Health } from '../telemetry/health.js';
-import { inTime } from '../process/in-time.js';
-import { poolOf } from '../postgres/database.js';
-import { DatabaseNotWritable } from '../postgres/writable.js';
+import type { Health } from '../../telemetry/health.js';
+import { withTimeout } from '../../async/with-timeout.js';
+import { poolOf } from '../database.js';
+import { DatabaseNotWritable } from '../writable.js';
 
 /** Bound on the check, in milliseconds: less than the bound on the request that may wait for it. */
 const CHECK_TIMEOUT_MS = 800;
@@ -26,7 +26,7 @@ export class DatabaseCheck {
 
   async #ask(): Promise<void> {
     try {
-      await inTime(poolOf(this.db).check(), CHECK_TIMEOUT_MS);
+      await withTimeout(poolOf(this.db).check(), CHECK_TIMEOUT_MS);
       this.health.note('database', 'up');
     } catch (error) {
       // Older connections would go on answering, while the server refuses new ones.

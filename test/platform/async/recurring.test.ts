@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { recurring } from '../../../src/platform/process/recurring.js';
+import { recurring } from '../../../src/platform/async/recurring.js';
 import { eventually } from '../../support/eventually.js';
 
 const INTERVAL_MS = 50;

@@ -14,7 +14,7 @@ import {
   revokeOwnKey,
   rollOwnKey,
   type OwnKeyDetails,
-} from '../../src/keys/own-keys.js';
+} from '../../src/keys/developer-keys.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';

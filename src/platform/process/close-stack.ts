@@ -1,7 +1,7 @@
 type Close = () => unknown;
 
 /** The open parts of a program. They close together, in the reverse order, since later ones use earlier ones. */
-export class OpenParts {
+export class CloseStack {
   readonly #closers: Close[] = [];
 
   /** @param onFailure - reports a part that failed to close; the others close all the more */

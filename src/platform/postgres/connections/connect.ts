@@ -1,13 +1,13 @@
 import type { Knex } from 'knex';
-import { OperatorError } from '../../errors.js';
-import type { Connection, DatabaseAddress } from '../postgres/connections/connection.js';
-import { openConnection, openDatabase, poolOf } from '../postgres/database.js';
-import { Fence } from '../postgres/fence.js';
-import type { PoolOptions } from '../postgres/connections/pool.js';
-import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
-import { inTime } from '../process/in-time.js';
-import { migrate, pendingMigrations } from './migrations.js';
-import { DatabaseNotWritable } from '../postgres/writable.js';
+import { OperatorError } from '../../../errors.js';
+import type { Connection, DatabaseAddress } from './connection.js';
+import { openConnection, openDatabase, poolOf } from '../database.js';
+import { Fence } from '../fence.js';
+import type { PoolOptions } from './pool.js';
+import type { EmbeddedPostgres } from '../../../embedded-postgres/index.js';
+import { withTimeout } from '../../async/with-timeout.js';
+import { migrate, pendingMigrations } from '../migrations.js';
+import { DatabaseNotWritable } from '../writable.js';
 
 /** Bounds on a connection and on a statement at the start, in milliseconds. A busy machine must not make the start fail. */
 const START_BOUNDS = { acquireTimeoutMs: 10_000, statementTimeoutMs: 10_000 } as const;
@@ -46,7 +46,7 @@ export interface ConnectedDatabase {
   /** The migrations that this start has applied. */
   readonly applied: readonly string[];
   /** Opens one connection apart from the pool. The caller closes it. */
-  readonly connectAlone: () => Promise<Connection>;
+  readonly connectDedicated: () => Promise<Connection>;
   /** Closes the connections, and stops the embedded PostgreSQL if nobody else uses it. */
   close(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
   try {
     const applied =
       embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(options, address);
-    return { db, fence, applied, connectAlone: () => openConnection({ ...options, address }), close };
+    return { db, fence, applied, connectDedicated: () => openConnection({ ...options, address }), close };
   } catch (error) {
     await close();
     throw error;
@@ -81,7 +81,7 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
 
 async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOptions): Promise<EmbeddedPostgres> {
   // Imported only when it is used: most commands have DATABASE_URL.
-  const { acquireEmbeddedPostgres } = await import('../../embedded-postgres/index.js');
+  const { acquireEmbeddedPostgres } = await import('../../../embedded-postgres/index.js');
   return acquireEmbeddedPostgres({ dataDir, packageRoot, pid, ...(onEvent && { onEvent }) });
 }
 
@@ -99,7 +99,7 @@ async function requireUsable(options: Options, address: string): Promise<void> {
     const other = await open().catch(() => undefined);
     if (other !== undefined && !(await haveOwnSessions(connection, other))) throw withoutSessions();
     // Those that follow may need their places.
-    await inTime(Promise.all(opened.map((each) => each.end())), START_BOUNDS.acquireTimeoutMs);
+    await withTimeout(Promise.all(opened.map((each) => each.end())), START_BOUNDS.acquireTimeoutMs);
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     if (error instanceof DatabaseNotWritable) throw notPrimary(error);

@@ -15,13 +15,13 @@ const SIGN_IN_SECONDS = 1_800;
  *
  * @param path - where to, a page of the settings; another path counts as {@link SETTINGS}
  */
-export function askToSignIn(ctx: PageContext, path: string): void {
+export function redirectToSignIn(ctx: PageContext, path: string): void {
   setCookie(ctx, 'come-back', settingsPath(path), SIGN_IN_SECONDS);
   seeOther(ctx, '/sign-in');
 }
 
 /** Sends the browser to where it wanted to go before it signed in. */
-export function comeBack(ctx: PageContext): void {
+export function returnTo(ctx: PageContext): void {
   const path = settingsPath(readCookie(ctx, 'come-back') ?? '');
   setCookie(ctx, 'come-back', undefined);
   seeOther(ctx, path);

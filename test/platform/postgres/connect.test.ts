@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { connectDatabase, type ConnectedDatabase } from '../../../src/platform/database/connect.js';
+import { connectDatabase, type ConnectedDatabase } from '../../../src/platform/postgres/connections/connect.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
 import { startPooler } from '../../support/proxies/pgbouncer.js';

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { actAs } from '../events/events.js';
+import { setActor } from '../events/events.js';
 import { WORKS } from './key-record.js';
 import { KeyRefused, unknownPrefix } from './key-refused.js';
 import type { Expiry } from './expiry.js';
@@ -35,7 +35,7 @@ export interface OwnKeyDetails {
  * @throws KeyRefused when the form has made a key before
  */
 export async function createOwnKey(db: Knex, developerId: number, details: OwnKeyDetails): Promise<CreatedKey> {
-  return asDeveloper(db, developerId, async (transaction, { plan_id }) => {
+  return withDeveloperLock(db, developerId, async (transaction, { plan_id }) => {
     await requireNewForm(transaction, developerId, details.formHash);
     await requireKeysLeftToday(transaction, developerId);
     if ((await countWorking(transaction, developerId, 'successor_id is null')) >= MOST_WORKING_KEYS) {
@@ -63,7 +63,7 @@ export async function rollOwnKey(
   developerId: number,
   { prefix, overlapSeconds, formHash }: { prefix: string; overlapSeconds: number; formHash: Buffer },
 ): Promise<RolledKey> {
-  return asDeveloper(db, developerId, async (transaction) => {
+  return withDeveloperLock(db, developerId, async (transaction) => {
     await requireNewForm(transaction, developerId, formHash);
     await requireKeysLeftToday(transaction, developerId);
     const goingOn = await countWorking(transaction, developerId, 'successor_id is not null');
@@ -81,7 +81,7 @@ export async function rollOwnKey(
  * @throws KeyRefused when the developer is suspended or has no such key
  */
 export async function revokeOwnKey(db: Knex, developerId: number, prefix: string): Promise<boolean> {
-  return asDeveloper(db, developerId, async (transaction) => {
+  return withDeveloperLock(db, developerId, async (transaction) => {
     const revocation = await revokeWhere(transaction, { prefix, developer_id: developerId });
     if (revocation === undefined) throw unknownPrefix(prefix);
     return !revocation.wasRevoked;
@@ -95,7 +95,7 @@ interface DeveloperRow {
 }
 
 /** Runs a change that a developer makes. Changes of one developer take turns, so that counts of keys hold. */
-function asDeveloper<T>(
+function withDeveloperLock<T>(
   db: Knex,
   developerId: number,
   change: (transaction: Knex.Transaction, developer: DeveloperRow) => Promise<T>,
@@ -108,7 +108,7 @@ function asDeveloper<T>(
     if (developer?.suspended_at !== null) {
       throw new KeyRefused('suspended', `Developer ${developerId} is suspended, or does not exist.`);
     }
-    await actAs(transaction, 'developer');
+    await setActor(transaction, 'developer');
     return change(transaction, developer);
   });
 }

@@ -3,7 +3,7 @@ import { chooseRequestId } from './request-id.js';
 import { originForm, parseTarget } from './target.js';
 
 /** Gives a request its id and its parsed target, and its answer the id. */
-export const identifyRequest: Middleware = (ctx, next) => {
+export const prepareRequest: Middleware = (ctx, next) => {
   const target = originForm(ctx.req.url ?? '');
   const requestId = chooseRequestId(ctx.req.headers['x-request-id']);
   // Koa derives `ctx.path` from it, and routers use that path.

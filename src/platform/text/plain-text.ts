@@ -16,7 +16,15 @@ export function isPlainText(text: string): boolean {
   return !UNPRINTABLE.test(text) && text.search(DIRECTION_CONTROLS) < 0;
 }
 
-/** Replaces what would control a terminal or turn its text, except line ends. */
-export function printable(text: string): string {
-  return text.replaceAll(/(?!\n)\p{Cc}/gu, '\uFFFD').replaceAll(DIRECTION_CONTROLS, '\uFFFD');
+/**
+ * Makes foreign text safe to show on one line: it cannot control a terminal, turn the direction of other text, or break
+ * out of its line. PostgreSQL stores every result.
+ *
+ * @param maxLength - in characters as PostgreSQL counts them; longer text is cut and ends in `…`
+ */
+export function printable(text: string, maxLength = Infinity): string {
+  const line = text.replaceAll(/[\p{Cc}\p{Cs}\u2028\u2029]/gu, '\uFFFD').replaceAll(DIRECTION_CONTROLS, '\uFFFD');
+  if (line.length <= maxLength) return line;
+  const characters = Array.from(line);
+  return characters.length <= maxLength ? line : `${characters.slice(0, maxLength - 1).join('')}…`;
 }

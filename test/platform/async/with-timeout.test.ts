@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { inTime } from '../../../src/platform/process/in-time.js';
+import { withTimeout } from '../../../src/platform/async/with-timeout.js';
 
 /** A query of Knex in short: it runs each time that it is waited for. */
 class Query {
@@ -16,17 +16,17 @@ class Query {
 describe('a bounded wait', () => {
   it('passes on the result, and runs a query once, also one that fails', async () => {
     const served = new Query(Promise.resolve('ok'));
-    assert.equal(await inTime(served as unknown as Promise<string>, 1_000), 'ok');
+    assert.equal(await withTimeout(served as unknown as Promise<string>, 1_000), 'ok');
     const failing = new Query(Promise.reject(new Error('refused')));
-    await assert.rejects(inTime(failing as unknown as Promise<string>, 1_000), /^Error: refused$/);
+    await assert.rejects(withTimeout(failing as unknown as Promise<string>, 1_000), /^Error: refused$/);
     assert.deepEqual([served.runs, failing.runs], [1, 1]);
   });
 
   it('ends with an error of its own, or of the caller, when nothing comes', async () => {
     const never = new Promise<never>(() => undefined);
-    await assert.rejects(inTime(never, 5), /^Error: no reply within 5 ms$/);
+    await assert.rejects(withTimeout(never, 5), /^Error: no reply within 5 ms$/);
     await assert.rejects(
-      inTime(never, 5, () => new RangeError('mine')),
+      withTimeout(never, 5, () => new RangeError('mine')),
       /^RangeError: mine$/,
     );
   });
@@ -35,7 +35,7 @@ describe('a bounded wait', () => {
     const reply = new Promise<string>((resolve) => {
       setTimeout(resolve, 2, 'just in time');
     });
-    const waiting = inTime(reply, 1);
+    const waiting = withTimeout(reply, 1);
     const busyUntil = performance.now() + 20;
     while (performance.now() < busyUntil);
     assert.equal(await waiting, 'just in time');

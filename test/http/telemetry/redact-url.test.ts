@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { loggableUrl } from '../../../src/http/telemetry/loggable-url.js';
+import { redactUrl } from '../../../src/http/telemetry/redact-url.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 
 describe('the URL of a request in the log', () => {
@@ -8,7 +8,7 @@ describe('the URL of a request in the log', () => {
 
   function logged(target: string, isFound = false): string {
     const [path = '', query = ''] = target.split('?');
-    return loggableUrl({ path, search: new URLSearchParams(query) }, isFound);
+    return redactUrl({ path, search: new URLSearchParams(query) }, isFound);
   }
 
   /** Every character percent-encoded, so many times over. */

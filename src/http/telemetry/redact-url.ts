@@ -19,7 +19,7 @@ const PLAIN_NUMBER = /^\d{1,11}(?:\.\d{1,11})?$/;
  * @param isFound - whether the path exists. Such a path contains no key: it is a path of the contract, with the id of a
  *   title. The id may look like a secret.
  */
-export function loggableUrl({ path, search }: Pick<Target, 'path' | 'search'>, isFound = false): string {
+export function redactUrl({ path, search }: Pick<Target, 'path' | 'search'>, isFound = false): string {
   const query = loggedQuery(search);
   const text = isFound && !path.includes('%') ? path + loggable(query) : loggable(path + query);
   return text.slice(0, MAX_LENGTH);

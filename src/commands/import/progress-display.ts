@@ -17,7 +17,7 @@ const LINE_INTERVAL_MS = 5_000;
 const DRAWS_A_SECOND = 10;
 
 /** Shows the progress of an import: as a bar on a terminal, otherwise as a line now and then. */
-export class ImportDisplay {
+export class ProgressDisplay {
   readonly #stderr: Writable;
   readonly #options: ImportDisplayOptions;
   readonly #canDraw: boolean;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Semaphore } from '../../../src/platform/process/semaphore.js';
+import { Semaphore } from '../../../src/platform/async/semaphore.js';
 
 describe('a semaphore', () => {
   it('lets as many tasks run as it has permits, and the others in the order of their arrival', async () => {

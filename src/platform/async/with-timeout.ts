@@ -7,7 +7,7 @@
  * @param timeUp - makes the error
  * @throws that error when no reply arrives in time; the work behind the reply goes on
  */
-export function inTime<T>(
+export function withTimeout<T>(
   reply: Promise<T>,
   timeoutMs: number,
   timeUp: () => Error = () => new Error(`no reply within ${Math.round(timeoutMs)} ms`),

@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import {
-  fromRfc3339,
-  systemClock,
-  toMilliseconds,
-  toRfc3339,
-  toSeconds,
-} from '../../../src/platform/postgres/timestamps.js';
+import { fromRfc3339, systemClock, toMilliseconds, toRfc3339, toSeconds } from '../../../src/platform/time/micros.js';
 
 /** From 1970 to the end of 9999, the years that RFC 3339 can write. */
 const anyTime = fc.bigInt({ min: 0n, max: 253_402_300_799_999_999n });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { OpenParts } from '../../../src/platform/process/open-parts.js';
+import { CloseStack } from '../../../src/platform/process/close-stack.js';
 
 describe('the open parts of a program', () => {
   it('are closed in the reverse order, each after the one before has ended, and only once', async () => {
     const closed: string[] = [];
-    const parts = new OpenParts((error) => assert.fail(String(error)));
+    const parts = new CloseStack((error) => assert.fail(String(error)));
     for (const name of ['database', 'redis', 'server']) {
       assert.equal(
         parts.add(name, async () => {
@@ -30,7 +30,7 @@ describe('the open parts of a program', () => {
   it('are closed although one of them fails to, which is reported', async () => {
     const closed: string[] = [];
     const failures: unknown[] = [];
-    const parts = new OpenParts((error) => failures.push(error));
+    const parts = new CloseStack((error) => failures.push(error));
     parts.add('database', () => closed.push('database'));
     parts.add('redis', () => {
       throw new Error('at once');
