@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { GUIDES } from '../../src/site/guides/guide-files.js';
 import { renderMarkdown } from '../../src/site/markdown/markdown.js';
 import { TABS } from '../../src/site/settings/settings-page.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
+import { readGuide } from '../support/guides.js';
 import { PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html' };
@@ -55,10 +57,18 @@ describe('the links of the pages', () => {
     assert.ok(pages.size > 15 && anchors.length > 150, `${pages.size} pages, ${anchors.length} anchors`);
   });
 
-  it('of each guide lead from the list of guides', async () => {
-    const { text } = await send(service.url, '/docs/guides', { headers: BROWSER });
-    for (const path of PAGES.filter((each) => each.startsWith('/docs/guides/')))
-      assert.ok(linksOf(text).includes(path), path);
+  it('each guide is in the list of guides under its own title, and leads to the guides before and after it', async () => {
+    const list = await send(service.url, '/docs/guides', { headers: BROWSER });
+    for (const [place, { name, title }] of GUIDES.entries()) {
+      assert.ok((await readGuide(name)).startsWith(`# ${title}\n`), name);
+      assert.ok(list.text.includes(`<a href="/docs/guides/${name}">${title}</a>`), name);
+      const { text } = await send(service.url, `/docs/guides/${name}`, { headers: BROWSER });
+      const neighbours = Array.from(text.matchAll(/href="\/docs\/guides\/([\w-]+)" rel="\w+"/g), ([, guide]) => guide);
+      assert.deepEqual(
+        neighbours,
+        [GUIDES[place - 1], GUIDES[place + 1]].flatMap((guide) => guide?.name ?? []),
+      );
+    }
   });
 
   it('of the settings lead to the part of their guide that is about them', async () => {

@@ -1,28 +1,69 @@
 import { readFile } from 'node:fs/promises';
 import { Representation } from '../../http/response/representation.js';
 
-/** The guides in their order in lists: files of this folder without `.md`, each with what it is about. */
-const SUMMARIES = {
-  'calling-the-api': 'Keys, limits, errors and generated clients, for developers whose back ends call the service.',
-  'contract-tests': 'How to hold a deployment against its contract with Dredd or Schemathesis.',
-  'developer-settings': 'Sign-in, keys, usage and events, for developers who manage their own keys.',
-  'leaked-keys': 'How to recognise and revoke a key that was found, for people and for scanners.',
-  mirroring: 'How to keep a copy of the catalogue that misses no change.',
-  operating: 'Commands, settings, imports, metrics and production, for people who run the service.',
-  'writing-in-sql': 'Columns, rules and roles for programs that write to the database.',
-  performance: 'What a request costs, how the service grows, and how that was measured.',
-} as const;
+/** A guide as the list of guides has it. */
+interface ListedGuide {
+  /** The name of its file in this folder, without `.md`, and the last part of its path. */
+  readonly name: string;
+  readonly title: string;
+  /** One sentence, for lists and search engines. */
+  readonly description: string;
+  /** Whether its readers call the service from outside: its commands then name the public URL. */
+  readonly isForCallers?: true;
+}
+
+/** The guides in reading order, which the links to the previous and the next guide follow. */
+export const GUIDES: readonly ListedGuide[] = [
+  {
+    name: 'calling-the-api',
+    title: 'Calling the API',
+    description: 'Keys, limits, errors and generated clients, for developers whose back ends call the service.',
+    isForCallers: true,
+  },
+  {
+    name: 'mirroring',
+    title: 'Mirroring the catalogue',
+    description: 'Keep a copy of the catalogue that never misses a change.',
+    isForCallers: true,
+  },
+  {
+    name: 'contract-tests',
+    title: 'Contract tests in your CI',
+    description: 'Check a deployment against its contract with Dredd or Schemathesis.',
+    isForCallers: true,
+  },
+  {
+    name: 'developer-settings',
+    title: 'The developer settings',
+    description: 'Sign in, manage your keys, and read your usage and events.',
+  },
+  {
+    name: 'leaked-keys',
+    title: 'Leaked keys',
+    description: 'Recognise and revoke a key that was found, by hand or from a secret scanner.',
+  },
+  {
+    name: 'operating',
+    title: 'Operating the service',
+    description: 'Commands, settings, imports, metrics and production, for people who run the service.',
+  },
+  {
+    name: 'writing-in-sql',
+    title: 'Writing in SQL',
+    description: 'Tables, rules and roles for programs that write to the database.',
+  },
+  {
+    name: 'performance',
+    title: 'Performance and scaling',
+    description: 'What a request costs, how the service grows, and how that was measured.',
+  },
+];
 
 /** The pictures in them, which `make bench PARTS=growth` draws. */
 const PICTURES = ['pictures/times.svg', 'pictures/throughput.svg'] as const;
 
-/** A guide as it stands in the repository. */
-export interface Guide {
-  /** The last part of its path. */
-  readonly name: string;
-  readonly title: string;
-  /** A sentence. */
-  readonly summary: string;
+/** A guide with its text. */
+export interface Guide extends ListedGuide {
   /** CommonMark, without the title. */
   readonly text: string;
 }
@@ -36,9 +77,9 @@ export interface GuideFiles {
 /** Reads the guides. @param packageRoot - the folder of this package's package.json */
 export async function readGuides(packageRoot: string): Promise<GuideFiles> {
   const folder = `${packageRoot}/src/site/guides`;
-  const guides = Object.entries(SUMMARIES).map(async ([name, summary]): Promise<Guide> => {
-    const [heading = '', ...text] = (await readFile(`${folder}/${name}.md`, 'utf8')).split('\n');
-    return { name, title: heading.replace(/^# /, ''), summary, text: text.join('\n') };
+  const guides = GUIDES.map(async (guide): Promise<Guide> => {
+    const text = await readFile(`${folder}/${guide.name}.md`, 'utf8');
+    return { ...guide, text: text.slice(text.indexOf('\n') + 1) };
   });
   const pictures = PICTURES.map(async (name) => {
     const picture = new Representation(await readFile(`${folder}/${name}`), 'image/svg+xml');

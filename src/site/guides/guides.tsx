@@ -11,9 +11,6 @@ const ROOT = '/docs/guides';
 /** The address of the service in the commands of the guides. */
 const EXAMPLE_ORIGIN = 'http://127.0.0.1:8080';
 
-/** Guides for people who call the service: the commands in them get its public URL. */
-const FOR_CALLERS = ['calling-the-api', 'contract-tests', 'mirroring'];
-
 /** Adds the guides of the repository: a list of them, and a page for each. */
 export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>): void {
   const { guides, pictures } = site.guides;
@@ -42,7 +39,7 @@ export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>)
 }
 
 function makePage(site: SiteOptions, guide: Guide): Representation {
-  const description = { title: guide.title, section: 'guides', description: guide.summary } as const;
+  const description = { title: guide.title, section: 'guides', description: guide.description } as const;
   return publicPage(site, description, <GuidePage guide={guide} site={site} />);
 }
 
@@ -52,12 +49,12 @@ function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
       <h1>Guides</h1>
       <p class="lead">How to call the service, keep a copy of its catalogue, and run it.</p>
       <ul class="card-grid">
-        {guides.map(({ name, title, summary }) => (
+        {guides.map(({ name, title, description }) => (
           <li key={name} class="card">
             <h2>
               <a href={`${ROOT}/${name}`}>{title}</a>
             </h2>
-            <p>{summary}</p>
+            <p>{description}</p>
           </li>
         ))}
       </ul>
@@ -66,13 +63,13 @@ function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
 }
 
 function GuidePage({
-  guide: { name, title, text },
+  guide: { name, title, text, isForCallers },
   site,
 }: {
   readonly guide: Guide;
   readonly site: SiteOptions;
 }): VNode {
-  const shown = FOR_CALLERS.includes(name) ? text.replaceAll(EXAMPLE_ORIGIN, site.publicUrl()) : text;
+  const shown = isForCallers ? text.replaceAll(EXAMPLE_ORIGIN, site.publicUrl()) : text;
   const { html, headings } = renderMarkdown(shown, { resolve: addressOnPage, linkCode: linkErrorCode });
   return (
     <div class="container-wide with-sidebar">
@@ -103,9 +100,32 @@ function GuidePage({
       </nav>
       <div class="content">
         <h1>{title}</h1>
-        <div class="prose guide" dangerouslySetInnerHTML={{ __html: html }} />
+        <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
+        <Neighbours name={name} guides={site.guides.guides} />
       </div>
     </div>
+  );
+}
+
+/** Links to the guides before and after one. */
+function Neighbours({ name, guides }: { readonly name: string; readonly guides: readonly Guide[] }): VNode {
+  const place = guides.findIndex((guide) => guide.name === name);
+  const neighbours = [
+    { label: 'Previous', rel: 'prev', guide: guides[place - 1] },
+    { label: 'Next', rel: 'next', guide: guides[place + 1] },
+  ];
+  return (
+    <nav class="neighbours" aria-label="Previous and next guide">
+      {neighbours.map(
+        ({ label, rel, guide }) =>
+          guide && (
+            <a key={rel} href={`${ROOT}/${guide.name}`} rel={rel}>
+              <span>{label}</span>
+              {guide.title}
+            </a>
+          ),
+      )}
+    </nav>
   );
 }
 
