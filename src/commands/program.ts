@@ -12,7 +12,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   export: async () => (await import('./export/export.js')).registerExport,
   follow: async () => (await import('./follow.js')).registerFollow,
   feed: async () => (await import('./feed.js')).registerFeed,
-  demo: async () => (await import('./demo/demo.js')).registerDemo,
   plans: async () => (await import('./developers/plans.js')).registerPlans,
   developers: async () => (await import('./developers/developers.js')).registerDevelopers,
   keys: async () => (await import('./developers/keys.js')).registerKeys,

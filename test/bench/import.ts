@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { createSyntheticTitles } from '../support/catalog/synthetic-titles.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { count, median, print, printResults, type Result } from './measure.js';
@@ -77,7 +78,7 @@ function inSeconds(seconds: number): string {
 async function writeFiles(rows: number, file: (name: string) => string): Promise<void> {
   print(`Making ${count(rows)} synthetic titles …\n`);
   await withDatabase(async (url, client) => {
-    await runCatalog(url, ['demo', '--titles', String(rows)]);
+    await createSyntheticTitles(url, rows);
     for (const [name, rest] of [
       ['sorted', 'order by svc_id'],
       ['shuffled', 'order by md5(svc_id)'],

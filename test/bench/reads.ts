@@ -1,6 +1,7 @@
 import { Agent, get } from 'node:http';
 import pg from 'pg';
 import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
+import { createSyntheticTitles, syntheticId } from '../support/catalog/synthetic-titles.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { count, median, print, printResults } from './measure.js';
@@ -81,8 +82,8 @@ export function printReads(times: readonly ReadTimes[]): boolean {
 
 async function prepare(titles: number): Promise<Subject> {
   const database = await createTestDatabase();
-  const made = await runCatalog(database.url, ['demo', '--titles', String(titles)]);
-  print(`Made ${count(titles)} synthetic titles in ${made.seconds.toFixed(1)} s\n`);
+  await createSyntheticTitles(database.url, titles);
+  print(`Made ${count(titles)} synthetic titles\n`);
   const key = await createUnlimitedKey(database.url);
   const paths = await choosePaths(database.url, titles);
   const server = await startServer({ DATABASE_URL: database.url });
@@ -114,7 +115,7 @@ async function choosePaths(url: string, titles: number): Promise<Subject['paths'
     const { rows } = await client.query<{ svc_id: string; since: string }>(
       `select svc_id, to_char(updated_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as since
          from titles where svc_id = any($1) order by random()`,
-      [ids.map((id) => `synthetic-1-${String(id).padStart(9, '0')}`)],
+      [ids.map(syntheticId)],
     );
     if (rows.length !== PLACES) throw new Error(`${rows.length} of ${PLACES} titles were found`);
     const newest = await client.query<{ since: string }>(

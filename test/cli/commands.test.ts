@@ -12,7 +12,6 @@ const COMMANDS = [
   'import',
   'export',
   'follow',
-  'demo',
   'plans list',
   'plans set',
   'developers create',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { createSyntheticTitles } from '../../src/catalog/synthetic.js';
 import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
+import { createSyntheticTitles, syntheticId } from '../support/catalog/synthetic-titles.js';
 import { startService, type Statement, type TestService } from '../support/service.js';
 
 const TITLES = 60_000;
@@ -34,7 +34,7 @@ describe('the plans of what a request asks of a large catalogue', () => {
   before(async () => {
     service = await startService();
     const { db } = service;
-    await createSyntheticTitles(db, { titles: TITLES, seed: 1 });
+    await createSyntheticTitles(service.databaseUrl, TITLES);
     await db.raw("insert into developers (project_name) select 'D' || i from generate_series(1, :n::integer) i", {
       n: KEYS,
     });
@@ -51,7 +51,7 @@ describe('the plans of what a request asks of a large catalogue', () => {
   });
 
   async function stampAt(share: number): Promise<number> {
-    const id = `synthetic-1-${String(Math.floor((TITLES - 1) * share)).padStart(9, '0')}`;
+    const id = syntheticId(Math.floor((TITLES - 1) * share));
     const [stamp = ''] = await service.db('titles').where({ svc_id: id }).pluck<string[]>('updated_at');
     return toSeconds(fromRfc3339(stamp));
   }
@@ -160,7 +160,7 @@ describe('the plans of what a request asks of a large catalogue', () => {
     },
     {
       what: 'a title',
-      path: () => '/api/v1/titles/synthetic-1-000012345',
+      path: () => `/api/v1/titles/${syntheticId(12_345)}`,
       queries: [{ indexes: ['titles_pkey'], rowsRead: 1 }],
     },
     {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { createSyntheticTitles } from '../../../src/catalog/synthetic.js';
+import { createSyntheticTitles } from '../../support/catalog/synthetic-titles.js';
 import { openTestDatabase } from '../../support/database.js';
 import { startRedis } from '../../support/redis.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
@@ -22,7 +22,7 @@ export async function prepareSurroundings(titles: number): Promise<Surroundings>
     await database.close();
   };
   try {
-    await createSyntheticTitles(database.db, { titles, seed: 1 });
+    await createSyntheticTitles(database.url, titles);
     // As a catalogue is after a while, rather than a moment after it was loaded.
     await database.db.raw('vacuum (analyze) titles');
     await database.db.raw('checkpoint');
