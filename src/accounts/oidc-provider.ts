@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type * as OpenIdClient from 'openid-client';
 import type { Identity } from './identities.js';
+import { shareWhilePending } from '../platform/async/share-while-pending.js';
 import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import { generateToken } from './tokens.js';
 
@@ -63,8 +64,13 @@ interface Discovered {
  */
 export class OidcProvider {
   #discovered: Discovered | undefined;
-  #discovering: Promise<Discovered> | undefined;
   #failed: { readonly error: Error; readonly at: number } | undefined;
+  readonly #readDescription = shareWhilePending(() =>
+    this.#discoverAgain().catch((error: unknown) => {
+      this.#failed = { error: toError(error), at: this.clock.now() };
+      throw this.#failed.error;
+    }),
+  );
   #hasWarned = false;
 
   /**
@@ -191,18 +197,13 @@ export class OidcProvider {
       if (known === undefined) throw failed.error;
       return known;
     }
-    this.#discovering ??= this.#readDescription()
-      .catch((error: unknown) => {
-        this.#failed = { error: toError(error), at: this.clock.now() };
-        throw this.#failed.error;
-      })
-      .finally(() => (this.#discovering = undefined));
-    if (known === undefined) return this.#discovering;
-    this.#discovering.catch(() => undefined);
+    const reading = this.#readDescription();
+    if (known === undefined) return reading;
+    reading.catch(() => undefined);
     return known;
   }
 
-  async #readDescription(): Promise<Discovered> {
+  async #discoverAgain(): Promise<Discovered> {
     const { issuer, clientId, clientSecret } = this.settings;
     // Loaded where it is used: most servers have no provider.
     const client = await import('openid-client');

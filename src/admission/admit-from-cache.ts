@@ -1,5 +1,6 @@
 import type { KeyHash } from '../keys/api-key.js';
 import type { Fence, Timeline } from '../platform/postgres/fence.js';
+import { shareWhilePending } from '../platform/async/share-while-pending.js';
 import { withTimeout } from '../platform/async/with-timeout.js';
 import { ifAvailable, noTimeLeft, type RedisLink } from '../platform/redis/link.js';
 import type { Admission, Admit } from './admission.js';
@@ -54,19 +55,18 @@ type Found = ({ readonly kind: 'cached' } & CachedCaller) | Reading;
  */
 export function admitFromCache({ loadCaller, fence, redis, limiter, cache }: CachedAdmissionParts): Admit {
   const inFlight = new InFlight();
-  let ensuring: Promise<void> | undefined;
+  /** Requests that lack the epoch at the same time share the reading. */
+  const ensure = shareWhilePending(async () => {
+    const epoch = await ifAvailable(readOrCreateEpoch(redis, fence));
+    if (epoch !== undefined && cache.epoch === undefined) cache.beginRead(epoch);
+  });
 
   const lacksEpoch = (): boolean => cache.isOpen && cache.epoch === undefined;
 
-  /** Reads the epoch that the cache lacks. Requests that need it at the same time share the reading. */
+  /** Reads the epoch that the cache lacks. */
   async function ensureEpoch({ msLeft }: RedisBudget): Promise<void> {
     if (msLeft <= 0 || !redis.isUp) return;
-    ensuring ??= ifAvailable(readOrCreateEpoch(redis, fence))
-      .then((epoch) => {
-        if (epoch !== undefined && cache.epoch === undefined) cache.beginRead(epoch);
-      })
-      .finally(() => (ensuring = undefined));
-    await ifAvailable(withTimeout(ensuring, msLeft, noTimeLeft));
+    await ifAvailable(withTimeout(ensure(), msLeft, noTimeLeft));
   }
 
   /** Finds the caller in the cache, by the reading of another request, or in the database. */

@@ -30,7 +30,7 @@ export interface SharedAdmissionParts {
   readonly clock: SteadyClock;
   /** Opens a connection to the database on which every query has a bound. */
   readonly connectDedicated: () => Promise<Connection>;
-  /** Called once for each change of state. */
+  /** Called with each state as it is observed; the same one may come again. */
   readonly onChange: (dependency: OptionalDependency, state: 'lost' | 'up', error?: unknown) => void;
 }
 
@@ -85,20 +85,17 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     listening?.destroy();
     void beginEpoch();
   });
-  let wasLost = false;
   const announcements = new AnnouncementListener(
     async () => (listening = await parts.connectDedicated()),
     ANNOUNCEMENTS,
     {
       onListening: () => {
         cache.open();
-        if (wasLost) parts.onChange('announcements', 'up');
-        wasLost = false;
+        parts.onChange('announcements', 'up');
       },
       onChange: () => cache.drop(),
       onLost: (error) => {
         cache.close();
-        wasLost = true;
         parts.onChange('announcements', 'lost', error);
       },
     },

@@ -1,9 +1,7 @@
-/** How a follower waits after failures. */
-export interface Patience {
-  /** The wait after the first failure, in milliseconds; it doubles with each further one. */
-  readonly firstMs: number;
-  /** The longest wait without a request of the server, in milliseconds. */
-  readonly longestMs: number;
+import { backoff, backoffCeiling, type BackoffBounds } from '../platform/async/backoff.js';
+
+/** How a follower waits after failures. A server may ask for longer waits. */
+export interface Patience extends BackoffBounds {
   /** With `once`, the longest sum of waits after failures in a row, in milliseconds. */
   readonly onceMs: number;
 }
@@ -17,8 +15,8 @@ const LONGEST_ASKED_MS = 86_400_000;
 const LONGEST_STRETCH_MS = 5_000;
 
 /**
- * Computes the wait before the next attempt: exponential back-off with jitter. The wait is never shorter than the
- * server asked for, up to a day.
+ * Computes the wait before the next attempt: what the server asked for, up to a day and a little longer; otherwise an
+ * exponential back-off.
  *
  * @param failures - failures in a row, this one included
  * @param askedMs - what the server asked for, in milliseconds
@@ -31,10 +29,9 @@ export function waitAfterFailure(
   patience: Patience,
   random: number,
 ): number {
-  const ceiling = Math.min(patience.longestMs, patience.firstMs * 2 ** Math.min(failures - 1, 30));
-  if (askedMs === undefined) return ceiling * (0.5 + random / 2);
+  if (askedMs === undefined) return backoff(failures, patience, random);
   const asked = Math.min(askedMs, LONGEST_ASKED_MS);
-  return asked + random * Math.min(ceiling, LONGEST_STRETCH_MS);
+  return asked + random * Math.min(backoffCeiling(failures, patience), LONGEST_STRETCH_MS);
 }
 
 /**

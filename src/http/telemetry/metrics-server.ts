@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
+import { shareWhilePending } from '../../platform/async/share-while-pending.js';
 import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/telemetry/metrics.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../connection/server.js';
 
@@ -34,7 +35,8 @@ export async function serveMetrics(
   source: MetricsSource,
   log: Logger,
 ): Promise<MetricsServer> {
-  const read = sharing(() => source.text());
+  // Many concurrent scrapes cost little more than one.
+  const read = shareWhilePending(() => source.text());
   const server = createHttpServer((request, response) => void answer(request, response, read, log), LIMITS);
   server.maxConnections = MAX_CONNECTIONS;
   const chosen = await listen(server, host, port, 'METRICS_ADDRESS');
@@ -72,13 +74,4 @@ function end(response: ServerResponse, status: number, text: string, contentType
   response.setHeader('Content-Type', contentType);
   response.setHeader('Content-Length', Buffer.byteLength(text));
   response.end(text);
-}
-
-/** Concurrent scrapes share one answer: many cost little more than one. */
-function sharing<T>(make: () => Promise<T>): () => Promise<T> {
-  let current: Promise<T> | undefined;
-  return () =>
-    (current ??= make().finally(() => {
-      current = undefined;
-    }));
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { backoff } from '../async/backoff.js';
 import type { Connection } from './connections/connection.js';
 
 /** Where changes are announced. */
@@ -14,7 +15,7 @@ export interface AnnouncementHandlers {
   /** From now on no change is missed. */
   readonly onListening: () => void;
   readonly onChange: () => void;
-  /** Changes may be missed until it listens again. Called once each time, with the reason. */
+  /** Changes may be missed until it listens again. Called after each failed attempt, with the reason. */
   readonly onLost: (error: unknown) => void;
 }
 
@@ -24,8 +25,8 @@ export interface AnnouncementHandlers {
  */
 const POLL_INTERVAL_MS = 1_000;
 
-/** The shortest and the longest wait before the next attempt, in milliseconds. It doubles each time. */
-const RETRY_MS = { first: 100, most: 5_000 } as const;
+/** The waits between attempts to listen. */
+const RETRY = { firstMs: 100, longestMs: 5_000 } as const;
 
 interface Poll {
   readonly snapshot: string;
@@ -75,23 +76,20 @@ export class AnnouncementListener {
 
   async #run(onFirstOutcome: () => void): Promise<void> {
     const { signal } = this.#stopping;
-    let retryMs: number = RETRY_MS.first;
-    let isKnownLost = false;
+    let failures = 0;
     while (!this.#isStopping()) {
       try {
         await this.#session(() => {
-          retryMs = RETRY_MS.first;
-          isKnownLost = false;
+          failures = 0;
           this.handlers.onListening();
           onFirstOutcome();
         });
       } catch (error) {
         if (this.#isStopping()) return;
-        if (!isKnownLost) this.handlers.onLost(error);
-        isKnownLost = true;
+        failures += 1;
+        this.handlers.onLost(error);
         onFirstOutcome();
-        await delay(retryMs, undefined, { signal }).catch(() => undefined);
-        retryMs = Math.min(2 * retryMs, RETRY_MS.most);
+        await delay(backoff(failures, RETRY), undefined, { signal }).catch(() => undefined);
       }
     }
   }

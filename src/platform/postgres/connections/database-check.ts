@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { Health } from '../../telemetry/health.js';
+import { shareWhilePending } from '../../async/share-while-pending.js';
 import { withTimeout } from '../../async/with-timeout.js';
 import { poolOf } from '../database.js';
 import { DatabaseNotWritable } from '../writable.js';
@@ -12,17 +13,13 @@ const CHECK_TIMEOUT_MS = 800;
  * cannot use up the pool.
  */
 export class DatabaseCheck {
-  #running: Promise<void> | undefined;
+  /** Asks the database, and reports the result to {@link Health}. Takes a bounded time and never rejects. */
+  readonly run = shareWhilePending(() => this.#ask());
 
   constructor(
     private readonly db: Knex,
     private readonly health: Health,
   ) {}
-
-  /** Asks the database, and reports the result to {@link Health}. Takes a bounded time and never rejects. */
-  run(): Promise<void> {
-    return (this.#running ??= this.#ask().finally(() => (this.#running = undefined)));
-  }
 
   async #ask(): Promise<void> {
     try {
