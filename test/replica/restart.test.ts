@@ -1,50 +1,30 @@
 import assert from 'node:assert/strict';
-import type { Knex } from 'knex';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { systemClock, toSeconds, type Micros } from '../../src/platform/time/micros.js';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
-import { openTestDatabase } from '../support/database.js';
-import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { assertProblem } from '../support/problem.js';
-import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
+import { timesLogged, type ServerProcess } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send, type Reply } from '../support/request.js';
 import { addTitles, changesOf } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 
 // A replica that stands still looks like a replica of an abandoned database: neither ever hears of the restart.
 describe('servers that read from a replica', () => {
-  let primary: TestPostgres;
+  const world = testWorld({ ownServer: true });
   let replica: TestReplica;
-  let db: Knex;
   let servers: ServerProcess[];
   let key: string;
 
   before(async () => {
-    primary = await startPostgres();
-    db = openDatabase({
-      address: primary.url,
-      applicationName: 'test',
-      poolSize: 2,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
-    const { id: developerId } = await createDeveloper(db, { projectName: 'Replica', attributionRequired: false });
-    ({ key } = await createKey(db, { developerId, planId: 'scale' }));
+    ({ key } = await world.newKey());
     await insertTitle('before');
-    replica = await startReplica(primary);
-    const settings = { DATABASE_URL: primary.url, DATABASE_READ_URL: replica.url };
-    servers = await Promise.all([startServer(settings), startServer(settings)]);
-  });
-
-  after(async () => {
-    await Promise.all(servers.map((server) => server.stop()));
-    await db.destroy();
+    replica = await startReplica(world.postgres);
+    const settings = { DATABASE_READ_URL: replica.url };
+    servers = await Promise.all([world.startServer(settings), world.startServer(settings)]);
   });
 
   async function insertTitle(svcId: string): Promise<void> {
-    await db('titles').insert({ svc_id: svcId, media_type: 'movie', title: svcId });
+    await world.db('titles').insert({ svc_id: svcId, media_type: 'movie', title: svcId });
   }
 
   /** What each server answers. */
@@ -71,7 +51,7 @@ describe('servers that read from a replica', () => {
     await insertTitle('unreplayed');
     await assertPages(start, ['before']);
 
-    const { beginning } = await restartFeed(db);
+    const { beginning } = await restartFeed(world.db);
     for (const reply of await ask(start)) {
       assertProblem(reply, 'since_out_of_window', { members: { oldest_since: toSeconds(beginning) } });
     }
@@ -89,27 +69,24 @@ describe('servers that read from a replica', () => {
     await replica.resumeReplay();
     for (const server of servers) assert.equal(timesLogged(server, 'replica lost'), 0);
   });
+});
 
-  it('give no answer of one whose database was given up, and is still written to', async () => {
-    const [current, givenUp] = await Promise.all([openTestDatabase(), openTestDatabase()]);
-    const { id: developerId } = await createDeveloper(current.db, { projectName: 'Split', attributionRequired: false });
-    const { key: otherKey } = await createKey(current.db, { developerId, planId: 'scale' });
-    const server = await startServer({ DATABASE_URL: current.url, DATABASE_READ_URL: givenUp.url });
+describe('a server whose replica has a database that was given up', () => {
+  const [current, givenUp] = [testWorld(), testWorld()];
+
+  it('gives no answer of it, although it is still written to', async () => {
+    const { key } = await current.newKey();
+    const server = await current.startServer({ DATABASE_READ_URL: givenUp.url });
     const ids = async (since: Micros): Promise<string[]> => {
-      const headers = { authorization: `Bearer ${otherKey}` };
+      const headers = { authorization: `Bearer ${key}` };
       const page = changesOf(await send(server.url, `/api/v1/changes?since=${toSeconds(since)}`, { headers }));
       return page.data.map(({ svc_id: id }) => id);
     };
-    try {
-      const { beginning } = await restartFeed(current.db);
-      await givenUp.db.raw("select setval('titles_last_stamp', ?)", [String(beginning + 1_000_000n)]);
-      await addTitles(givenUp.db, 1, 'lost');
-      assert.deepEqual(await ids(beginning), []);
-      await addTitles(current.db, 1, 'after');
-      assert.deepEqual(await ids(beginning), ['after-0001']);
-    } finally {
-      await server.stop();
-      await Promise.all([current.close(), givenUp.close()]);
-    }
+    const { beginning } = await restartFeed(current.db);
+    await givenUp.db.raw("select setval('titles_last_stamp', ?)", [String(beginning + 1_000_000n)]);
+    await addTitles(givenUp.db, 1, 'lost');
+    assert.deepEqual(await ids(beginning), []);
+    await addTitles(current.db, 1, 'after');
+    assert.deepEqual(await ids(beginning), ['after-0001']);
   });
 });

@@ -1,45 +1,30 @@
 import assert from 'node:assert/strict';
-import type { Knex } from 'knex';
 import pg from 'pg';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
+import { testWorld } from '../support/world.js';
 
 const ROLE = 'rights_role';
 
 describe('the rights that the schema gives', () => {
-  let database: OpenTestDatabase;
-  let db: Knex;
+  const world = testWorld();
   let role: pg.Client;
 
   before(async () => {
-    database = await openTestDatabase();
-    ({ db } = database);
     // As a later migration would make one.
-    await db.raw(`
+    await world.db.raw(`
       create role ${ROLE};
       create function public.made_later() returns trigger language plpgsql as 'begin return null; end'`);
-    role = await connect();
+    world.defer(() => world.db.raw(`drop owned by ${ROLE}; drop role ${ROLE}`));
+    role = new pg.Client({ connectionString: world.url });
+    await role.connect();
+    world.defer(() => role.end());
     await role.query(`set role ${ROLE}`);
   });
 
-  after(async () => {
-    await role.end();
-    await db.raw(`drop owned by ${ROLE}; drop role ${ROLE}`);
-    await database.close();
-  });
-
-  async function connect(): Promise<pg.Client> {
-    const client = new pg.Client({ connectionString: database.url });
-    await client.connect();
-    return client;
-  }
-
   it('let a role that was granted nothing call no function of ours, those of later migrations included', async () => {
-    const { rows } = await db.raw<{ rows: { f: string; callable: boolean }[] }>(`
+    const { rows } = await world.db.raw<{ rows: { f: string; callable: boolean }[] }>(`
       select oid::regprocedure::text as f, has_function_privilege('${ROLE}', oid, 'execute') as callable
         from pg_proc where pronamespace = 'public'::regnamespace`);
     assert.ok(rows.some(({ f }) => f === 'made_later()') && rows.length > 15);
@@ -50,7 +35,7 @@ describe('the rights that the schema gives', () => {
   });
 
   it('let it attach no trigger function of ours to a table of its own', async () => {
-    const { rows } = await db.raw<{ rows: { f: string }[] }>(
+    const { rows } = await world.db.raw<{ rows: { f: string }[] }>(
       "select oid::regprocedure::text as f from pg_proc where pronamespace = 'public'::regnamespace and prorettype = 'trigger'::regtype",
     );
     await role.query('create temporary table own (svc_id text, media_type text, available_in_library boolean)');
@@ -70,9 +55,9 @@ describe('the rights that the schema gives', () => {
   it('let a writer of the catalogue read nothing of keys, sessions and sign-ins', async () => {
     const [, section = assert.fail()] = (await readGuide('writing-in-sql')).split('\n## A role for writers\n');
     const grants = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
-    await db.raw(grants);
+    await world.db.raw(grants);
     try {
-      const { rows } = await db.raw<{ rows: { table: string }[] }>(`
+      const { rows } = await world.db.raw<{ rows: { table: string }[] }>(`
         select distinct c.relname as table from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
          where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v', 'm')
            and (has_table_privilege('catalog_writer', c.oid, 'select, insert, update, delete, truncate, references, trigger')
@@ -88,45 +73,37 @@ describe('the rights that the schema gives', () => {
       }
     } finally {
       await role.query(`set role ${ROLE}`);
-      await db.raw('drop owned by catalog_writer; drop role catalog_writer');
+      await world.db.raw('drop owned by catalog_writer; drop role catalog_writer');
     }
   });
 
   it('let a role that may read or write everything call what servers and commands call', async () => {
-    await db.raw(`grant pg_read_all_data, pg_write_all_data to ${ROLE}`);
+    await world.db.raw(`grant pg_read_all_data, pg_write_all_data to ${ROLE}`);
     try {
       await role.query('select public.catalog_quiet_clock(), public.catalog_lock_writers()');
     } finally {
-      await db.raw(`revoke pg_read_all_data, pg_write_all_data from ${ROLE}`);
+      await world.db.raw(`revoke pg_read_all_data, pg_write_all_data from ${ROLE}`);
     }
   });
 });
 
 describe('a session that skips triggers, as logical replication does', () => {
-  let database: OpenTestDatabase;
-  let db: Knex;
+  const world = testWorld();
   let session: pg.Client;
   let heard: number;
   let prefix: string;
 
   before(async () => {
-    database = await openTestDatabase();
-    ({ db } = database);
-    const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
-    ({ prefix } = await createKey(db, { developerId: id, planId: 'free' }));
-    await revokeKey(db, prefix);
-    await createKey(db, { developerId: id, planId: 'free' });
-    await db('titles').insert({ svc_id: 'a', media_type: 'movie', title: 'A' });
-    session = new pg.Client({ connectionString: database.url });
+    ({ prefix } = await world.newKey());
+    await revokeKey(world.db, prefix);
+    await world.newKey({ planId: 'free' });
+    await world.db('titles').insert({ svc_id: 'a', media_type: 'movie', title: 'A' });
+    session = new pg.Client({ connectionString: world.url });
     await session.connect();
+    world.defer(() => session.end());
     heard = 0;
     session.on('notification', () => (heard += 1));
     await session.query('listen catalog_callers; set session_replication_role = replica');
-  });
-
-  after(async () => {
-    await session.end();
-    await database.close();
   });
 
   it('removes no title', async () => {

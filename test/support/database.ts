@@ -14,16 +14,21 @@ export interface OpenTestDatabase {
   close(): Promise<void>;
 }
 
-/** Makes a database with the current schema for one suite. Close it in an `after` hook. */
+/** Opens connections for a test. The caller closes them. @param statementTimeoutMs - bound on a statement; 0 for none */
+export function connectTo(url: string, { poolSize = 16, statementTimeoutMs = 0 } = {}): Knex {
+  return openDatabase({
+    address: url,
+    applicationName: 'test',
+    poolSize,
+    acquireTimeoutMs: 10_000,
+    statementTimeoutMs,
+  });
+}
+
+/** Makes a database with the current schema. Suites use {@link testWorld}, which also closes it. */
 export async function openTestDatabase(): Promise<OpenTestDatabase> {
   const database = await createTestDatabase();
-  const db = openDatabase({
-    address: database.url,
-    applicationName: 'test',
-    poolSize: 16,
-    acquireTimeoutMs: 10_000,
-    statementTimeoutMs: 0,
-  });
+  const db = connectTo(database.url);
   return {
     db,
     url: database.url,
