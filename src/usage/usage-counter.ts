@@ -1,111 +1,88 @@
-import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
-import type { UsageCounts } from './usage-counts.js';
 import { writeUsage, type UsageRow } from './write-usage.js';
 
 const HOUR_MS = 3_600_000;
 
-/** The most keys and hours that wait to be written, about 100 bytes each. More can only come together in a long outage. */
+/** The most keys and hours that wait to be written, about 100 bytes each. Only a long outage collects more. */
 const MAX_WAITING = 200_000;
 
-/** Rows of one statement at most, so that it stays within the bound on statements. */
-const ROWS_PER_BATCH = 5_000;
+/** Rows of one statement at most, which keeps it within the bound on statements. */
+const ROWS_PER_STATEMENT = 5_000;
 
-/** What a key was used for within an hour, so far. */
-type Counts = { -readonly [End in keyof UsageCounts]: UsageCounts[End] };
-
-interface Batch {
-  readonly number: number;
-  readonly rows: readonly UsageRow[];
-}
+/** The requests of a key within an hour that are not written yet. */
+type Row = { -readonly [Column in keyof UsageRow]: UsageRow[Column] };
 
 /**
- * Counts the requests of keys by the hour. It saves the counts in batches: a request costs a map entry, not a write.
+ * Counts the requests of keys by the hour and saves the counts now and then: a request costs a map entry, not a write.
  *
- * A batch that could not be written is kept as it is, with its number. It may have been written although its answer was
- * lost, and the database takes no number of a writer twice.
+ * Counts that could not be written are added to later ones. When only the reply to a write was lost, they count twice.
  */
 export class UsageCounter {
-  readonly #writer = randomUUID();
-  /** By hours since 1970, then by the id of the key. */
-  #counts = new Map<number, Map<number, Counts>>();
-  #waiting = 0;
-  #batches: Batch[] = [];
-  #lastBatch = 0;
-  #flushing: Promise<unknown> = Promise.resolve();
-  /** Requests that were not counted, since too many keys waited to be written. */
+  /** By hour and key, see {@link slotOf}. */
+  #rows = new Map<number, Row>();
+  /** Requests that were not counted because too many keys were waiting to be written. */
   lost = 0;
 
   /** How many keys and hours wait to be written. */
   get waiting(): number {
-    return this.#waiting + this.#batches.reduce((sum, { rows }) => sum + rows.length, 0);
+    return this.#rows.size;
   }
 
   /**
-   * Counts a request that has been answered.
+   * Counts an answered request.
    *
-   * @param status - of its answer; undefined where the client had gone before
+   * @param status - of its answer; undefined if the client left before it
    * @param at - in milliseconds since 1970
    */
   count(keyId: number, status: number | undefined, at: number): void {
-    const counts = this.#countsOf(keyId, Math.floor(at / HOUR_MS));
-    if (counts === undefined) this.lost += 1;
-    else if (status === 429) counts.refused += 1;
-    else if (status !== undefined && status >= 500) counts.failed += 1;
-    else counts.served += 1;
-  }
-
-  /** Undefined where no more can wait. */
-  #countsOf(keyId: number, hour: number): Counts | undefined {
-    let ofHour = this.#counts.get(hour);
-    if (ofHour === undefined) this.#counts.set(hour, (ofHour = new Map<number, Counts>()));
-    let counts = ofHour.get(keyId);
-    if (counts === undefined && this.#waiting < MAX_WAITING) {
-      ofHour.set(keyId, (counts = { served: 0, refused: 0, failed: 0 }));
-      this.#waiting += 1;
+    const hour = Math.floor(at / HOUR_MS);
+    const slot = slotOf(keyId, hour);
+    let row = this.#rows.get(slot);
+    if (row === undefined) {
+      if (this.#rows.size >= MAX_WAITING) {
+        this.lost += 1;
+        return;
+      }
+      this.#rows.set(slot, (row = { keyId, hour, served: 0, refused: 0, failed: 0 }));
     }
-    return counts;
+    if (status === 429) row.refused += 1;
+    else if (status !== undefined && status >= 500) row.failed += 1;
+    else row.served += 1;
   }
 
   /**
-   * Writes what has come together since the last time. What could not be written is kept for the next time.
+   * Writes the counts since the last call. Counts that could not be written are kept for the next call.
    *
-   * @returns how many rows were sent
+   * @returns how many rows were written
    * @throws the database's error
    */
-  flush(db: Knex): Promise<number> {
-    const flushed = this.#flushing.then(() => this.#write(db));
-    this.#flushing = flushed.catch(() => undefined);
-    return flushed;
-  }
-
-  async #write(db: Knex): Promise<number> {
-    let sent = await this.#send(db);
-    this.#batches = this.#takeBatches();
-    sent += await this.#send(db);
-    return sent;
-  }
-
-  async #send(db: Knex): Promise<number> {
-    let sent = 0;
-    for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
-      await writeUsage(db, this.#writer, batch.number, batch.rows);
-      sent += batch.rows.length;
-      this.#batches.shift();
+  async flush(db: Knex): Promise<number> {
+    const rows = [...this.#rows.values()];
+    this.#rows = new Map();
+    for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
+      try {
+        await writeUsage(db, rows.slice(at, at + ROWS_PER_STATEMENT));
+      } catch (error) {
+        this.#putBack(rows.slice(at));
+        throw error;
+      }
     }
-    return sent;
+    return rows.length;
   }
 
-  #takeBatches(): Batch[] {
-    const rows = [...this.#counts].flatMap(([hour, ofHour]) =>
-      Array.from(ofHour, ([keyId, counts]) => ({ keyId, hour, ...counts })),
-    );
-    this.#counts = new Map();
-    this.#waiting = 0;
-    const batches: Batch[] = [];
-    for (let at = 0; at < rows.length; at += ROWS_PER_BATCH) {
-      batches.push({ number: (this.#lastBatch += 1), rows: rows.slice(at, at + ROWS_PER_BATCH) });
+  #putBack(rows: readonly Row[]): void {
+    for (const row of rows) {
+      const slot = slotOf(row.keyId, row.hour);
+      const { served = 0, refused = 0, failed = 0 } = this.#rows.get(slot) ?? {};
+      row.served += served;
+      row.refused += refused;
+      row.failed += failed;
+      this.#rows.set(slot, row);
     }
-    return batches;
   }
+}
+
+/** One number for a key and an hour: ids have 31 bits, hours since 1970 fewer than 22. */
+function slotOf(keyId: number, hour: number): number {
+  return hour * 2 ** 31 + keyId;
 }

@@ -35,7 +35,7 @@ describe('the usage that several servers count', () => {
     await Promise.all([database.close(), redis.stop()]);
   });
 
-  it('is exact when they have stopped: served, refused and failed requests of each key', async () => {
+  it('usage is exact after servers stop: served, refused and failed requests of each key', async () => {
     const { db } = database;
     const { id: developerId } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
     const [one, two] = [

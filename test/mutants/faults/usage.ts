@@ -3,20 +3,16 @@ import type { Fault } from '../fault.js';
 /** Faults in how the requests of keys are counted, saved and shown. */
 export const USAGE_FAULTS: readonly Fault[] = [
   {
-    name: 'usage-added-twice',
-    promise: 'A batch of usage counts once, however often it is sent.',
-    edits: [{ file: 'src/usage/write-usage.ts', from: ' where w.batch < excluded.batch', to: '' }],
+    name: 'usage-dropped-after-failure',
+    promise: 'Usage that could not be written is added to later usage.',
+    edits: [{ file: 'src/usage/usage-counter.ts', from: '      row.served += served;\n', to: '' }],
     suites: ['test/usage/usage-counter.test.ts'],
   },
   {
-    name: 'usage-dropped-after-failure',
-    promise: 'Usage that could not be written is added later.',
+    name: 'usage-locks-in-any-order',
+    promise: 'Servers that write the usage of the same keys do not deadlock.',
     edits: [
-      {
-        file: 'src/usage/usage-counter.ts',
-        from: '      await writeUsage(db, this.#writer, batch.number, batch.rows);\n      sent += batch.rows.length;\n      this.#batches.shift();',
-        to: '      this.#batches.shift();\n      await writeUsage(db, this.#writer, batch.number, batch.rows);\n      sent += batch.rows.length;',
-      },
+      { file: 'src/usage/write-usage.ts', from: 'group by 1, 2 order by 1, 2', to: 'group by 1, 2 order by random()' },
     ],
     suites: ['test/usage/usage-counter.test.ts'],
   },

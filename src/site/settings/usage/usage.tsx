@@ -96,7 +96,8 @@ function Usage({ standings, days, keys, chosen }: UsageProps): VNode {
         <UsageChart days={days} />
         <p class="muted small">
           Refused are requests above a limit of the plan. Days are those of UTC. Servers save their counts about every
-          10 seconds. A server that crashes loses those that it has not saved.
+          10 seconds. A server that crashes loses its unsaved counts, and counts may be added twice when the connection
+          to the database breaks.
         </p>
         <p>
           <a href={`${PATH}.csv${chosen === undefined ? '' : `?key=${chosen}`}`}>Download as CSV, by day and key</a>
