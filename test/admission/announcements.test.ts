@@ -149,7 +149,7 @@ describe('announcements of changed keys', () => {
     it('metrics show it, until the session that the guide finds is ended', async () => {
       const usage = async (): Promise<number> => (await server.scrape()).series.get(USAGE) ?? assert.fail();
       assert.ok((await usage()) > 0.9);
-      const guide = await readGuide('operating');
+      const guide = await readGuide('operators/runbook');
       const query = /```sql\n(select pid[^`]+pg_stat_activity[^`]+)```/.exec(guide)?.[1] ?? assert.fail();
       const { rows } = await db.raw<{ rows: { pid: number; usename: string }[] }>(query);
       assert.equal(rows[0]?.usename, 'guest');

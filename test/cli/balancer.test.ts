@@ -73,7 +73,7 @@ describe('two servers behind the balancer of the guide', function () {
 
   /** What the guide shows, with the addresses of this test. */
   async function configuration(port: number): Promise<string> {
-    const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('operating')) ?? [];
+    const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('operators/scale-out')) ?? [];
     const changes: [string, string][] = [
       ['bind :80', `bind 127.0.0.1:${port}`],
       ['10.0.0.1:8080', `127.0.0.1:${ports.one}`],

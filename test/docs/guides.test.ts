@@ -34,7 +34,7 @@ describe('the guides', () => {
 
   it('list every setting with its default, and no other', async () => {
     assert.deepEqual(
-      tableOf(await readGuide('operating'), 'Settings').map(([name, fallback]) => [name, fallback]),
+      tableOf(await readGuide('operators/configure'), 'Settings').map(([name, fallback]) => [name, fallback]),
       Object.values(SETTINGS).map(({ name, default: fallback }) => [name, fallback]),
     );
   });
@@ -54,7 +54,7 @@ describe('the guides', () => {
     });
     const text = (await metrics.text()) + (await combineWorkers(() => 0).text());
     const names = new Set([...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name));
-    const listed = tableOf(await readGuide('operating'), 'Metrics').flatMap(
+    const listed = tableOf(await readGuide('operators/monitor'), 'Metrics').flatMap(
       ([name = '']) => name.match(/catalog_\w+/g) ?? [],
     );
     assert.deepEqual(listed.sort(), [...names].sort());

@@ -51,7 +51,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
   before(async () => {
     [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
     const { db } = database;
-    const [, section = assert.fail()] = (await readGuide('operating')).split('\n## Roles of the database\n');
+    const [, section = assert.fail()] = (await readGuide('operators/configure')).split('\n### Database roles\n');
     const grants = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
     await db.raw(grants.replace('…', 'secret'));
     await prepareDemo(db, fileURLToPath(ROOT).replace(/\/$/, ''));

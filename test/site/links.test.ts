@@ -63,7 +63,7 @@ describe('the links of the pages', () => {
       assert.ok((await readGuide(name)).startsWith(`# ${title}\n`), name);
       assert.ok(list.text.includes(`<a href="/docs/guides/${name}">${title}</a>`), name);
       const { text } = await send(service.url, `/docs/guides/${name}`, { headers: BROWSER });
-      const neighbours = Array.from(text.matchAll(/href="\/docs\/guides\/([\w-]+)" rel="\w+"/g), ([, guide]) => guide);
+      const neighbours = Array.from(text.matchAll(/href="\/docs\/guides\/([\w/-]+)" rel="\w+"/g), ([, guide]) => guide);
       assert.deepEqual(
         neighbours,
         [GUIDES[place - 1], GUIDES[place + 1]].flatMap((guide) => guide?.name ?? []),

@@ -5,8 +5,8 @@ import { readFile } from 'node:fs/promises';
 /** The folder of the checkout. */
 export const ROOT = new URL('../../', import.meta.url);
 
-/** The guides, each for one kind of reader: the files of `src/site/guides`, without `.md`. */
-export const GUIDES = readdirSync(new URL('src/site/guides', ROOT))
+/** The guides, each for one task: the paths of the files in `src/site/guides`, without `.md`. */
+export const GUIDES = readdirSync(new URL('src/site/guides', ROOT), { encoding: 'utf8', recursive: true })
   .filter((name) => name.endsWith('.md'))
   .map((name) => name.slice(0, -'.md'.length));
 

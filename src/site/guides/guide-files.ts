@@ -3,7 +3,7 @@ import { Representation } from '../../http/response/representation.js';
 
 /** A guide as the list of guides has it. */
 interface ListedGuide {
-  /** The name of its file in this folder, without `.md`, and the last part of its path. */
+  /** The path of its file in this folder, without `.md`; also the end of its address. */
   readonly name: string;
   readonly title: string;
   /** One sentence, for lists and search engines. */
@@ -43,14 +43,64 @@ export const GUIDES: readonly ListedGuide[] = [
     description: 'Recognise and revoke a key that was found, by hand or from a secret scanner.',
   },
   {
-    name: 'operating',
-    title: 'Operating the service',
-    description: 'Commands, settings, imports, metrics and production, for people who run the service.',
+    name: 'operators/install',
+    title: 'Install the service',
+    description: 'From a checkout to a server on your own PostgreSQL: start, proxy, open files.',
   },
   {
-    name: 'writing-in-sql',
+    name: 'operators/configure',
+    title: 'Configure the service',
+    description: 'Every setting, with PostgreSQL, its roles and poolers, and Redis.',
+  },
+  {
+    name: 'operators/keys-and-developers',
+    title: 'Manage developers and keys',
+    description: 'Register developers; create, rotate and revoke keys; change plans.',
+  },
+  {
+    name: 'operators/sign-in',
+    title: 'Let developers sign in',
+    description: 'One-time links, OpenID Connect, and sessions.',
+  },
+  {
+    name: 'operators/catalogue',
+    title: 'Load and export the catalogue',
+    description: 'Import files, export copies for mirrors, and check the counts.',
+  },
+  {
+    name: 'operators/writing-in-sql',
     title: 'Writing in SQL',
     description: 'Tables, rules and roles for programs that write to the database.',
+  },
+  {
+    name: 'operators/scale-out',
+    title: 'Scale out',
+    description: 'More cores, more machines, a balancer and a read replica.',
+  },
+  {
+    name: 'operators/monitor',
+    title: 'Monitor the service',
+    description: 'Probes, metrics with their alerts, and the log.',
+  },
+  {
+    name: 'operators/runbook',
+    title: 'When something is down',
+    description: 'Symptoms, what to check, and what to do.',
+  },
+  {
+    name: 'operators/failover',
+    title: 'Fail over to another primary',
+    description: 'Promote a standby without losing revocations.',
+  },
+  {
+    name: 'operators/backup-and-restore',
+    title: 'Back up and restore',
+    description: 'Back up PostgreSQL, restore it, and restart the feed.',
+  },
+  {
+    name: 'operators/upgrade',
+    title: 'Upgrade',
+    description: 'Replace servers without downtime, stop them in order, and check a deployment.',
   },
   {
     name: 'performance',

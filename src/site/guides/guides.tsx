@@ -70,7 +70,10 @@ function GuidePage({
   readonly site: SiteOptions;
 }): VNode {
   const shown = isForCallers ? text.replaceAll(EXAMPLE_ORIGIN, site.publicUrl()) : text;
-  const { html, headings } = renderMarkdown(shown, { resolve: addressOnPage, linkCode: linkErrorCode });
+  const { html, headings } = renderMarkdown(shown, {
+    resolve: (address) => addressOnPage(address, name),
+    linkCode: linkErrorCode,
+  });
   return (
     <div class="container-wide with-sidebar">
       <nav class="sidebar" aria-label="Guides">
@@ -130,11 +133,11 @@ function Neighbours({ name, guides }: { readonly name: string; readonly guides: 
 }
 
 /** @returns where a link of a guide leads on the pages; undefined for a file that only the repository has */
-function addressOnPage(address: string): string | undefined {
+function addressOnPage(address: string, guide: string): string | undefined {
   if (/^(https?:|#)/.test(address)) return address;
-  const [, file, anchor = ''] = /^([\w-]+)\.md(#.*)?$/.exec(address) ?? [];
-  if (file !== undefined) return `${ROOT}/${file}${anchor}`;
-  return /^pictures\/[\w-]+\.svg$/.test(address) ? `${ROOT}/${address}` : undefined;
+  const { pathname, hash } = new URL(address, `http://guides${ROOT}/${guide}`);
+  if (!pathname.startsWith(`${ROOT}/`)) return undefined;
+  return /\.(md|svg)$/.test(pathname) ? `${pathname.replace(/\.md$/, '')}${hash}` : undefined;
 }
 
 function linkErrorCode(code: string): string | undefined {

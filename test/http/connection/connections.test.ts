@@ -240,9 +240,9 @@ describe('connections', () => {
   });
 
   it('has the limits of the guide for idle connections and unread answers', async () => {
-    const guide = (await readGuide('operating')).replaceAll(/\s+/g, ' ');
-    const [, kept] = /Idle connections are kept for (\d+) s/.exec(guide) ?? [];
-    const [, unread] = /cut (\d+) s after an answer was sent/.exec(guide) ?? [];
+    const [install, scaleOut] = await Promise.all([readGuide('operators/install'), readGuide('operators/scale-out')]);
+    const [, kept] = /Idle connections\*\* are kept for (\d+) s/.exec(install) ?? [];
+    const [, unread] = /disconnected (\d+) s after an answer was sent/.exec(scaleOut) ?? [];
     const agent = new Agent({ keepAlive: true });
     const { headers } = await service.get('/livez', { agent });
     agent.destroy();

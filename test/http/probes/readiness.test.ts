@@ -37,8 +37,8 @@ describe('readiness', () => {
     }
   });
 
-  it('has each of its reasons in the operating guide', async () => {
-    const guide = await readGuide('operating');
+  it('has each of its reasons in the guide', async () => {
+    const guide = await readGuide('operators/monitor');
     const codes = [...Object.keys(CONSEQUENCES).map((dependency) => `${dependency}_lost`), 'shutting_down'];
     assert.deepEqual(
       codes.filter((code) => !guide.includes(`\`${code}\``)),
