@@ -10,7 +10,9 @@ import { readGuide } from '../support/guides.js';
 
 /** The SQL that the guide shows. */
 async function sqlOfGuide(): Promise<string[]> {
-  return [...(await readGuide('writing-in-sql')).matchAll(/```sql\n([\s\S]+?)```/g)].map(([, sql = '']) => sql);
+  return [...(await readGuide('operators/writing-in-sql')).matchAll(/```sql\n([\s\S]+?)```/g)].map(
+    ([, sql = '']) => sql,
+  );
 }
 
 /** As other programs do it: their own connection, plain SQL, and the rights that the guide grants. */

@@ -53,7 +53,9 @@ describe('the rights that the schema gives', () => {
   });
 
   it('let a writer of the catalogue read nothing of keys, sessions and sign-ins', async () => {
-    const [, section = assert.fail()] = (await readGuide('writing-in-sql')).split('\n## A role for writers\n');
+    const [, section = assert.fail()] = (await readGuide('operators/writing-in-sql')).split(
+      '\n## A role for writers\n',
+    );
     const grants = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
     await world.db.raw(grants);
     try {

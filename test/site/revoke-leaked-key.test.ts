@@ -277,7 +277,7 @@ describe('revoking a key that was found', () => {
     it('the checksum of the worked example is right, and a key with it has the form of one', () => {
       const [, body = '', sum = '', digits = '', key = ''] =
         /`(svc_\w{8}_\w{32})`[\s\S]+?`(\d+)`[\s\S]+?`(\w{6})`[\s\S]+?`(svc_\w+)`/.exec(
-          guide.split('## Checksum')[1] ?? '',
+          guide.split('## Verify the checksum')[1] ?? '',
         ) ?? assert.fail('no worked example');
       assert.equal(crc32(body), Number(sum));
       assert.equal(key, body + digits);
