@@ -50,7 +50,7 @@ describe('make contract', () => {
   it('takes no key as an argument, which every user of the machine can read', async () => {
     const { code, output } = await makeContract(['BASE_URL=http://127.0.0.1:1', `API_KEY=${key}`], {});
     assert.equal(code, 2);
-    assert.match(output, /^Give API_KEY in the environment: .* so replace the key\./m);
+    assert.match(output, /^Pass API_KEY in the environment: .* Replace this key, then: /m);
     assert.ok(!output.includes(secret), output);
   });
 
@@ -61,7 +61,7 @@ describe('make contract', () => {
     ] as const) {
       const { code, output } = await makeContract(args, environment);
       assert.equal(code, 2);
-      assert.match(output, /^Say which deployment, and with which key in the environment: /m);
+      assert.match(output, /^Set BASE_URL to the deployment, and API_KEY in the environment: /m);
     }
   });
 });
