@@ -8,7 +8,7 @@ import type { CommandContext } from './commands/context.js';
 import { EXIT_FAILED, runCommand } from './commands/program.js';
 import { readConfig } from './config/config.js';
 import { openFilesIn } from './platform/process/file-descriptors.js';
-import { WorkerLink } from './platform/process/workers/worker-link.js';
+import { followPrimary } from './platform/process/workers.js';
 
 /** How long the last output may take to leave the process, in milliseconds. */
 const LAST_OUTPUT_MS = 1_000;
@@ -16,18 +16,18 @@ const LAST_OUTPUT_MS = 1_000;
 const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 const stopping = new AbortController();
-/** Whether a server first goes on serving. The first signal decides. */
+/** Whether a server first drains. The first signal decides. */
 let drains = false;
 let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // A second signal ends the process at once. The primary's order to a worker does not count: Ctrl-C reaches all
-    // processes.
+    // A terminal, and systemd, send their signals to all processes. The primary stops a worker by a message.
+    if (cluster.isWorker) return;
     if (++signals > 1) endAtOnce();
     stop(signal === 'SIGTERM');
   });
 }
-const link = cluster.worker ? new WorkerLink(cluster.worker, stop) : undefined;
+if (cluster.worker) followPrimary(cluster.worker, stop);
 
 // A file that has reached its limit (ulimit -f) is an error of the write. A package has set a listener that ends the
 // process. A listener of our own prevents that.
@@ -68,8 +68,7 @@ const context: CommandContext = {
   // Node.js has raised the limit as far as possible. A report resolves the addresses of clients: at the start there are
   // none.
   openFiles: () => openFilesIn(process.report.getReport()),
-  link,
-  fork: () => cluster.fork(),
+  workerId: cluster.worker?.id,
   signal: stopping.signal,
   drains: () => drains,
   atExit: (act) => {
@@ -82,7 +81,8 @@ const context: CommandContext = {
 
 const exitCode = await runCommand(process.argv.slice(2), context);
 if (exitCode !== 0) process.exitCode = exitCode;
-link?.leave();
+// The connection to the primary would keep the process.
+if (cluster.worker?.isConnected()) cluster.worker.disconnect();
 // Output that is still unwritten waits for a reader of the pipe that does not read. It would keep the process for ever.
 if (stopping.signal.aborted) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();
 

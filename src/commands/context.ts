@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
 import type { Knex } from 'knex';
-import type { Worker } from 'node:cluster';
 import type { Readable, Writable } from 'node:stream';
 import type { Config } from '../config/settings.js';
 import type { Fence } from '../platform/postgres/fence.js';
 import type { RedisLink } from '../platform/redis/link.js';
-import type { WorkerLink } from '../platform/process/workers/worker-link.js';
 
 /** What a command may use of its process. */
 export interface CommandContext {
@@ -18,13 +16,11 @@ export interface CommandContext {
   readonly pid: number;
   /** How many files this process may open; Infinity for any number. */
   readonly openFiles: () => number;
-  /** In a worker process, the connection to the primary that started it. */
-  readonly link: WorkerLink | undefined;
-  /** Starts a worker process, which runs the same command with the same settings. */
-  readonly fork: () => Worker;
+  /** The number of this worker process; undefined in any other process. A replacement has another number. */
+  readonly workerId: number | undefined;
   /** Aborted when the process must end (SIGINT, SIGTERM). */
   readonly signal: AbortSignal;
-  /** After the abort: whether a server goes on serving for DRAIN_SECONDS (SIGTERM). */
+  /** After the abort: whether a server keeps serving for DRAIN_SECONDS (SIGTERM). */
   readonly drains: () => boolean;
   /** Runs a function at the very end of the process, in any case. The function cannot wait. */
   readonly atExit: (act: () => void) => void;

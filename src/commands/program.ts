@@ -31,11 +31,10 @@ const EXIT_MISUSE = 2;
  *
  * @param args - without the program's own name
  * @param context - what the command may use of its process
- * @returns the exit code: 0, 1 when the command failed, 2 when the arguments are wrong. A failure goes to stderr; a
- *   worker reports it to the primary.
+ * @returns the exit code: 0, 1 when the command failed, 2 when the arguments are wrong. A failure goes to stderr.
  */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const { stderr, link, command } = context;
+  const { stderr, command } = context;
   try {
     const program = await createProgram(args[0], context);
     await program.parseAsync(args, { from: 'user' });
@@ -43,9 +42,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
   } catch (error) {
     // Commander has written the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
-    const explanation = asStarted(await explain(error), command);
-    if (link) link.failed(explanation);
-    else stderr.write(`catalog: ${explanation}\n`);
+    stderr.write(`catalog: ${asStarted(await explain(error), command)}\n`);
     return EXIT_FAILED;
   }
 }

@@ -9,9 +9,9 @@ import { OperatorError } from '../errors.js';
 import { RequestMetrics } from '../http/telemetry/metrics.js';
 import { serveMetrics, type MetricsServer } from '../http/telemetry/metrics-server.js';
 import { poolOf } from '../platform/postgres/database.js';
-import { CombinedMetrics } from '../platform/telemetry/combined-metrics.js';
+import type { Workers } from '../platform/process/workers.js';
 import type { Health } from '../platform/telemetry/health.js';
-import { Metrics, type MetricsSource } from '../platform/telemetry/metrics.js';
+import { Metrics, withWorkers, type MetricsSource } from '../platform/telemetry/metrics.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
 
 /** The sources of the service's metrics, apart from its requests. */
@@ -55,30 +55,20 @@ export async function createMetrics(
   return { metrics, requestMetrics };
 }
 
-/**
- * Makes the metrics of a service with workers, to which those of the workers are added.
- *
- * @param droppedLines - how many lines of the log the primary has dropped
- */
-export function combineWorkers(droppedLines: () => number): CombinedMetrics {
+/** Makes the metrics of a service with workers: those of the workers, and what the primary has counted of them. */
+export function createPrimaryMetrics(workers: Pick<Workers, 'counts'>): MetricsSource {
   const own = new Metrics();
-  addLog(own, droppedLines);
-  const combined = new CombinedMetrics(() => own.snapshot());
   own.readGauge({
     name: 'catalog_workers',
-    help: 'Worker processes, by whether they answered when they were asked for their metrics.',
-    labels: ['state'],
-    read: () => [
-      { labels: { state: 'answering' }, value: combined.state.answering },
-      { labels: { state: 'silent' }, value: combined.state.silent },
-    ],
+    help: 'Worker processes that run.',
+    read: () => workers.counts.running,
   });
   own.readCounter({
     name: 'catalog_worker_ends_total',
-    help: 'Worker processes that have ended, whatever the reason.',
-    read: () => combined.state.gone,
+    help: 'Worker processes that have ended, for any reason.',
+    read: () => workers.counts.ended,
   });
-  return combined;
+  return withWorkers(own);
 }
 
 function addGeneral(metrics: Metrics, version: string, { health }: ServiceState): void {

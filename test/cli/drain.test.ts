@@ -5,11 +5,11 @@ import { converse } from '../support/http/conversation.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { assertProblem } from '../support/problem.js';
-import { startServer, timesLogged, type ServerProcess } from '../support/program.js';
+import { timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send, type Reply } from '../support/request.js';
 import { isAlive } from '../support/programs/server-processes.js';
-import { workersOf } from '../support/deployments/workers.js';
+import { startWorkers, workersOf } from '../support/deployments/workers.js';
 
 /** Long enough for all that a test does meanwhile. */
 const DRAIN_SECONDS = 4;
@@ -44,10 +44,9 @@ for (const workers of [1, 2]) {
       const environment = {
         DATABASE_URL: database.url,
         REDIS_URL: redis.url,
-        WORKERS: String(workers),
         DRAIN_SECONDS: drainSeconds,
       };
-      server = await startServer(environment, [], { detached });
+      server = await startWorkers(environment, workers, [], { detached });
     }
 
     /** Waits until every process has been told to end. */

@@ -12,7 +12,7 @@ import { SETTINGS } from '../../src/config/settings.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { FailedAttempts } from '../../src/admission/failed-attempts.js';
-import { combineWorkers, createMetrics } from '../../src/service/metrics.js';
+import { createMetrics, createPrimaryMetrics } from '../../src/service/metrics.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { Health } from '../../src/platform/telemetry/health.js';
 import { runCommand } from '../support/programs/command.js';
@@ -52,7 +52,7 @@ describe('the guides', () => {
       droppedLines: () => 0,
       usage: new UsageCounter(),
     });
-    const text = (await metrics.text()) + (await combineWorkers(() => 0).text());
+    const text = (await metrics.text()) + (await createPrimaryMetrics({ counts: { running: 0, ended: 0 } }).text());
     const names = new Set([...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name));
     const listed = tableOf(await readGuide('operators/monitor'), 'Metrics').flatMap(
       ([name = '']) => name.match(/catalog_\w+/g) ?? [],

@@ -5,21 +5,21 @@ import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
 import { serverProcesses } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { areGone } from '../support/deployments/workers.js';
+import { areGone, startWorkers, workersOf } from '../support/deployments/workers.js';
 
 describe('workers on the embedded PostgreSQL', () => {
   let redis: TestRedis;
-  let environment: { DATA_DIR: string; REDIS_URL: string; WORKERS: string };
+  let environment: { DATA_DIR: string; REDIS_URL: string };
 
   before(async () => {
     redis = await startRedis();
-    environment = { DATA_DIR: await temporaryFolder(), REDIS_URL: redis.url, WORKERS: '2' };
+    environment = { DATA_DIR: await temporaryFolder(), REDIS_URL: redis.url };
   });
 
   after(() => redis.stop());
 
   it('find it started and filled, and it is stopped after them', async () => {
-    const server = await startServer(environment, ['--demo']);
+    const server = await startServer({ ...environment, WORKERS: '2' }, ['--demo']);
     const key = await eventually('the welcome', () => /svc_\w{8}_\w{38}/.exec(server.output.stdout)?.[0]);
     const headers = { authorization: `Bearer ${key}` };
     const replies = await Promise.all([1, 2, 3, 4].map(() => send(server.url, '/api/v1/stats', { headers })));
@@ -35,11 +35,8 @@ describe('workers on the embedded PostgreSQL', () => {
   });
 
   it('stop it themselves when their primary was killed', async () => {
-    const server = await startServer(environment);
-    const pids = [...server.output.stdout.matchAll(/"pid":(\d+),"msg":"worker listening"/g)].map(([, pid]) =>
-      Number(pid),
-    );
-    assert.equal(pids.length, 2);
+    const server = await startWorkers(environment, 2);
+    const pids = workersOf(server);
     await server.stop('SIGKILL');
     await areGone(pids);
     assert.deepEqual(serverProcesses(environment.DATA_DIR), []);

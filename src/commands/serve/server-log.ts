@@ -14,8 +14,6 @@ export interface ServerLog {
   readonly logs: Logs;
   /** Writes a text for people among the lines. */
   readonly write: (text: string) => void;
-  /** Handles the report of a worker that nobody reads the log. */
-  readonly noteUnread: () => void;
   /** Aborted when the server must end: on a signal, or when nobody reads the log any more. */
   readonly ending: AbortSignal;
   /** Waits for the last lines, within a bound. @throws OperatorError when nobody reads the log any more */
@@ -24,17 +22,13 @@ export interface ServerLog {
 
 /** Opens the log. Lost lines are reported on standard error. */
 export function openServerLog(context: CommandContext): ServerLog {
-  const { stdout, stderr, signal, pid, link } = context;
-  const members = link ? { worker: link.id, pid } : {};
+  const { stdout, stderr, signal, pid, workerId } = context;
+  const members = workerId === undefined ? {} : { worker: workerId, pid };
   const unread = new AbortController();
   const output = new LogOutput(stdout.fd ?? STDOUT, {
     lossLine: lossLine(members),
     warn: (message) => warn(stderr.fd ?? STDERR, message),
-    onUnread: () => {
-      // All processes have the same reader, and the primary ends them in order.
-      if (link) link.unread();
-      else unread.abort();
-    },
+    onUnread: () => unread.abort(),
   });
   const logs = createLog(context.config().logLevel, output, members);
   context.atExit(logs.flush);
@@ -44,7 +38,6 @@ export function openServerLog(context: CommandContext): ServerLog {
       logs.flush();
       output.write(text);
     },
-    noteUnread: () => unread.abort(),
     ending: AbortSignal.any([signal, unread.signal]),
     async close() {
       logs.flush();

@@ -31,15 +31,6 @@ export interface MetricsSource {
 
 export const METRICS_MEDIA_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** The metrics of one process as data that can be sent to another process. */
-export type MetricsSnapshot = readonly MetricSnapshot[];
-
-interface MetricSnapshot {
-  readonly name: string;
-  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
-  readonly values: readonly { readonly value: number }[];
-}
-
 /** The metrics of one process, by prom-client alone: its successor `@prometheus-io/client` requires Node.js 22. */
 export class Metrics implements MetricsSource {
   readonly #registry = new Registry();
@@ -48,8 +39,15 @@ export class Metrics implements MetricsSource {
     return this.#registry.metrics();
   }
 
-  async snapshot(): Promise<MetricsSnapshot> {
-    return withoutGaps((await this.#registry.getMetricsAsJSON()) as unknown as MetricsSnapshot);
+  /**
+   * In a worker process of `node:cluster`: answers the primary's requests for metrics, see {@link withWorkers}.
+   *
+   * @param metrics - undefined while the worker starts: it answers that it has none
+   */
+  static answerPrimary(metrics?: Metrics): void {
+    AggregatorRegistry.setRegistries(metrics === undefined ? [] : [metrics.#registry]);
+    // Its constructor starts listening, once.
+    void new AggregatorRegistry();
   }
 
   /** Adds a counter for its owner to increase. */
@@ -99,21 +97,13 @@ export class Metrics implements MetricsSource {
   }
 }
 
-/** Combines the snapshots of several processes, each metric by its aggregator. */
-export function combine(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
-  const combined = AggregatorRegistry.aggregate(snapshots as unknown as object[]).getMetricsAsArray();
-  return combined as unknown as MetricsSnapshot;
-}
-
-/** @returns a snapshot in the text format of Prometheus */
-export function toText(snapshot: MetricsSnapshot): Promise<string> {
-  return AggregatorRegistry.aggregate([snapshot as unknown as object[]]).metrics();
-}
-
-/** A value without a number, such as the mean of nothing, would become null on the way between processes. */
-function withoutGaps(snapshot: MetricsSnapshot): MetricsSnapshot {
-  return snapshot.map((metric) => ({
-    ...metric,
-    values: metric.values.filter(({ value }) => Number.isFinite(value)),
-  }));
+/**
+ * Makes a source of the metrics of all worker processes as one, each metric by its aggregator. What a worker has counted
+ * ends with it. For Prometheus the counter then starts again.
+ *
+ * @param own - metrics of the primary, which no worker has
+ */
+export function withWorkers(own: Metrics): MetricsSource {
+  const workers = new AggregatorRegistry();
+  return { text: async () => (await own.text()) + (await workers.clusterMetrics()) };
 }

@@ -2,7 +2,7 @@ import { Agent, get } from 'node:http';
 import { newKey, newPlan } from './deployment.js';
 import { openTestDatabase, type OpenTestDatabase } from '../database.js';
 import { eventually } from '../eventually.js';
-import type { RunningProgram } from '../program.js';
+import { startServer, type RunningProgram, type ServerProcess } from '../program.js';
 import { startRedis, type TestRedis } from '../redis.js';
 import { isAlive } from '../programs/server-processes.js';
 
@@ -65,6 +65,18 @@ export function linesOf(server: RunningProgram, message: string): Line[] {
 export function workersOf(server: RunningProgram): number[] {
   const gone = linesOf(server, 'worker ended').map(({ pid }) => pid);
   return linesOf(server, 'worker listening').flatMap(({ pid }) => (pid === undefined || gone.includes(pid) ? [] : pid));
+}
+
+/** Starts a server, and waits until all of its workers listen. */
+export async function startWorkers(
+  environment: Readonly<Record<string, string>>,
+  count: number,
+  flags: readonly string[] = [],
+  options: Parameters<typeof startServer>[2] = {},
+): Promise<ServerProcess> {
+  const server = await startServer({ ...environment, WORKERS: String(count) }, flags, options);
+  if (count > 1) await eventually('all workers listen', () => workersOf(server).length === count);
+  return server;
 }
 
 /** Waits until processes are gone. */

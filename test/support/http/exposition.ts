@@ -48,7 +48,7 @@ const TYPES = ['counter', 'gauge', 'histogram', 'summary'];
  * Reads the text format of Prometheus, version 0.0.4, as strictly as it may be read. Each metric is one group under its HELP
  * and TYPE. Each series is there once. Histograms are cumulative and complete.
  */
-export function parse(text: string): Map<string, number> {
+function parse(text: string): Map<string, number> {
   assert.ok(text.endsWith('\n'), 'the last line has no end');
   const series = new Map<string, number>();
   const types = new Map<string, string>();

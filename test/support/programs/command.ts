@@ -47,10 +47,7 @@ export async function runCommand(
     stdout,
     stderr,
     openFiles: () => Infinity,
-    link: undefined,
-    fork: () => {
-      throw new Error('a server needs a process of its own');
-    },
+    workerId: undefined,
     signal: new AbortController().signal,
     drains: () => false,
     atExit: (act) => lastActs.push(act),

@@ -1,59 +1,39 @@
 import type { Fault } from '../../fault.js';
 
-const COMBINED = 'test/metrics/combined-metrics.test.ts';
-const WATCHED = 'src/platform/process/workers/watched-worker.ts';
-const SUPERVISOR = 'src/platform/process/workers/supervisor.ts';
-const METRICS = 'src/platform/telemetry/combined-metrics.ts';
+const SUITE = 'test/workers/workers.test.ts';
+const WORKERS = 'src/platform/process/workers.ts';
 
 /** Faults in what several processes of one server do together, and in what each leaves to its clients. */
 export const WORKERS_FAULTS: readonly Fault[] = [
   {
-    name: 'hanging-worker-kept',
-    promise: 'A worker that hangs is killed and replaced.',
-    edits: [
-      {
-        file: WATCHED,
-        from: 'if (++this.#missing <= this.#mostMissing) return;',
-        to: 'if (this.#missing === 0) return;',
-      },
-    ],
-    suites: ['test/workers/hanging.test.ts'],
-  },
-  {
     name: 'dead-worker-not-replaced',
-    promise: 'A worker that dies is replaced.',
-    edits: [{ file: SUPERVISOR, from: 'if (this.#ending.aborted) return;', to: 'if (youngDeaths === 0) return;' }],
-    suites: ['test/workers/serving.test.ts'],
+    promise: 'A worker that ends is replaced.',
+    edits: [{ file: WORKERS, from: 'if (!this.#replaces) return;', to: 'if (youngEnds === 0) return;' }],
+    suites: [SUITE],
   },
   {
-    name: 'further-worker-ends-the-server',
-    promise: 'A server serves although a further worker cannot start.',
-    edits: [
-      {
-        file: SUPERVISOR,
-        from: 'Promise.race([listening, ended])',
-        to: 'Promise.race([listening, ended.then(() => Promise.reject(new Error()))])',
-      },
-    ],
-    suites: ['test/workers/faults.test.ts'],
+    name: 'primary-exits-without-its-workers',
+    promise: 'A server waits at its end until its workers have finished their requests.',
+    edits: [{ file: WORKERS, from: 'await Promise.all([...this.#running].map(({ ended }) => ended));', to: '' }],
+    suites: ['test/cli/drain.test.ts'],
   },
   {
-    name: 'no-drain-while-workers-start',
-    promise: 'A server that is told to end while its further workers start drains: the first one has clients.',
-    edits: [{ file: SUPERVISOR, from: '    this.options.onServing();\n', to: '' }],
-    suites: ['test/workers/faults.test.ts'],
+    name: 'workers-cut-when-the-primary-is-killed',
+    promise: 'Workers whose primary was killed finish their requests.',
+    edits: [{ file: WORKERS, from: '    worker.exitedAfterDisconnect = true;\n', to: '' }],
+    suites: [SUITE],
   },
   {
-    name: 'end-waits-for-workers-that-start',
-    promise: 'A server that is told to end does not wait until its further workers have started.',
-    edits: [
-      {
-        file: SUPERVISOR,
-        from: "await Promise.race([started, once(this.#ending, 'abort')]);",
-        to: 'await started;',
-      },
-    ],
-    suites: ['test/workers/faults.test.ts'],
+    name: 'starting-worker-kept',
+    promise: 'A server that stops does not wait for a worker which is still starting.',
+    edits: [{ file: WORKERS, from: "else worker.process.kill('SIGKILL');", to: '' }],
+    suites: [SUITE],
+  },
+  {
+    name: 'signal-of-the-group-ends-workers-at-once',
+    promise: 'A signal to all processes drains the workers as one to the primary does.',
+    edits: [{ file: 'src/cli.ts', from: '    if (cluster.isWorker) return;\n', to: '' }],
+    suites: ['test/cli/drain.test.ts'],
   },
   {
     name: 'start-as-bounded-as-a-request',
@@ -69,39 +49,15 @@ export const WORKERS_FAULTS: readonly Fault[] = [
   },
   {
     name: 'workers-replaced-without-a-pause',
-    promise: 'Workers that die again and again are replaced after growing pauses.',
-    edits: [{ file: SUPERVISOR, from: 'if (youngDeaths <= 1) return 0;', to: 'if (youngDeaths >= 0) return 0;' }],
-    suites: ['test/workers/faults.test.ts'],
+    promise: 'Workers that keep ending young are replaced after growing pauses.',
+    edits: [{ file: WORKERS, from: 'Math.round(backoff(young, PAUSES))', to: '0' }],
+    suites: [SUITE],
   },
   {
-    name: 'order-to-end-missed',
-    promise: 'A worker that starts while its server is told to end does so.',
-    edits: [{ file: WATCHED, from: '    if (this.#stop) this.#order(this.#stop);\n', to: '' }],
-    suites: ['test/workers/ending.test.ts'],
-  },
-  {
-    name: 'counts-end-with-their-worker',
-    promise: 'A counter never shrinks: what an ended worker has counted stays.',
-    edits: [
-      {
-        file: METRICS,
-        from: "combine([this.#ofGone, member.lastMetrics.filter(({ type }) => type !== 'gauge')])",
-        to: 'combine([this.#ofGone])',
-      },
-    ],
-    suites: ['test/metrics/workers.test.ts'],
-  },
-  {
-    name: 'gauges-outlive-their-worker',
-    promise: 'What a worker holds at the moment ends with it.',
-    edits: [{ file: METRICS, from: ".filter(({ type }) => type !== 'gauge')", to: '' }],
-    suites: [COMBINED],
-  },
-  {
-    name: 'metrics-wait-for-a-hanging-worker',
-    promise: 'The metrics come in time while a worker hangs.',
-    edits: [{ file: METRICS, from: 'withTimeout(answered, ANSWER_TIMEOUT_MS)', to: 'withTimeout(answered, 120_000)' }],
-    suites: [COMBINED],
+    name: 'metrics-of-the-primary-alone',
+    promise: '/metrics counts the requests of all workers.',
+    edits: [{ file: 'src/platform/telemetry/metrics.ts', from: ' + (await workers.clusterMetrics())', to: '' }],
+    suites: [SUITE],
   },
   {
     name: 'metrics-of-every-path',
