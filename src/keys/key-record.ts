@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** A key as it is kept: everything but the key. Times are RFC 3339 in UTC, by the database's clock. */
+/** What is stored about a key. Times are RFC 3339 in UTC, by the database's clock. */
 export interface KeyRecord {
   readonly prefix: string;
   readonly developerId: number;
@@ -10,28 +10,28 @@ export interface KeyRecord {
   readonly lastUsedAt: string | null;
   /** Null for never. */
   readonly expiresAt: string | null;
-  /** The key that this one was rolled to; null when it was not rolled. */
+  /** The key that replaces this one; null when it was not rolled. */
   readonly successor: Successor | null;
   readonly revokedAt: string | null;
   /** Whether the key had expired, by the database's clock, when the record was read. */
   readonly isExpired: boolean;
 }
 
-/** The key that replaces a rolled one. It may have been rolled itself since, and then has a successor of its own. */
+/** The key that replaces a rolled one. It may have been rolled itself since. */
 export interface Successor {
   readonly prefix: string;
   readonly isActive: boolean;
 }
 
-/** Whether a row of `api_keys` is a key that works. */
-export const WORKS = 'revoked_at is null and (expires_at is null or expires_at > now())';
+/** Whether a row of `api_keys` is an active key. */
+export const IS_ACTIVE = 'revoked_at is null and (expires_at is null or expires_at > now())';
 
-/** Within the subquery, the columns without a table are those of the successor. */
+/** In the subquery, columns without a table belong to the successor. */
 const SUCCESSOR = `(
-  select json_build_object('prefix', successor.prefix, 'isActive', ${WORKS})
+  select json_build_object('prefix', successor.prefix, 'isActive', ${IS_ACTIVE})
     from api_keys successor where successor.id = api_keys.successor_id)`;
 
-/** What each field of a record is selected by, from a table or an alias `api_keys`. */
+/** The expression of each field, for a table or an alias `api_keys`. */
 const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
   prefix: 'api_keys.prefix',
   developerId: 'api_keys.developer_id',
@@ -54,10 +54,10 @@ export function keyFields(db: Knex): Knex.Raw {
   );
 }
 
-/** What has become of a key. Only the first two kinds work. */
+/** The state of a key. The first two kinds are accepted. */
 export type KeyState =
-  | { readonly kind: 'working' }
-  /** It has a successor, and is accepted until it expires; null for without end, after a change in SQL. */
+  | { readonly kind: 'active' }
+  /** It has a successor and is accepted until it expires; null for never, after a change in SQL. */
   | { readonly kind: 'rolled'; readonly until: string | null; readonly successor: Successor }
   | { readonly kind: 'expired'; readonly at: string }
   | { readonly kind: 'revoked'; readonly at: string };
@@ -66,7 +66,7 @@ export type KeyState =
 export function stateOf({ revokedAt, expiresAt, isExpired, successor }: KeyRecord): KeyState {
   if (revokedAt !== null) return { kind: 'revoked', at: revokedAt };
   if (isExpired && expiresAt !== null) return { kind: 'expired', at: expiresAt };
-  return successor === null ? { kind: 'working' } : { kind: 'rolled', until: expiresAt, successor };
+  return successor === null ? { kind: 'active' } : { kind: 'rolled', until: expiresAt, successor };
 }
 
 export type KeyHint =
@@ -74,17 +74,17 @@ export type KeyHint =
   /** In whole days, rounded down: 0 for less than one. */
   | { readonly kind: 'expires_soon'; readonly days: number };
 
-/** A key that was not used for so many days may be forgotten. */
+/** A key that was not used for this many days is probably no longer needed. */
 const UNUSED_DAYS = 90;
 
-/** A key that expires within so many days is due to be rolled. */
+/** A key that expires within this many days is due to be rolled. */
 const EXPIRES_SOON_DAYS = 14;
 
 const DAY_MS = 86_400_000;
 
-/** @param now - in milliseconds since 1970 @returns hints on a key; none for a key that was rolled or does not work */
+/** @returns hints for the owner of a key; none for a rolled or inactive one @param now - in milliseconds since 1970 */
 export function hintsOf(record: KeyRecord, now: number): readonly KeyHint[] {
-  if (stateOf(record).kind !== 'working') return [];
+  if (stateOf(record).kind !== 'active') return [];
   const { lastUsedAt, createdAt, expiresAt } = record;
   const unusedDays = Math.floor((now - Date.parse(lastUsedAt ?? createdAt)) / DAY_MS);
   const daysLeft = expiresAt === null ? Infinity : Math.floor((Date.parse(expiresAt) - now) / DAY_MS);

@@ -1,35 +1,66 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
 import type { Slice } from '../platform/postgres/slice.js';
-import { keyFields, WORKS, type KeyRecord } from './key-record.js';
-import { KeyRefused, unknownPrefix } from './key-refused.js';
-import type { Expiry } from './expiry.js';
-import { expiresAtOf, insertKey, type CreatedKey } from './new-key.js';
+import { generateApiKey } from './api-key.js';
+import { expiresAt, type Expiry } from './expiry.js';
+import { changeKeys, KeyRefused, OPERATOR, requireRoom, unknownPrefix, type KeyActor } from './key-change.js';
+import { IS_ACTIVE, keyFields, type KeyRecord } from './key-record.js';
 
 export interface KeyDetails {
   readonly developerId: number;
-  readonly planId: string;
+  /** Undefined for the developer's own plan. */
+  readonly planId?: string | undefined;
   readonly label?: string | null | undefined;
   /** Undefined for never. */
   readonly expires?: Expiry | undefined;
 }
 
+/** A new key: the only place where the whole key appears. */
+export type CreatedKey = KeyRecord & { readonly key: string };
+
+/** Two random public ids out of 62^8 almost never collide. More than a few attempts would mean another fault. */
+const ATTEMPTS_FOR_A_FREE_PREFIX = 5;
+
 /**
  * Creates a key for a developer.
  *
- * @returns the record, and the whole key: it is shown here and never again
  * @throws OperatorError when the developer or the plan does not exist
+ * @throws KeyRefused when the developer who creates it is suspended or has reached a limit
  */
-export async function createKey(db: Knex, details: KeyDetails): Promise<CreatedKey> {
-  const { developerId, planId, label, expires } = details;
-  await requireRow(db, 'developers', developerId);
-  await requireRow(db, 'plans', planId);
-  return insertKey(db, {
-    developer_id: developerId,
-    plan_id: planId,
-    label: label ?? null,
-    expires_at: expiresAtOf(db, expires),
+export async function createKey(db: Knex, details: KeyDetails, by: KeyActor = OPERATOR): Promise<CreatedKey> {
+  const { developerId, label = null, expires } = details;
+  return changeKeys(db, by, async (transaction) => {
+    await requireRoom(transaction, by, 'unrolled');
+    const [ownPlan] = await transaction('developers').where({ id: developerId }).pluck<string[]>('plan_id');
+    if (ownPlan === undefined) throw notFoundError('developer', developerId);
+    const planId = details.planId ?? ownPlan;
+    await requirePlan(transaction, planId);
+    return insertKey(transaction, by, {
+      developer_id: developerId,
+      plan_id: planId,
+      label,
+      expires_at: expiresAt(transaction, expires),
+    });
   });
+}
+
+/** Inserts a key under a free prefix. @param columns - all columns that the key itself does not decide */
+export async function insertKey(
+  db: Knex,
+  by: KeyActor,
+  columns: Readonly<Record<string, unknown>>,
+): Promise<CreatedKey> {
+  const formHash = by.kind === 'developer' ? by.formHash : undefined;
+  for (let attempt = 0; attempt < ATTEMPTS_FOR_A_FREE_PREFIX; attempt += 1) {
+    const { key, prefix, hash } = generateApiKey();
+    const [record] = await db('api_keys')
+      .insert({ ...columns, prefix, hash, form_hash: formHash ?? null })
+      .onConflict('prefix')
+      .ignore()
+      .returning<KeyRecord[]>(keyFields(db));
+    if (record !== undefined) return { ...record, key };
+  }
+  throw new Error('no free key prefix was found');
 }
 
 /** @returns every key, or one developer's, oldest first */
@@ -38,17 +69,17 @@ export async function listKeys(db: Knex, developerId?: number): Promise<readonly
   return developerId === undefined ? query : query.where({ developer_id: developerId });
 }
 
-/** @returns a part of a developer's keys: those that work first, then the others, each newest first */
+/** @returns a slice of a developer's keys: active keys first, then the others, each newest first */
 export async function listKeysOf(
   db: Knex,
   developerId: number,
   { limit, offset }: Slice,
 ): Promise<readonly KeyRecord[]> {
   const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).where({ developer_id: developerId });
-  return query.orderByRaw(`${WORKS} desc, id desc`).limit(limit).offset(offset);
+  return query.orderByRaw(`${IS_ACTIVE} desc, id desc`).limit(limit).offset(offset);
 }
 
-/** @returns a developer's key; undefined when the developer has none of this prefix */
+/** @returns a developer's key; undefined when the developer has no key with this prefix */
 export async function findKeyOf(db: Knex, developerId: number, prefix: string): Promise<KeyRecord | undefined> {
   return db('api_keys').where({ developer_id: developerId, prefix }).first<KeyRecord | undefined>(keyFields(db));
 }
@@ -61,10 +92,10 @@ export async function findPredecessor(db: Knex, prefix: string): Promise<KeyReco
 }
 
 /**
- * Puts a key on another plan: its numbers hold from the very next request on. Where it is on that plan already, nothing is
- * written.
+ * Moves a key to another plan, whose limits apply from the very next request on. Writes nothing if the key is already on
+ * that plan.
  *
- * @returns the key as it is now, and the plan it was on before
+ * @returns the key after the change, and its plan before
  * @throws OperatorError when no key has this prefix, when it is revoked, or when the plan does not exist
  */
 export async function setKeyPlan(
@@ -73,17 +104,17 @@ export async function setKeyPlan(
   planId: string,
 ): Promise<{ record: KeyRecord; previousPlanId: string }> {
   return db.transaction(async (transaction) => {
-    // Locked, so that a key which is revoked meanwhile is not moved.
+    // Locked: a key that is revoked meanwhile must not be moved.
     const before = await transaction('api_keys')
       .where({ prefix })
       .forUpdate()
       .first<KeyRecord | undefined>(keyFields(transaction));
     if (before === undefined) throw unknownPrefix(prefix);
-    await requireRow(transaction, 'plans', planId);
+    await requirePlan(transaction, planId);
     if (before.revokedAt !== null) {
       throw new KeyRefused(
         'revoked',
-        `Key ${prefix} is revoked, and stays so. Create a new one: "catalog keys create --developer ${before.developerId} --plan ${planId}".`,
+        `Key ${prefix} is revoked. Create a new one: "catalog keys create --developer ${before.developerId} --plan ${planId}".`,
       );
     }
     const previousPlanId = before.planId;
@@ -92,8 +123,8 @@ export async function setKeyPlan(
   });
 }
 
-/** @throws OperatorError when there is no such row */
-async function requireRow(db: Knex, table: 'developers' | 'plans', id: number | string): Promise<void> {
-  const row: unknown = await db(table).where({ id }).first(db.raw('1'));
-  if (row === undefined) throw notFoundError(table === 'plans' ? 'plan' : 'developer', id);
+/** @throws OperatorError when there is no such plan */
+async function requirePlan(db: Knex, id: string): Promise<void> {
+  const row: unknown = await db('plans').where({ id }).first(db.raw('1'));
+  if (row === undefined) throw notFoundError('plan', id);
 }

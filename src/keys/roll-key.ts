@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
+import { changeKeys, KeyRefused, OPERATOR, requireRoom, unknownPrefix, type KeyActor } from './key-change.js';
 import { keyFields, stateOf, type KeyRecord } from './key-record.js';
-import { KeyRefused, unknownPrefix } from './key-refused.js';
-import { insertKey, type CreatedKey } from './new-key.js';
+import { insertKey, type CreatedKey } from './keys.js';
 
 export interface RolledKey {
   readonly successor: CreatedKey;
@@ -10,71 +10,64 @@ export interface RolledKey {
 }
 
 /**
- * Replaces a key by a successor with the same label, plan and developer. The old key goes on for the overlap, and expires
- * then, or at its own time if that comes first.
+ * Replaces a key by a successor with the same label, plan and developer. The old key expires after the overlap, or at its
+ * own time if that comes first.
  *
- * An expiry limits the age of keys. So a key that was made for 90 days has a successor for 90 days. A key without one
- * has a successor without one.
+ * The successor lives as long as the old key was made to live: a key created for 90 days has a successor for 90 days, and a
+ * key without an expiry has a successor without one.
  *
  * @param overlapSeconds - 0 ends the old key at once
- * @throws KeyRefused when no key has this prefix, or when it is revoked, expired or rolled already
+ * @throws KeyRefused when no key has this prefix, or when it is revoked, expired or already rolled
+ * @throws KeyRefused when the developer who rolls it is suspended, does not own it, or has reached a limit
  */
-export async function rollKey(db: Knex, prefix: string, overlapSeconds: number): Promise<RolledKey> {
-  return db.transaction((transaction) => rollWithin(transaction, { prefix }, overlapSeconds));
-}
-
-/**
- * Does what {@link rollKey} does, in a transaction.
- *
- * @param which - the columns that name the key
- * @param columns - more columns of the successor
- * @throws KeyRefused
- */
-export async function rollWithin(
-  transaction: Knex.Transaction,
-  which: { readonly prefix: string; readonly developer_id?: number },
+export async function rollKey(
+  db: Knex,
+  prefix: string,
   overlapSeconds: number,
-  columns: Readonly<Record<string, unknown>> = {},
+  by: KeyActor = OPERATOR,
 ): Promise<RolledKey> {
-  // Locked, so that a key which is revoked or rolled meanwhile is not rolled. The next statement reads the record. The
-  // statement that waits for the lock does not see a successor from another transaction.
-  const locked = await transaction('api_keys').where(which).forUpdate().first<{ id: number } | undefined>('id');
-  if (locked === undefined) throw unknownPrefix(which.prefix);
-  const { id } = locked;
-  const [record] = await transaction('api_keys').where({ id }).select<KeyRecord[]>(keyFields(transaction));
-  if (record === undefined) throw unknownPrefix(which.prefix);
-  requireRollable(record);
-  const { key, ...successor } = await insertKey(transaction, {
-    ...columns,
-    developer_id: record.developerId,
-    plan_id: record.planId,
-    label: record.label,
-    expires_at: transaction.raw('(select now() + (expires_at - created_at) from api_keys where id = ?)', [id]),
+  return changeKeys(db, by, async (transaction) => {
+    await requireRoom(transaction, by, overlapSeconds > 0 ? 'rolled' : 'neither');
+    const which = by.kind === 'developer' ? { prefix, developer_id: by.developerId } : { prefix };
+    // Locked, so that the key is not revoked or rolled meanwhile. The record is read by the next statement: the one that
+    // waits for the lock does not see a successor that another transaction has just committed.
+    const key = transaction('api_keys').where(which);
+    const locked = await key.clone().forUpdate().first<object | undefined>('id');
+    const record = locked && (await key.clone().first<KeyRecord | undefined>(keyFields(transaction)));
+    if (record === undefined) throw unknownPrefix(prefix);
+    requireRollable(record);
+    const successor = await insertKey(transaction, by, {
+      developer_id: record.developerId,
+      plan_id: record.planId,
+      label: record.label,
+      expires_at: transaction.raw('(select now() + (expires_at - created_at) from api_keys where prefix = ?)', [
+        prefix,
+      ]),
+    });
+    const [predecessor] = await key
+      .update({
+        expires_at: transaction.raw("least(expires_at, now() + ? * interval '1 second')", [overlapSeconds]),
+        successor_id: transaction.raw('(select id from api_keys where prefix = ?)', [successor.prefix]),
+      })
+      .returning<KeyRecord[]>(keyFields(transaction));
+    if (predecessor === undefined) throw new Error('UPDATE … RETURNING returned no row');
+    return { successor, predecessor };
   });
-  const [predecessor] = await transaction('api_keys')
-    .where({ id })
-    .update({
-      expires_at: transaction.raw("least(expires_at, now() + ? * interval '1 second')", [overlapSeconds]),
-      successor_id: transaction.raw('(select id from api_keys where prefix = ?)', [successor.prefix]),
-    })
-    .returning<KeyRecord[]>(keyFields(transaction));
-  if (predecessor === undefined) throw new Error('UPDATE … RETURNING returned no row');
-  return { successor: { ...successor, key }, predecessor };
 }
 
-/** @throws KeyRefused when the key is revoked, expired or rolled already */
+/** @throws KeyRefused when the key is revoked, expired or already rolled */
 export function requireRollable(record: KeyRecord): void {
   const { prefix, developerId, planId } = record;
   const state = stateOf(record);
   const instead = `Create a new one: "catalog keys create --developer ${developerId} --plan ${planId}".`;
   switch (state.kind) {
     case 'revoked':
-      throw new KeyRefused('revoked', `Key ${prefix} is revoked, and cannot be rolled. ${instead}`);
+      throw new KeyRefused('revoked', `Key ${prefix} is revoked and cannot be rolled. ${instead}`);
     case 'expired':
-      throw new KeyRefused('expired', `Key ${prefix} has expired, and cannot be rolled. ${instead}`);
+      throw new KeyRefused('expired', `Key ${prefix} has expired and cannot be rolled. ${instead}`);
     case 'rolled':
       if (state.successor.isActive) {
-        const message = `Key ${prefix} was replaced by ${state.successor.prefix} before. Roll that key instead.`;
+        const message = `Key ${prefix} has already been replaced by ${state.successor.prefix}. Roll that key instead.`;
         throw new KeyRefused('rolled', message, state.successor.prefix);
       }
       throw new KeyRefused(
@@ -82,6 +75,6 @@ export function requireRollable(record: KeyRecord): void {
         `Key ${prefix} was replaced by ${state.successor.prefix}, which is no longer active. ${instead}`,
         state.successor.prefix,
       );
-    case 'working':
+    case 'active':
   }
 }

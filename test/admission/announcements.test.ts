@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import type { CreatedKey } from '../../src/keys/new-key.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { ask, newKey, newPlan } from '../support/deployments/deployment.js';

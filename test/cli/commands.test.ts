@@ -194,7 +194,7 @@ describe('command line', () => {
       ]);
 
       const table = await catalog('keys', 'list', '--developer', id);
-      assert.match(table.stdout, new RegExp(`^${prefix} +${id} +free +production +\\S+ +- +- +working$`, 'm'));
+      assert.match(table.stdout, new RegExp(`^${prefix} +${id} +free +production +\\S+ +- +- +active$`, 'm'));
       assert.equal(table.stdout.includes(String(key.key)), false);
       assert.match((await catalog('developers', 'suspend', id)).stdout, /^Suspended developer/);
       assert.match(
@@ -228,7 +228,7 @@ describe('command line', () => {
       assert.deepEqual(refused, {
         code: 1,
         stdout: '',
-        stderr: `catalog: Key ${prefix} is revoked, and stays so. Create a new one: "catalog keys create --developer ${id} --plan pro".\n`,
+        stderr: `catalog: Key ${prefix} is revoked. Create a new one: "catalog keys create --developer ${id} --plan pro".\n`,
       });
     });
 

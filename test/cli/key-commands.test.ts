@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
-import type { CreatedKey } from '../../src/keys/new-key.js';
+import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { runWithoutRedis } from '../support/programs/command.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { forgeKey } from '../support/keys/forged-key.js';
@@ -78,7 +77,7 @@ describe('the commands for keys', () => {
     assert.ok(key.startsWith(`${successor}_`));
     const table = (await catalog(['keys', 'list', '--developer', String(developerId)])).stdout;
     assert.match(table, new RegExp(`^${old.prefix} .* rolled, replaced by ${successor}$`, 'm'));
-    assert.match(table, new RegExp(`^${successor} .* staging .* working$`, 'm'));
+    assert.match(table, new RegExp(`^${successor} .* staging .* active$`, 'm'));
   });
 
   it('end the old key at once where the overlap is "now"', async () => {
@@ -91,11 +90,11 @@ describe('the commands for keys', () => {
     assert.equal(await works(String(document.key)), true);
     assert.deepEqual(
       [document.state, document.label, (document.predecessor as Record<string, unknown>).state],
-      ['working', 'staging', 'expired'],
+      ['active', 'staging', 'expired'],
     );
     const again = await catalog(['keys', 'roll', old.prefix, '--overlap', 'now']);
     assert.deepEqual([again.code, again.stdout], [1, '']);
-    assert.match(again.stderr, /^catalog: Key svc_\w{8} has expired, and cannot be rolled\./);
+    assert.match(again.stderr, /^catalog: Key svc_\w{8} has expired and cannot be rolled\./);
   });
 
   it('ask for the overlap, and refuse one without a unit', async () => {
@@ -144,7 +143,7 @@ describe('the commands for keys', () => {
     }
     const forged = await catalog(['keys', 'revoke', '-'], forgeKey(prefix));
     assert.equal(forged.code, 1);
-    assert.match(forged.stderr, /^catalog: No key of this service is this one\. Was it copied whole\?\n$/);
+    assert.match(forged.stderr, /^catalog: This is not a key of this service\. Check that you copied all of it\.\n$/);
     assert.equal(await works(key), true);
   });
 

@@ -53,7 +53,7 @@ describe('the migration of keys that expire, in an installation at work', () => 
     const [record, ...others] = await listKeys(db);
     assert.deepEqual(others, []);
     assert.ok(record);
-    assert.deepEqual(stateOf(record), { kind: 'working' });
+    assert.deepEqual(stateOf(record), { kind: 'active' });
     assert.deepEqual([record.planId, record.expiresAt], ['pro', null]);
     assert.deepEqual(
       (await listDevelopers(db)).map(({ planId }) => planId),

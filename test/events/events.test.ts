@@ -7,11 +7,11 @@ import {
   suspendDeveloper,
 } from '../../src/developers/developers.js';
 import { listEvents, recordEvent, removeOldEvents, type DeveloperEvent } from '../../src/events/events.js';
-import { revokeFoundKeys } from '../../src/keys/revoke.js';
+import type { KeyActor } from '../../src/keys/key-change.js';
 import { createKey, setKeyPlan } from '../../src/keys/keys.js';
-import { revokeKey } from '../../src/keys/revoke.js';
+import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
-import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../src/keys/developer-keys.js';
+import { rollKey } from '../../src/keys/roll-key.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -79,17 +79,10 @@ describe('the events of a developer', () => {
 
   it('tell what the developer and a finder do', async () => {
     const { db } = database;
-    const { prefix } = await createOwnKey(db, developerId, {
-      label: null,
-      expires: undefined,
-      formHash: generateToken().hash,
-    });
-    const { successor, predecessor } = await rollOwnKey(db, developerId, {
-      prefix,
-      overlapSeconds: 60,
-      formHash: generateToken().hash,
-    });
-    await revokeOwnKey(db, developerId, prefix);
+    const own = (): KeyActor => ({ kind: 'developer', developerId, formHash: generateToken().hash });
+    const { prefix } = await createKey(db, { developerId }, own());
+    const { successor, predecessor } = await rollKey(db, prefix, 60, own());
+    await revokeKey(db, prefix, own());
     await revokeFoundKeys(db, [hashOf(successor.key)]);
     assert.deepEqual(await told(), [
       ['created', 'developer', prefix, { plan: 'free' }],

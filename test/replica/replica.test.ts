@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import type { CreatedKey } from '../../src/keys/new-key.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { readFromReplica } from '../../src/platform/postgres/replica.js';
 import { assertReadiness } from '../support/http/readiness.js';

@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
-import type { CreatedKey } from '../../src/keys/new-key.js';
+import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { openTestDatabase, connectTo } from './database.js';
 import { startPostgres, type TestPostgres } from './postgres.js';
 import { startServer, type ServerProcess } from './program.js';

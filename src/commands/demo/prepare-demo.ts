@@ -4,8 +4,7 @@ import { createSignInLink } from '../../accounts/sign-in-links.js';
 import { readCatalogCounts } from '../../catalog/counts.js';
 import { importCatalogue } from '../../catalog/import/index.js';
 import { createDeveloper, listDevelopers, type Developer } from '../../developers/developers.js';
-import { createKey } from '../../keys/keys.js';
-import type { CreatedKey } from '../../keys/new-key.js';
+import { createKey, type CreatedKey } from '../../keys/keys.js';
 
 const DEMO_PROJECT = 'Demo project';
 const DEMO_PLAN = 'free';

@@ -8,7 +8,7 @@ export function describeState(record: KeyRecord): string {
       return `rolled, replaced by ${state.successor.prefix}${state.successor.isActive ? '' : ', no longer active'}`;
     case 'revoked':
       return `revoked ${shortTime(state.at) ?? ''}`;
-    case 'working':
+    case 'active':
     case 'expired':
       return state.kind;
   }

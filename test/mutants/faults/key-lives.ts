@@ -64,7 +64,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
   },
   {
     name: 'overlap-prolongs-a-key',
-    promise: 'A rolled key goes on no longer than it would have.',
+    promise: 'An overlap never prolongs a key.',
     edits: [
       {
         file: 'src/keys/roll-key.ts',
@@ -72,15 +72,13 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
         to: "now() + ? * interval '1 second'",
       },
     ],
-    suites: ['test/keys/rolling.test.ts'],
+    suites: ['test/keys/keys.test.ts'],
   },
   {
     name: 'rolled-twice',
     promise: 'A key has one successor.',
-    edits: [
-      { file: 'src/keys/roll-key.ts', from: "'api_keys').where(which).forUpdate()", to: "'api_keys').where(which)" },
-    ],
-    suites: ['test/keys/rolling.test.ts'],
+    edits: [{ file: 'src/keys/roll-key.ts', from: 'key.clone().forUpdate()', to: 'key.clone()' }],
+    suites: ['test/keys/keys.test.ts'],
   },
   {
     name: 'whole-key-as-argument',
@@ -127,33 +125,33 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
   },
   {
     name: 'more-than-20-keys',
-    promise: 'A developer has at most 20 keys that work, also where they are made at the same time.',
-    edits: [{ file: 'src/keys/developer-keys.ts', from: '      .forNoKeyUpdate()\n', to: '' }],
-    suites: ['test/keys/developer-keys.test.ts'],
+    promise: 'A developer has at most 20 active keys, even when they are created at the same time.',
+    edits: [{ file: 'src/keys/key-change.ts', from: '        .forNoKeyUpdate()\n', to: '' }],
+    suites: ['test/keys/keys.test.ts'],
   },
   {
     name: 'form-makes-two-keys',
     promise: 'A form that is sent again makes no second key.',
     edits: [
       {
-        file: 'src/keys/developer-keys.ts',
-        from: '    await requireNewForm(transaction, developerId, details.formHash);\n',
-        to: '',
+        file: 'src/keys/key-change.ts',
+        from: 'if (made !== null)',
+        to: "if (made === '')",
       },
     ],
-    suites: ['test/keys/developer-keys.test.ts'],
+    suites: ['test/keys/keys.test.ts'],
   },
   {
     name: 'key-of-another-developer',
     promise: 'A developer changes no key of another.',
     edits: [
       {
-        file: 'src/keys/developer-keys.ts',
-        from: 'revokeWhere(transaction, { prefix, developer_id: developerId })',
-        to: 'revokeWhere(transaction, { prefix })',
+        file: 'src/keys/revoke.ts',
+        from: "if (by.kind === 'developer') key.where({ developer_id: by.developerId });",
+        to: '',
       },
     ],
-    suites: ['test/keys/developer-keys.test.ts'],
+    suites: ['test/keys/keys.test.ts'],
   },
   {
     name: 'page-leaves-the-epoch',
@@ -161,7 +159,7 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const since = await endChange(isRevoked);',
+        from: 'const since = await endChange(!wasRevoked);',
         to: "const since = 'now';",
       },
     ],
@@ -218,8 +216,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
   {
     name: 'state-of-the-successor-not-seen',
     promise: 'The list says of a rolled key when its successor is no longer active.',
-    edits: [{ file: 'src/keys/key-record.ts', from: "'isActive', ${WORKS})", to: "'isActive', true)" }],
-    suites: ['test/keys/rolling.test.ts'],
+    edits: [{ file: 'src/keys/key-record.ts', from: "'isActive', ${IS_ACTIVE})", to: "'isActive', true)" }],
+    suites: ['test/keys/keys.test.ts'],
   },
   {
     name: 'successors-in-a-chain',
@@ -238,15 +236,15 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
   },
   {
     name: 'too-many-keys-a-day',
-    promise: 'A developer makes at most 100 keys in 24 hours, also where they are made at the same time.',
+    promise: 'A developer creates at most 100 keys in 24 hours; those of an operator do not count.',
     edits: [
       {
-        file: 'src/keys/developer-keys.ts',
+        file: 'src/keys/key-change.ts',
         from: 'form_hash is not null and created_at > now()',
         to: 'created_at > now()',
       },
     ],
-    suites: ['test/keys/developer-keys.test.ts'],
+    suites: ['test/keys/keys.test.ts'],
   },
   {
     name: 'no-warning-of-a-rolled-key',

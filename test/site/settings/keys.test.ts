@@ -7,8 +7,8 @@ import { setDeveloperPlan, suspendDeveloper } from '../../../src/developers/deve
 import { listEvents } from '../../../src/events/events.js';
 import { createKey, listKeys } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
-import type { CreatedKey } from '../../../src/keys/new-key.js';
-import { MOST_KEYS_A_DAY, MOST_WORKING_KEYS } from '../../../src/keys/developer-keys.js';
+import type { CreatedKey } from '../../../src/keys/keys.js';
+import { MOST_KEYS_A_DAY, MOST_ACTIVE_KEYS } from '../../../src/keys/key-change.js';
 import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
 import { eventually } from '../../support/eventually.js';
 import { holdCommits } from '../../support/postgres/held-commits.js';
@@ -176,7 +176,7 @@ describe('the keys page', () => {
 
   it('holds a developer to 20 keys that work', async () => {
     const planId = 'free';
-    for (let i = 1; i < MOST_WORKING_KEYS; i += 1) await createKey(service.db, { developerId, planId });
+    for (let i = 1; i < MOST_ACTIVE_KEYS; i += 1) await createKey(service.db, { developerId, planId });
     await newKey();
     const { status, text } = await create();
     assert.equal(status, 409);

@@ -1,8 +1,7 @@
 import { Agent, get } from 'node:http';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../../src/developers/developers.js';
-import { createKey } from '../../../src/keys/keys.js';
-import type { CreatedKey } from '../../../src/keys/new-key.js';
+import { createKey, type CreatedKey } from '../../../src/keys/keys.js';
 import { setPlan } from '../../../src/limits/plans.js';
 import { openTestDatabase } from '../database.js';
 import { eventually } from '../eventually.js';

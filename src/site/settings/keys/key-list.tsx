@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import { hintsOf, stateOf, type KeyHint, type KeyRecord, type KeyState } from '../../../keys/key-record.js';
-import { MOST_WORKING_KEYS } from '../../../keys/developer-keys.js';
+import { MOST_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { Pager, type ListPage } from '../list-page.js';
 import { Badge, Table } from '../../layout/components.js';
 import { Time } from '../../layout/time.js';
@@ -20,12 +20,12 @@ interface KeyListProps {
 /** A page of the keys of a developer: first those that work, then those that do not work any more. */
 export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNode {
   const rows = keys.rows.map((record) => ({ record, state: stateOf(record) }));
-  const working = rows.filter(({ state }) => state.kind === 'working' || state.kind === 'rolled');
+  const working = rows.filter(({ state }) => state.kind === 'active' || state.kind === 'rolled');
   const past = rows.filter((row) => !working.includes(row));
   return (
     <>
       <p>
-        One key for each environment, so that you can revoke each alone. At most {MOST_WORKING_KEYS} keys work at the
+        One key for each environment, so that you can revoke each alone. At most {MOST_ACTIVE_KEYS} keys work at the
         same time, and a rolled key beside its successor. Times of use are up to ten seconds behind.
       </p>
       {!isReadOnly && (
@@ -111,7 +111,7 @@ function cells(record: KeyRecord, state: ComponentChildren): readonly ComponentC
 
 function State({ state, hints }: { readonly state: KeyState; readonly hints: readonly KeyHint[] }): VNode {
   switch (state.kind) {
-    case 'working':
+    case 'active':
       return (
         <span class="cluster">
           <Badge tone="ok">Works</Badge>

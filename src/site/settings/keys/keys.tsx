@@ -2,9 +2,9 @@ import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
-import { findKeyOf, findPredecessor, listKeysOf } from '../../../keys/keys.js';
-import { requireRollable } from '../../../keys/roll-key.js';
-import { createOwnKey, revokeOwnKey, rollOwnKey } from '../../../keys/developer-keys.js';
+import { createKey, findKeyOf, findPredecessor, listKeysOf } from '../../../keys/keys.js';
+import { revokeKey } from '../../../keys/revoke.js';
+import { requireRollable, rollKey } from '../../../keys/roll-key.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
 import type { Propagation } from '../../../admission/forget-callers.js';
 import type { PageRouter, SiteParts } from '../../context.js';
@@ -80,9 +80,10 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
         settingsPage(ctx, { title: 'Create a key', tab: 'keys', status: 422 }, again);
         return;
       }
-      const details = { ...request, formHash: readFormHash(form) };
+      const { developerId } = ctx.state.session;
+      const by = { kind: 'developer', developerId, formHash: readFormHash(form) } as const;
       const endChange = beginChange();
-      const created = await createOwnKey(db, ctx.state.session.developerId, details);
+      const created = await createKey(db, { ...request, developerId }, by);
       await endChange(false);
       const body = <ShownKey created={created} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key created', tab: 'keys' }, body);
@@ -105,9 +106,10 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
   router.post(
     `${PATH}/:prefix/roll`,
     change(requireRecentSignIn, async (ctx, form) => {
-      const rolling = { prefix: prefixOf(ctx), overlapSeconds: readOverlap(form), formHash: readFormHash(form) };
+      const { developerId } = ctx.state.session;
+      const by = { kind: 'developer', developerId, formHash: readFormHash(form) } as const;
       const endChange = beginChange();
-      const { successor, predecessor } = await rollOwnKey(db, ctx.state.session.developerId, rolling);
+      const { successor, predecessor } = await rollKey(db, prefixOf(ctx), readOverlap(form), by);
       const since = await endChange(true);
       const body = <ShownKey created={successor} replaced={{ ...predecessor, since }} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
@@ -133,9 +135,10 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
     change(notSuspended, async (ctx) => {
       const prefix = prefixOf(ctx);
       const endChange = beginChange();
-      const isRevoked = await revokeOwnKey(db, ctx.state.session.developerId, prefix);
-      const since = await endChange(isRevoked);
-      seeOther(ctx, revokedPath(prefix, isRevoked ? since : 'before'));
+      const { developerId } = ctx.state.session;
+      const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
+      const since = await endChange(!wasRevoked);
+      seeOther(ctx, revokedPath(prefix, wasRevoked ? 'before' : since));
     }),
   );
 }

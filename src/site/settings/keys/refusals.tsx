@@ -1,6 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { KeyRefused } from '../../../keys/key-refused.js';
-import { MOST_KEYS_A_DAY, MOST_WORKING_KEYS } from '../../../keys/developer-keys.js';
+import { KeyRefused, MOST_ACTIVE_KEYS, MOST_KEYS_A_DAY } from '../../../keys/key-change.js';
 import { Notice } from '../../layout/components.js';
 import { PageError } from '../../layout/error-page.js';
 import type { SettingsContext } from '../context.js';
@@ -54,7 +53,7 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
         </>
       );
     case 'too_many':
-      return `At most ${MOST_WORKING_KEYS} keys work at the same time, and as many rolled ones. Revoke a key, or end a rolled one, and try again.`;
+      return `At most ${MOST_ACTIVE_KEYS} keys work at the same time, and as many rolled ones. Revoke a key, or end a rolled one, and try again.`;
     case 'too_many_today':
       return `You have made ${MOST_KEYS_A_DAY} keys in the last 24 hours, which is the most, successors included. Try again when the first of them is a day old. The operator of this service can make more.`;
     case 'suspended':

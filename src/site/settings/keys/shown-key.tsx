@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { KeyRecord } from '../../../keys/key-record.js';
-import type { CreatedKey } from '../../../keys/new-key.js';
+import type { CreatedKey } from '../../../keys/keys.js';
 import type { Propagation } from '../../../admission/forget-callers.js';
 import { CodeBlock, Notice } from '../../layout/components.js';
 import { Time } from '../../layout/time.js';

@@ -1,0 +1,116 @@
+import type { Knex } from 'knex';
+import { OperatorError } from '../errors.js';
+import { setActor } from '../events/events.js';
+import { IS_ACTIVE } from './key-record.js';
+
+/**
+ * How many active keys a developer may have. Rolled keys that are still active are counted apart, up to the same number:
+ * a developer who has reached the limit can still roll a key.
+ */
+export const MOST_ACTIVE_KEYS = 20;
+
+/** How many keys a developer may create within 24 hours, successors included. Keys created by an operator do not count. */
+export const MOST_KEYS_A_DAY = 100;
+
+/** Who changes a key. Operators may change all keys; somebody who has found a whole key may revoke it. */
+export type KeyActor =
+  | { readonly kind: 'operator' | 'finder' }
+  /** Changes only their own keys, within the limits above, while not suspended. */
+  | {
+      readonly kind: 'developer';
+      readonly developerId: number;
+      /** SHA-256 of the token of the form that was sent: a form that creates a key does so once. */
+      readonly formHash?: Buffer;
+    };
+
+export const OPERATOR: KeyActor = { kind: 'operator' };
+
+export type RefusalReason =
+  | 'unknown'
+  | 'revoked'
+  | 'expired'
+  /** It has an active successor. */
+  | 'rolled'
+  /** It has a successor that is no longer active. */
+  | 'not_replaced'
+  | 'suspended'
+  /** The developer has {@link MOST_ACTIVE_KEYS}. */
+  | 'too_many'
+  /** The developer has created {@link MOST_KEYS_A_DAY}. */
+  | 'too_many_today'
+  /** The form has already created a key. */
+  | 'repeated';
+
+/** A change of a key is refused. The message is for operators; pages have their own text for each `reason`. */
+export class KeyRefused extends OperatorError {
+  constructor(
+    readonly reason: RefusalReason,
+    message: string,
+    /** The prefix of the key that the form has created, or of a rolled key's successor. */
+    readonly otherPrefix?: string,
+  ) {
+    super(message);
+  }
+}
+
+/** @returns the error for a prefix that no key has */
+export function unknownPrefix(prefix: string): KeyRefused {
+  return new KeyRefused('unknown', `No key has the prefix "${prefix}". "catalog keys list" shows all keys.`);
+}
+
+/**
+ * Runs a change of keys in a transaction, which records the actor. Changes by one developer take turns, so that
+ * {@link requireRoom} counts all of them.
+ *
+ * @throws KeyRefused when the developer who makes the change is suspended
+ */
+export function changeKeys<T>(
+  db: Knex,
+  by: KeyActor,
+  change: (transaction: Knex.Transaction) => Promise<T>,
+): Promise<T> {
+  return db.transaction(async (transaction) => {
+    if (by.kind === 'developer') {
+      const developer = await transaction('developers')
+        .where({ id: by.developerId })
+        .forNoKeyUpdate()
+        .first<{ suspended_at: string | null } | undefined>('suspended_at');
+      if (developer?.suspended_at !== null) {
+        throw new KeyRefused('suspended', `Developer ${by.developerId} is suspended or does not exist.`);
+      }
+    }
+    if (by.kind !== 'operator') await setActor(transaction, by.kind);
+    return change(transaction);
+  });
+}
+
+/**
+ * Checks that a developer may have one more key. Call it within {@link changeKeys}. There is always room for an operator.
+ *
+ * @param added - whether the change adds a key to those without a successor, or to the rolled ones that stay active
+ * @throws KeyRefused
+ */
+export async function requireRoom(
+  transaction: Knex.Transaction,
+  by: KeyActor,
+  added: 'unrolled' | 'rolled' | 'neither',
+): Promise<void> {
+  if (by.kind !== 'developer') return;
+  const { developerId, formHash = null } = by;
+  // Only keys that were created by a form have its hash.
+  const { rows } = await transaction.raw<{ rows: { made: string | null; today: number; active: number }[] }>(
+    `select max(prefix) filter (where form_hash = :formHash) as made,
+            count(*) filter (where form_hash is not null and created_at > now() - interval '24 hours') as today,
+            count(*) filter (where ${IS_ACTIVE} and (successor_id is not null) = :areRolled) as active
+       from api_keys where developer_id = :developerId`,
+    { developerId, formHash, areRolled: added === 'rolled' },
+  );
+  const { made = null, today = 0, active = 0 } = rows[0] ?? {};
+  if (made !== null) throw new KeyRefused('repeated', `The form has already created the key ${made}.`, made);
+  if (today >= MOST_KEYS_A_DAY) {
+    throw new KeyRefused('too_many_today', `Developer ${developerId} has created ${today} keys within 24 hours.`);
+  }
+  if (added !== 'neither' && active >= MOST_ACTIVE_KEYS) {
+    throw new KeyRefused('too_many', `Developer ${developerId} has ${active} active keys.`);
+  }
+}

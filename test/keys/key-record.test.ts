@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { hintsOf, stateOf, type KeyRecord, type Successor } from '../../src/keys/key-record.js';
+
+const NOW = Date.parse('2026-06-01T00:00:00Z');
+const SUCCESSOR: Successor = { prefix: 'svc_11111111', isActive: true };
+const ACTIVE: KeyRecord = {
+  prefix: 'svc_00000000',
+  developerId: 1,
+  planId: 'free',
+  label: null,
+  createdAt: '2026-01-01T00:00:00.000000Z',
+  lastUsedAt: '2026-05-31T00:00:00.000000Z',
+  expiresAt: null,
+  successor: null,
+  revokedAt: null,
+  isExpired: false,
+};
+
+function at(days: number): string {
+  return new Date(NOW + days * 86_400_000).toISOString();
+}
+
+describe('a key record', () => {
+  it('a revoked key counts as revoked, and an expired one as expired, whether or not it was rolled', () => {
+    const expired = { ...ACTIVE, expiresAt: at(-1), isExpired: true, successor: SUCCESSOR };
+    assert.deepEqual(stateOf(ACTIVE), { kind: 'active' });
+    assert.deepEqual(stateOf({ ...expired, isExpired: false }), {
+      kind: 'rolled',
+      until: at(-1),
+      successor: SUCCESSOR,
+    });
+    assert.deepEqual(stateOf(expired), { kind: 'expired', at: at(-1) });
+    assert.deepEqual(stateOf({ ...expired, revokedAt: at(0) }), { kind: 'revoked', at: at(0) });
+  });
+
+  it('a key that was not used for 90 days gets a hint', () => {
+    assert.deepEqual(hintsOf({ ...ACTIVE, lastUsedAt: at(-89.9) }, NOW), []);
+    assert.deepEqual(hintsOf({ ...ACTIVE, lastUsedAt: at(-90) }, NOW), [{ kind: 'unused', days: 90 }]);
+    assert.deepEqual(hintsOf({ ...ACTIVE, lastUsedAt: null }, NOW), [{ kind: 'unused', days: 151 }]);
+  });
+
+  it('a key that expires within two weeks gets a hint', () => {
+    assert.deepEqual(hintsOf({ ...ACTIVE, expiresAt: at(14) }, NOW), []);
+    assert.deepEqual(hintsOf({ ...ACTIVE, expiresAt: at(13.9) }, NOW), [{ kind: 'expires_soon', days: 13 }]);
+    assert.deepEqual(hintsOf({ ...ACTIVE, expiresAt: at(0.5) }, NOW), [{ kind: 'expires_soon', days: 0 }]);
+  });
+
+  it('a rolled or inactive key gets no hints', () => {
+    const forgotten = { ...ACTIVE, lastUsedAt: null, expiresAt: at(1) };
+    for (const change of [{ successor: SUCCESSOR }, { revokedAt: at(-1) }, { isExpired: true }]) {
+      assert.deepEqual(hintsOf({ ...forgotten, ...change }, NOW), []);
+    }
+  });
+});
