@@ -1,9 +1,8 @@
-import type { RedisAddress } from '../config/redis-address.js';
 import type { Connection } from '../platform/postgres/connections/connection.js';
 import type { Fence } from '../platform/postgres/fence.js';
 import { AnnouncementListener } from '../platform/postgres/notifications.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
-import { ifAvailable, RedisLink } from '../platform/redis/link.js';
+import { ifAvailable, RedisLink, type RedisAddress } from '../platform/redis/link.js';
 import type { Admit } from './admission.js';
 import { admitFromCache } from './admit-from-cache.js';
 import { admitFromDatabase } from './admit-from-database.js';

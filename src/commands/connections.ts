@@ -1,3 +1,4 @@
+import { redisAddressOf } from '../config/config.js';
 import { OperatorError } from '../errors.js';
 import type { ConnectedDatabase } from '../platform/postgres/connections/connect.js';
 import type { CommandContext, DatabaseUse } from './context.js';
@@ -57,7 +58,7 @@ export function openDatabaseFor(base: CommandBase, exitOnSignal: () => void): Co
 /** @returns {@link CommandContext.withRedis} */
 export function openRedisFor({ config }: CommandBase): CommandContext['withRedis'] {
   return async (use) => {
-    const { redis: address } = config();
+    const address = redisAddressOf(config());
     if (address === undefined) return undefined;
     const { RedisLink, RedisUnavailable } = await import('../platform/redis/link.js');
     let reason: unknown;

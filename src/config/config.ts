@@ -34,11 +34,20 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
       'WORKERS must be 1 without REDIS_URL: each process would count limits for itself, and allow that many times the plan',
     );
   }
+  if (config.redisSentinels !== undefined && textOf('REDIS_URL') === '') {
+    problems.push('REDIS_SENTINELS needs REDIS_URL with the name of the master, such as redis://mymaster');
+  }
   problems.push(...missingForOidc(textOf));
   if (problems.length > 0) {
     throw new ConfigError(['These settings cannot be used:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
   }
   return Object.freeze(config);
+}
+
+/** @returns where Redis is, as its client takes it; undefined without Redis */
+export function redisAddressOf({ redisUrl, redisSentinels, redisSentinelPassword }: Config) {
+  if (redisUrl === undefined) return undefined;
+  return { url: redisUrl, sentinels: redisSentinels, sentinelPassword: redisSentinelPassword };
 }
 
 /** A provider of identities needs all of its settings: with some of them nobody could sign in. */

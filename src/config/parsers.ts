@@ -36,6 +36,50 @@ export function parsePostgresUrl(text: string): string {
   throw new InvalidSetting('must be a URL such as postgres://user:password@host:5432/database');
 }
 
+/** @returns the URL, for ioredis to parse, with an encoded password */
+export function parseRedisUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (
+    url === undefined ||
+    !/^rediss?:$/.test(url.protocol) ||
+    !/^(?:[\w.-]+|\[[\da-f:.]+\])$/i.test(url.hostname) ||
+    !/^\/?\d{0,5}$/.test(url.pathname) ||
+    /[?#]/.test(text) ||
+    !isDecodable(url.username + url.password)
+  ) {
+    throw new InvalidSetting(
+      'must be a URL such as redis://:password@host:6379/0, with rediss for TLS, and without parameters; ' +
+        'in a password, write / ? # % @ as %2F %3F %23 %25 %40',
+    );
+  }
+  return url.href;
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const SENTINEL_PORT = 26_379;
+
+/** @returns the addresses in a list such as `host1:26379,host2`, each with the usual port if it has none */
+export function parseSentinels(text: string): readonly { readonly host: string; readonly port: number }[] {
+  return text.split(',').map((item) => {
+    const [, ipv6, name, digits] =
+      /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(item.trim()) ?? [];
+    const host = ipv6 ?? name;
+    const port = Number(digits ?? SENTINEL_PORT);
+    if (host === undefined || port < 1 || port > 65_535) {
+      throw new InvalidSetting(`must be a list such as host1:26379,host2:26379, not ${JSON.stringify(text)}`);
+    }
+    return { host, port };
+  });
+}
+
 /** @returns the number of proxies; 0 for `off` */
 export function parseProxies(text: string): number {
   if (text === 'off') return 0;

@@ -1,4 +1,3 @@
-import { parseRedisAddress } from './redis-address.js';
 import {
   parseContact,
   parseHost,
@@ -8,6 +7,8 @@ import {
   parsePostgresUrl,
   parseProxies,
   parsePublicUrl,
+  parseRedisUrl,
+  parseSentinels,
   parseSwitch,
   parseWholeNumber,
   type LogLevel,
@@ -57,9 +58,13 @@ export const SETTINGS = {
   databasePoolSize: setting('DATABASE_POOL_SIZE', 10, parseWholeNumber(2, 1000),
     'most database connections of one server process'),
   /** It may contain a password and is never printed. */
-  redis: optional('REDIS_URL', parseRedisAddress,
-    'Redis that all server processes share for limits and cached keys: one server, redis://:password@host:port/0, ' +
-    'or redis+sentinel:// or redis+cluster:// with several hosts; rediss for TLS'),
+  redisUrl: optional('REDIS_URL', parseRedisUrl,
+    'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0; rediss for TLS; ' +
+    'no Redis Cluster'),
+  redisSentinels: optional('REDIS_SENTINELS', parseSentinels,
+    'Sentinels that name the master, host:26379,host:26379; REDIS_URL then has its name as the host'),
+  /** Never printed. */
+  redisSentinelPassword: optional('REDIS_SENTINEL_PASSWORD', String, 'password of the Sentinels, if they have one'),
   /** An origin, without a slash at its end. */
   publicUrl: optional('PUBLIC_URL', parsePublicUrl,
     'https://host of the pages; if set, documents for programs use it too; http only for this machine', 'http://HOST:PORT'),

@@ -9,6 +9,7 @@ import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '.
 import { operations } from '../api/index.js';
 import { createApp } from '../app.js';
 import { systemClock, toMilliseconds, type Micros } from '../platform/time/micros.js';
+import { redisAddressOf } from '../config/config.js';
 import type { Config } from '../config/settings.js';
 import { limitConnections } from '../http/connection/connection-limit.js';
 import {
@@ -121,7 +122,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   const maxConnections = connectionsWithin(openFiles, config.databasePoolSize * pools);
   const health = new Health(log, [
     'database',
-    ...(config.redis === undefined ? [] : (['redis', 'announcements'] as const)),
+    ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
   const databaseCheck = new DatabaseCheck(db, health);
@@ -237,10 +238,10 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
 }
 
 /** Besides its pool, a process may have one connection that listens to announcements. */
-function budgetOf({ databasePoolSize, workers, redis }: Config, db: Knex, log: Logger): ConnectionBudget {
+function budgetOf({ databasePoolSize, workers, redisUrl }: Config, db: Knex, log: Logger): ConnectionBudget {
   const held = (): number => {
     const { used, idle } = poolOf(db).state;
-    return used + idle + (redis === undefined ? 0 : 1);
+    return used + idle + (redisUrl === undefined ? 0 : 1);
   };
   return new ConnectionBudget(db, { ofProcess: databasePoolSize + 1, processes: workers, held }, log);
 }
@@ -265,19 +266,20 @@ function openReplica(
 
 /** Opens admission: with a cache and limits for all servers where there is a Redis, otherwise for this process alone. */
 async function openAdmission(
-  { config: { redis, databasePoolSize }, overrides }: ServiceOptions,
+  { config, overrides }: ServiceOptions,
   clock: SteadyClock,
   health: Health,
   { db, fence, connectDedicated }: ConnectedDatabase,
 ): Promise<OpenedAdmission> {
   // Loading callers leaves half of the connections to requests whose caller is known.
-  const loadCaller = callerLoader(db, Math.floor(databasePoolSize / 2), clock);
-  if (redis === undefined) return openLocalAdmission(loadCaller);
+  const loadCaller = callerLoader(db, Math.floor(config.databasePoolSize / 2), clock);
+  const address = redisAddressOf(config);
+  if (address === undefined) return openLocalAdmission(loadCaller);
   return (overrides?.openAdmission ?? openSharedAdmission)({
     loadCaller,
     fence,
     clock,
-    address: redis,
+    address,
     connectDedicated,
     onChange: (dependency, state, error) => health.note(dependency, state, error),
   });

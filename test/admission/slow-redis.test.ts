@@ -7,7 +7,6 @@ import type { Caller } from '../../src/admission/callers.js';
 import { EPOCH_KEY, readOrCreateEpoch, renewEpoch } from '../../src/admission/epoch.js';
 import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
 import type { QuotaRequest } from '../../src/admission/charge/limiter.js';
-import { parseRedisAddress } from '../../src/config/redis-address.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -49,7 +48,7 @@ describe('admission where Redis is slow', () => {
     redis = await startRedis();
     network = await TcpProxy.start(redis.url);
     direct = new RedisLink(redis.address, () => undefined);
-    slow = new RedisLink(parseRedisAddress(network.url), () => undefined, COMMAND_TIMEOUT_MS);
+    slow = new RedisLink({ url: network.url }, () => undefined, COMMAND_TIMEOUT_MS);
     await Promise.all([direct.settled(), slow.settled()]);
   });
 

@@ -21,8 +21,8 @@ const SOUND: Record<string, string> = {
   'generated/openapi.d.ts': 'export interface operations {}',
   'src/errors.ts': 'export const error = 1;',
   'src/contract.ts': "export type { operations } from '../generated/openapi.js';",
-  'src/config/config.ts': "import 'node:path'; import './redis-address.js';",
-  'src/config/redis-address.ts': '',
+  'src/config/config.ts': "import 'node:path'; import './parsers.js';",
+  'src/config/parsers.ts': '',
   'src/embedded-postgres/cluster.ts': "import '../errors.js';",
   'src/platform/postgres/database.ts':
     "import 'knex'; import '../../config/config.js'; import '../../embedded-postgres/cluster.js'; import '../async/with-timeout.js';",

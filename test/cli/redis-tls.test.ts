@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
-import { eventually } from '../support/eventually.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram, type Outcome } from '../support/program.js';
 import { freePort } from '../support/programs/free-port.js';
@@ -21,7 +19,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
   let developer: string;
   let certificate: string;
   /** Where each kind listens with TLS. */
-  const ports = { server: 0, cluster: 0, sentinel: 0 };
+  const ports = { server: 0, sentinel: 0 };
 
   before(async function () {
     if (!canTls()) skipWithout('openssl and a Redis server built with TLS', this);
@@ -38,7 +36,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
       ],
       { stdio: 'ignore' },
     );
-    for (const kind of ['server', 'cluster', 'sentinel'] as const) ports[kind] = await freePort();
+    for (const kind of ['server', 'sentinel'] as const) ports[kind] = await freePort();
     const tls = (port: number): Record<string, string> => ({
       'tls-port': String(port),
       'tls-cert-file': certificate,
@@ -47,23 +45,6 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
       'tls-auth-clients': 'no',
     });
     servers.push(await startRedis({ settings: { ...tls(ports.server), requirepass: PASSWORD } }));
-    const cluster = await startRedis({
-      settings: {
-        ...tls(ports.cluster),
-        requirepass: PASSWORD,
-        'cluster-enabled': 'yes',
-        'tls-cluster': 'yes',
-        'cluster-port': String(await freePort()),
-      },
-    });
-    servers.push(cluster);
-    const client = new Redis(cluster.port, { password: PASSWORD });
-    try {
-      await client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
-      await eventually('the cluster is up', async () => (await client.cluster('INFO')).includes('cluster_state:ok'));
-    } finally {
-      client.disconnect();
-    }
     servers.push(
       await startRedis({
         sentinel: [
@@ -82,37 +63,40 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
     await database.close();
   });
 
-  function usage(url: string, environment: Readonly<Record<string, string>> = {}): Promise<Outcome> {
-    return runProgram(['usage', '--developer', developer], {
-      DATABASE_URL: database.url,
-      REDIS_URL: url,
-      ...environment,
-    });
+  function usage(environment: Readonly<Record<string, string>>): Promise<Outcome> {
+    return runProgram(['usage', '--developer', developer], { DATABASE_URL: database.url, ...environment });
   }
 
-  for (const [what, address] of [
-    ['one server', (host: string, credentials: string) => `rediss://${credentials}@${host}:${ports.server}`],
-    ['a Cluster', (host: string, credentials: string) => `rediss+cluster://${credentials}@${host}:${ports.cluster}`],
+  for (const [what, at] of [
+    ['one server', (host: string) => ({ host: `${host}:${ports.server}` })],
     [
-      'Sentinels',
-      (host: string, credentials: string) =>
-        `rediss+sentinel://${credentials}@${host}:${ports.sentinel}/mymaster` +
-        `?sentinel_password=${encodeURIComponent(SENTINEL_PASSWORD)}`,
+      'a master that Sentinels name',
+      (host: string) => ({
+        host: 'mymaster',
+        REDIS_SENTINELS: `${host}:${ports.sentinel}`,
+        REDIS_SENTINEL_PASSWORD: SENTINEL_PASSWORD,
+      }),
     ],
   ] as const) {
-    it(`is used where it is ${what}, once the authority is trusted, and not before`, async () => {
-      const credentials = `default:${encodeURIComponent(PASSWORD)}`;
+    it(`${what} is used once the authority is trusted, and not before`, async () => {
+      const settings = (host: string, password: string): Record<string, string> => {
+        const { host: name, ...sentinels } = at(host);
+        return { REDIS_URL: `rediss://default:${encodeURIComponent(password)}@${name}`, ...sentinels };
+      };
       const trusting = { NODE_EXTRA_CA_CERTS: certificate };
-      const { code, stderr } = await usage(address('127.0.0.1', credentials), trusting);
+      const { code, stderr } = await usage({ ...settings('127.0.0.1', PASSWORD), ...trusting });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
-      for (const [url, environment, reason] of [
-        [address('127.0.0.1', credentials), {}, /self-signed certificate/],
-        [address('localhost', credentials), trusting, /does not match certificate's altnames/],
-        [address('127.0.0.1', ':wr0ng'), trusting, /WRONGPASS/],
+      for (const [environment, reason] of [
+        [settings('127.0.0.1', PASSWORD), /self-signed certificate|to sentinel .* Connection is closed/],
+        [
+          { ...settings('localhost', PASSWORD), ...trusting },
+          /does not match certificate's altnames|to sentinel .* Connection is closed/,
+        ],
+        [{ ...settings('127.0.0.1', 'wr0ng'), ...trusting }, /WRONGPASS/],
       ] as const) {
-        const refused = await usage(url, environment);
+        const refused = await usage(environment);
         assert.equal(refused.code, 1);
-        assert.match(refused.stderr, /^catalog: The Redis named by REDIS_URL cannot be reached \(/);
+        assert.match(refused.stderr, /^catalog: The Redis named by REDIS_URL cannot be reached \(/m);
         assert.match(refused.stderr, reason);
         assert.doesNotMatch(refused.stderr, /wr0ng|p@ss|p%40ss|s&t/);
       }

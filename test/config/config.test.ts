@@ -8,7 +8,9 @@ const DEFAULTS = {
   databaseUrl: undefined,
   databaseReadUrl: undefined,
   databasePoolSize: 10,
-  redis: undefined,
+  redisUrl: undefined,
+  redisSentinels: undefined,
+  redisSentinelPassword: undefined,
   publicUrl: undefined,
   oidcIssuer: undefined,
   oidcClientId: undefined,
@@ -53,7 +55,9 @@ describe('settings', () => {
       DATABASE_URL: ' postgresql://u:p%40@db.example:5432/catalog?sslmode=require ',
       DATABASE_READ_URL: 'postgres://replica/catalog',
       DATABASE_POOL_SIZE: '1000',
-      REDIS_URL: ' rediss://:p%40@redis.example:6380/1 ',
+      REDIS_URL: ' REDISS://:p@%2F@mymaster/1 ',
+      REDIS_SENTINELS: 'a:1, b.example,[::1]:26380',
+      REDIS_SENTINEL_PASSWORD: 's&t',
       PUBLIC_URL: ' https://Catalog.example:8443/ ',
       OIDC_ISSUER: 'https://id.example/realm/',
       OIDC_CLIENT_ID: 'catalog',
@@ -74,13 +78,13 @@ describe('settings', () => {
       databaseUrl: 'postgresql://u:p%40@db.example:5432/catalog?sslmode=require',
       databaseReadUrl: 'postgres://replica/catalog',
       databasePoolSize: 1000,
-      redis: {
-        kind: 'server',
-        nodes: [{ host: 'redis.example', port: 6380 }],
-        credentials: { username: undefined, password: 'p@' },
-        tls: true,
-        database: 1,
-      },
+      redisUrl: 'rediss://:p%40%2F@mymaster/1',
+      redisSentinels: [
+        { host: 'a', port: 1 },
+        { host: 'b.example', port: 26379 },
+        { host: '::1', port: 26380 },
+      ],
+      redisSentinelPassword: 's&t',
       publicUrl: 'https://catalog.example:8443',
       oidcIssuer: 'https://id.example/realm/',
       oidcClientId: 'catalog',
@@ -102,6 +106,13 @@ describe('settings', () => {
     assert.equal(
       complaint({ DATABASE_READ_URL: 'postgres://u:s3cret@replica/catalog' }),
       'These settings cannot be used:\n  DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set',
+    );
+  });
+
+  it('name Sentinels only beside the name of their master', () => {
+    assert.match(
+      complaint({ REDIS_SENTINELS: 'h' }),
+      /^[^\n]+\n {2}REDIS_SENTINELS needs REDIS_URL with the name of the master/,
     );
   });
 
@@ -205,8 +216,19 @@ describe('settings', () => {
     [
       'REDIS_URL',
       ['redis://h', 'redis://h:1/2', 'rediss://u:p@h', 'redis://[::1]:1'],
-      ['h', 'h:6379', 'http://h', 'redis:/h', 'redis://'],
+      [
+        ...['h', 'h:6379', 'http://h', 'redis:/h', 'redis://', 'redis://a,b:1', 'redis://h:65536', 'redis://h/x'],
+        ...[
+          'redis://h/1/2',
+          'redis://h?db=1',
+          'redis://h#a',
+          'redis://:%zz@h',
+          'redis://:a/b@h',
+          'redis+sentinel://h/m',
+        ],
+      ],
     ],
+    ['REDIS_SENTINELS', [], ['h:0', 'h:65536', 'h:x', 'a,,b', 'redis://h:1', '::1', 'u@h', 'a b']],
     [
       'PUBLIC_URL',
       ['https://h', 'https://h/', 'https://h:8443', 'http://localhost:8080', 'http://127.10.0.1', 'http://[::1]:1'],

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { parseRedisAddress, type RedisAddress } from '../../src/config/redis-address.js';
+import type { RedisAddress } from '../../src/platform/redis/link.js';
 import { eventually } from './eventually.js';
 import { freePort } from './programs/free-port.js';
 import { provideProgram, REDIS } from './programs/system-program.js';
@@ -65,7 +65,7 @@ export async function startRedis({ settings = {}, sentinel }: TestRedisOptions =
   const url = `redis://127.0.0.1:${port}`;
   return {
     url,
-    address: parseRedisAddress(url),
+    address: { url },
     port,
     kill: () => end('SIGKILL'),
     pause: () => void child.kill('SIGSTOP'),

@@ -1,13 +1,18 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import type { RedisAddress } from '../../config/redis-address.js';
+import { shareWhilePending } from '../async/share-while-pending.js';
 import { withTimeout } from '../async/with-timeout.js';
-import { DISCONNECT_TIMEOUT_MS } from './discovery.js';
-import { primaryOf, type Primary } from './primary.js';
 
-/**
- * The name of a key of this service. All names have one hash tag, and so one slot. In a Redis Cluster, a script may
- * only use the keys of one slot.
- */
+/** Where Redis is. */
+export interface RedisAddress {
+  /** `redis://` or `rediss://`. May contain a password and is never printed. */
+  readonly url: string;
+  /** The Sentinels that name the master, if any. The host of the URL is then the master's name. */
+  readonly sentinels?: readonly { readonly host: string; readonly port: number }[] | undefined;
+  /** The password of the Sentinels themselves, if they have one. */
+  readonly sentinelPassword?: string | undefined;
+}
+
+/** @returns the name of a key. All names share a hash tag, so a script may use any of them where cluster mode is on. */
 export function redisKey(...parts: readonly (string | number)[]): string {
   return ['{catalog}', ...parts].join(':');
 }
@@ -32,17 +37,20 @@ export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined>
   }
 }
 
-/** Called when Redis is lost, with the reason, and when it answers again. */
+/** Called when Redis is lost, with the reason, and when it is back. */
 export type RedisListener = (state: 'lost' | 'up', error?: unknown) => void;
 
 /** The default bound on one command, in milliseconds. After it, a request still has time to ask the database. */
 const COMMAND_TIMEOUT_MS = 250;
 
-/** Bound on a connection, in milliseconds. */
+/** Bound on a connection, also to a Sentinel, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1_000;
 
-/** When nothing comes back on a connection for this long, the link replaces the connection. In milliseconds. */
+/** When a connection stays silent for this long after a command, ioredis replaces it. In milliseconds. */
 const SILENCE_TIMEOUT_MS = 2_000;
+
+/** How long a server may take to close its side of a connection, in milliseconds. */
+const DISCONNECT_TIMEOUT_MS = 100;
 
 /** How often the link tries a lost Redis again, in milliseconds. */
 const PROBE_INTERVAL_MS = 500;
@@ -54,15 +62,16 @@ const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
 const PROBE_LIFETIME_MS = 1_000;
 
 /**
- * By default ioredis lets commands wait, and sends them again. A dead or frozen Redis would hang a request for ever.
- * With these options commands fail at once, and no failed command is sent again.
+ * By default ioredis queues commands while it is disconnected and sends failed ones again, so a dead or frozen Redis
+ * would hang a request for ever. With these options commands fail at once and are sent only once.
  */
 const OPTIONS = {
-  lazyConnect: true,
   connectTimeout: CONNECT_TIMEOUT_MS,
   socketTimeout: SILENCE_TIMEOUT_MS,
   disconnectTimeout: DISCONNECT_TIMEOUT_MS,
   retryStrategy: () => PROBE_INTERVAL_MS,
+  // The address may lead to the new master by now.
+  reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
@@ -71,83 +80,70 @@ const OPTIONS = {
 
 /**
  * The connection to Redis as an optional dependency. Every command ends in bounded time. After a failure the link sends
- * no command until a probe succeeds. So an outage costs a short wait for the first requests, and none for all others.
+ * no command until a probe succeeds, so an outage costs the first requests a short wait and the others none.
+ *
+ * Not ioredis' `Cluster`: it follows a failover silently, and a promoted replica may hold an older epoch.
  */
 export class RedisLink {
-  readonly #primary: Primary;
-  readonly #client: Redis;
-  readonly #onChange: RedisListener;
+  /** For defining scripts. Commands go through {@link run}. */
+  readonly client: Redis;
   /** Bound on one command, in milliseconds. */
   readonly timeoutMs: number;
-  #isUp = false;
-  #hasChanged = false;
-  /** Whether the link is replacing the connection. */
-  #isClosing = false;
-  /** Why the connection failed, if it reported a reason. */
+  readonly #onChange: RedisListener;
+  #state: 'connecting' | 'lost' | 'up' = 'connecting';
+  /** The first error of the current connection, or of the attempts since the last one. */
   #reason: unknown;
-  #probing: Promise<void> | undefined;
   readonly #timer: NodeJS.Timeout;
+  #settle = (): void => undefined;
+  readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));
 
   /**
    * Begins to connect.
    *
-   * @param address - may contain a password, and is never printed
+   * @param onChange - not called when Redis is up from the beginning
    * @param timeoutMs - bound on one command, in milliseconds
    */
   constructor(address: RedisAddress, onChange: RedisListener, timeoutMs = COMMAND_TIMEOUT_MS) {
     this.#onChange = onChange;
     this.timeoutMs = timeoutMs;
-    this.#primary = primaryOf(address, PROBE_KEY, (reason) => {
-      this.#markLost(reason);
-      this.#connectAnew();
-    });
-    this.#client = new Redis({ ...OPTIONS, ...this.#primary.options });
-    // Without a listener ioredis would write the error to the console. The loss is reported once, with this reason.
-    this.#client.on('error', (error: unknown) => (this.#reason = error));
-    this.#client.on('connect', () => (this.#reason = undefined));
-    this.#client.on('ready', () => {
-      // The connection could not be set up: there may be no database of that number. ioredis would use another one.
-      if (this.#reason === undefined) void this.#probe();
-      else {
-        this.#markLost(this.#takeReason());
-        this.#connectAnew();
-      }
-    });
-    this.#client.on('close', () => {
-      this.#isClosing = false;
-      this.#markLost(this.#takeReason());
-    });
-    this.#client.on('end', () => this.#markLost(this.#takeReason()));
-    this.#timer = setInterval(() => this.#tryAgain(), PROBE_INTERVAL_MS);
-    this.#connect();
-  }
-
-  /** The client on which scripts are defined. Commands go through {@link run}. */
-  get client(): Redis {
-    return this.#client;
+    this.client = new Redis(address.url, { ...OPTIONS, ...sentinelOptions(address) });
+    // Without a listener, ioredis would write errors to the console.
+    for (const event of ['error', 'sentinelError']) {
+      this.client.on(event, (error: unknown) => (this.#reason ??= error));
+    }
+    this.client.on('connect', () => (this.#reason = undefined));
+    this.client.on('ready', () => void this.#probe());
+    for (const event of ['close', 'end']) {
+      this.client.on(event, () => this.#change('lost', this.#reason ?? new Error('the connection was closed')));
+    }
+    this.#timer = setInterval(() => {
+      // ioredis gives up when no Sentinel names a master, or when a failover is announced while it looks for one.
+      if (this.client.status === 'end') this.client.connect().catch(() => undefined);
+      else void this.#probe();
+    }, PROBE_INTERVAL_MS);
   }
 
   /** Whether the link sends commands. */
   get isUp(): boolean {
-    return this.#isUp;
+    return this.#state === 'up';
   }
 
-  /** Waits for the first answer or the first failure of Redis. */
+  /** Waits until Redis has answered or failed for the first time. */
   async settled(): Promise<void> {
-    const deadline = performance.now() + CONNECT_TIMEOUT_MS + this.timeoutMs;
-    while (!this.#hasChanged && performance.now() < deadline) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
+    try {
+      await withTimeout(this.#settled, CONNECT_TIMEOUT_MS + this.timeoutMs);
+    } catch (error) {
+      this.#change('lost', this.#reason ?? error);
     }
-    if (!this.#hasChanged) this.#markLost(this.#reason ?? new Error('no answer'));
   }
 
   /** @throws RedisUnavailable when Redis is lost, fails or takes too long; the command may still take effect */
   async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
-    if (!this.#isUp) throw new RedisUnavailable('Redis is lost');
+    if (!this.isUp) throw new RedisUnavailable('Redis is lost');
     try {
-      return await withTimeout(command(this.#client), this.timeoutMs);
+      return await withTimeout(command(this.client), this.timeoutMs);
     } catch (error) {
-      this.#fail(error);
+      this.#change('lost', error);
       throw new RedisUnavailable('Redis failed', { cause: error });
     }
   }
@@ -155,76 +151,51 @@ export class RedisLink {
   close(): void {
     clearInterval(this.#timer);
     // This end of the connection is no loss.
-    this.#isUp = false;
-    this.#hasChanged = true;
-    this.#primary.close();
-    this.#client.disconnect();
-  }
-
-  #connect(): void {
-    // The listeners report the failure.
-    this.#client.connect().catch(() => undefined);
-  }
-
-  #tryAgain(): void {
-    // When ioredis has not found a server, it does not look again by itself.
-    if (this.#client.status === 'end') this.#connect();
-    else void this.#probe();
+    this.#state = 'lost';
+    this.client.disconnect();
   }
 
   /**
-   * The probe is a script that writes. Most commands of the service are scripts, which not every user may run. A full
-   * Redis or a replica answers reads and refuses writes.
+   * Tries a Redis that is not up with a script that writes: not every user may run scripts, and a full Redis or a
+   * replica answers reads but refuses writes.
    */
-  async #probe(): Promise<void> {
-    if (this.#isUp || this.#isClosing || this.#client.status !== 'ready') return;
-    this.#probing ??= withTimeout(this.#client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.timeoutMs)
-      .then(
-        () => this.#markUp(),
-        (error: unknown) => this.#fail(error),
-      )
-      .finally(() => (this.#probing = undefined));
-    await this.#probing;
-  }
+  readonly #probe = shareWhilePending(async () => {
+    if (this.isUp || this.client.status !== 'ready') return;
+    if (this.#reason !== undefined) {
+      // The connection could not be set up, such as for want of that database. ioredis would use database 0.
+      this.#change('lost', this.#reason);
+      this.client.disconnect(true);
+      return;
+    }
+    try {
+      await withTimeout(this.client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.timeoutMs);
+      if (this.client.status === 'ready') this.#change('up');
+    } catch (error) {
+      this.#change('lost', error);
+    }
+  });
 
-  #markUp(): void {
-    if (this.#isClosing || this.#client.status !== 'ready') return;
-    const isFirst = !this.#hasChanged;
-    this.#isUp = true;
-    this.#hasChanged = true;
-    if (!isFirst) this.#onChange('up');
+  #change(state: 'lost' | 'up', error?: unknown): void {
+    const before = this.#state;
+    if (state === before) return;
+    this.#state = state;
+    this.#settle();
+    if (before !== 'connecting' || state === 'lost') this.#onChange(state, error);
   }
+}
 
-  /** Decides after a failed command. */
-  #fail(error: unknown): void {
-    this.#markLost(this.#explain(error));
-    // Behind Sentinels or a Cluster, any failure may mean that another server takes the writes now. With one address,
-    // only a server's own refusal of writes means that: the address may lead to a new server.
-    if (this.#primary.changes || (error instanceof Error && error.message.startsWith('READONLY'))) this.#connectAnew();
-  }
-
-  #explain(error: unknown): unknown {
-    if (this.#primary.changes || !(error instanceof Error) || !error.message.startsWith('MOVED')) return error;
-    return new Error('it is a node of a Redis Cluster, which REDIS_URL names with redis+cluster://', { cause: error });
-  }
-
-  #connectAnew(): void {
-    // Once for each connection, however many of its commands fail. In other states there is no connection to replace.
-    if (this.#isClosing || !['connect', 'ready'].includes(this.#client.status)) return;
-    this.#isClosing = true;
-    this.#client.disconnect(true);
-  }
-
-  #takeReason(): unknown {
-    const reason = this.#reason ?? new Error('the connection was closed');
-    this.#reason = undefined;
-    return reason;
-  }
-
-  #markLost(error: unknown): void {
-    if (this.#hasChanged && !this.#isUp) return;
-    this.#isUp = false;
-    this.#hasChanged = true;
-    this.#onChange('lost', error);
-  }
+function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddress) {
+  if (sentinels === undefined) return {};
+  const { hostname, protocol } = new URL(url);
+  return {
+    sentinels: [...sentinels],
+    name: hostname,
+    // Leaves a master that was replaced although it still answers.
+    failoverDetector: true,
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+    // The link tries again itself.
+    sentinelRetryStrategy: () => null,
+    ...(sentinelPassword !== undefined && { sentinelPassword }),
+    ...(protocol === 'rediss:' && { sentinelTLS: {}, tls: {}, enableTLSForSentinelMode: true }),
+  } satisfies RedisOptions;
 }

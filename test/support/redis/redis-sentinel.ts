@@ -1,10 +1,13 @@
 import { Redis } from 'ioredis';
 import { eventually } from '../eventually.js';
+import type { RedisAddress } from '../../../src/platform/redis/link.js';
 import { startRedis, type TestRedis } from '../redis.js';
 
 /** A master with a replica, watched by a Sentinel, of its own for one suite. */
 export interface TestRedisSentinel {
-  readonly url: string;
+  readonly address: RedisAddress;
+  /** The same, as settings. */
+  readonly environment: Readonly<Record<string, string>>;
   /** Master and replica as they began. */
   readonly master: TestRedis;
   readonly replica: TestRedis;
@@ -42,7 +45,8 @@ export async function startRedisSentinel(): Promise<TestRedisSentinel> {
     return info?.[info.indexOf('master-link-status') + 1] === 'ok';
   });
   return {
-    url: `redis+sentinel://127.0.0.1:${sentinel.port}/mymaster`,
+    address: { url: 'redis://mymaster', sentinels: [{ host: '127.0.0.1', port: sentinel.port }] },
+    environment: { REDIS_URL: 'redis://mymaster', REDIS_SENTINELS: `127.0.0.1:${sentinel.port}` },
     master,
     replica,
     sentinel,
