@@ -160,7 +160,7 @@ export class RedisLink {
    * replica answers reads but refuses writes.
    */
   readonly #probe = shareWhilePending(async () => {
-    if (this.isUp || this.client.status !== 'ready') return;
+    if (this.isUp || !this.#isConnected()) return;
     if (this.#reason !== undefined) {
       // The connection could not be set up, such as for want of that database. ioredis would use database 0.
       this.#change('lost', this.#reason);
@@ -169,11 +169,15 @@ export class RedisLink {
     }
     try {
       await withTimeout(this.client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.timeoutMs);
-      if (this.client.status === 'ready') this.#change('up');
+      if (this.#isConnected()) this.#change('up');
     } catch (error) {
       this.#change('lost', error);
     }
   });
+
+  #isConnected(): boolean {
+    return this.client.status === 'ready';
+  }
 
   #change(state: 'lost' | 'up', error?: unknown): void {
     const before = this.#state;
