@@ -74,7 +74,7 @@ check-dead-code: $(INSTALLED) ## Find unused files, exports and packages with Kn
 	@echo '== dead code'
 	@$(BIN)/knip --config .config/knip.jsonc --no-progress
 
-bench: $(BUILT) redis ## Measure size and speed: import, reads, writes, compression, costs, speed, idle, or the PARTS named; growth when named
+bench: $(BUILT) redis ## Measure size and speed: import, growth, writes, costs, speed, memory, or the PARTS named
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
 
 screenshots: $(INSTALLED) programs ## Take screenshots of the pages into .cache/screenshots; README=1 also updates the one in the README

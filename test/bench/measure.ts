@@ -1,4 +1,3 @@
-import { cpus } from 'node:os';
 
 /** A line of a table of results. */
 export interface Result {
@@ -48,7 +47,3 @@ export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US');
 }
 
-/** What the figures of a report were measured on. */
-export function machine(): string {
-  return `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node.js ${process.version}`;
-}

@@ -38,15 +38,3 @@ export async function runCatalog(databaseUrl: string, args: readonly string[]): 
     peakMiB: Number(output[3]) / 1024,
   };
 }
-
-/** Makes a key on a plan that no benchmark uses up. */
-export async function createUnlimitedKey(databaseUrl: string): Promise<string> {
-  const limits = ['--per-minute', '2000000000', '--per-day', '2000000000', '--no-commercial-use'];
-  await runCatalog(databaseUrl, ['plans', 'set', 'bench', '--name', 'Bench', ...limits]);
-  const developer = await runCatalog(databaseUrl, ['developers', 'create', '--project-name', 'Bench', '--json']);
-  const {
-    developer: { id },
-  } = JSON.parse(developer.stdout) as { developer: { id: number } };
-  const key = await runCatalog(databaseUrl, ['keys', 'create', '--developer', String(id), '--plan', 'bench', '--json']);
-  return (JSON.parse(key.stdout) as { key: string }).key;
-}

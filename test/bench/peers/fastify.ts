@@ -8,8 +8,9 @@ import rateLimit from '@fastify/rate-limit';
 import Fastify, { type FastifyRequest } from 'fastify';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { CALLER, CHANGES, STATS, TITLE, type CallerRow, type StatsRow, type TitleRow } from './queries.js';
+import { CALLER, CHANGES, PAGE_SIZE, STATS, TITLE, type CallerRow, type StatsRow, type TitleRow } from './queries.js';
 import { CHANGES_ANSWER, ME_ANSWER, STATS_ANSWER, TITLE_ANSWER } from './schemas.js';
+import { readSettings } from './settings.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -17,14 +18,7 @@ declare module 'fastify' {
   }
 }
 
-const { databaseUrl, databasePoolSize, redisUrl } = JSON.parse(process.env.PEER ?? '{}') as {
-  databaseUrl: string;
-  databasePoolSize: number;
-  redisUrl: string;
-};
-
-const PAGE_SIZE = 200;
-
+const { databaseUrl, databasePoolSize, redisUrl } = readSettings();
 const pool = new pg.Pool({ connectionString: databaseUrl, max: databasePoolSize });
 // The database goes away first.
 pool.on('error', () => undefined);

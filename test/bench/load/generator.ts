@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { AnswerReader } from '../../../support/http/answer-reader.js';
+import { AnswerReader } from '../../support/http/answer-reader.js';
 import type { GeneratorOptions, Latencies } from './protocol.js';
 
 // Sends requests over a fixed number of connections, at a constant rate or as many as are answered. It prints the result as
@@ -24,8 +24,6 @@ let distrustedUntil = 0;
 const idle: Connection[] = [];
 /** When each request was due that no connection was free for. */
 const waiting: number[] = [];
-/** Not always the same ones first: an address may fail only so often a minute. */
-const first = Math.floor(Math.random() * requests.length);
 let sent = 0;
 let answered = 0;
 let refused = 0;
@@ -54,7 +52,7 @@ class Connection {
 
   send(dueAt: number): void {
     this.#dueAt = dueAt;
-    this.#socket.write(requests[(first + sent++) % requests.length] ?? '');
+    this.#socket.write(requests[sent++ % requests.length] ?? '');
   }
 
   #next(): void {

@@ -1,6 +1,6 @@
 import { get, type IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
-import type { BenchRequest } from '../cases.js';
+import type { BenchRequest } from '../speed/cases.js';
 
 /** An answer as it came. */
 export interface Received {

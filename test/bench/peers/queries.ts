@@ -1,4 +1,4 @@
-/** The named statements of the peer. Times are text, since a `Date` has no microseconds. */
+/** The named statements of the peers. Times are text, since a `Date` has no microseconds. */
 
 export interface CallerRow {
   readonly prefix: string;
@@ -43,6 +43,9 @@ export const TITLE = {
                 ${rfc3339('created_at')}
            from titles where svc_id = $1`,
 };
+
+/** Entries of a full page. */
+export const PAGE_SIZE = 200;
 
 export const CHANGES = {
   name: 'changes',

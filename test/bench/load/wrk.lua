@@ -1,4 +1,4 @@
--- Sends the requests of the file named by REQUESTS, each as it stands there, in turn from some place on, and prints what came
+-- Sends the requests of the file named by REQUESTS, each as it stands there, in turn, and prints what came
 -- of it as JSON.
 
 local requests, turn = {}, 0
@@ -7,9 +7,6 @@ function init()
   local file = assert(io.open(os.getenv("REQUESTS"), "rb"))
   for text in file:read("*a"):gmatch("([^%z]+)") do requests[#requests + 1] = text end
   file:close()
-  -- Not always the same ones first: an address may fail only so often a minute.
-  math.randomseed(os.time())
-  turn = math.random(#requests)
 end
 
 function request()

@@ -1,40 +1,33 @@
 import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
-import { machine, median, print, printResults } from './measure.js';
-import { bearer, CASES, createCases, keysFor, type BenchRequest, type Case } from './speed/cases.js';
-import { LOADED_BY, saturate } from './speed/load/load.js';
-import { cpuSeconds } from './speed/load/process-figures.js';
-import { WARM_UP_SECONDS } from './speed/rounds.js';
-import { startSubject } from './speed/servers.js';
-import { prepareSurroundings } from './speed/surroundings.js';
+import { LOADED_BY, saturate } from '../load/load.js';
+import { cpuSeconds } from '../load/process-figures.js';
+import { median, print, printResults } from '../measure.js';
+import { bearer, CASES, keysFor, type Case } from './cases.js';
+import { WARM_UP_SECONDS, type Effort } from './rounds.js';
+import { machine, startSubject } from './servers.js';
+import { prepareSurroundings } from './surroundings.js';
 
 /** How many developers call by turns where each is to be another one. */
 const DEVELOPERS = 500;
 
-/** How much to measure. */
-export interface CostsOptions {
-  readonly titles: number;
-  readonly rounds: number;
-  /** Of each measurement. */
-  readonly seconds: number;
-}
-
 /**
- * Measures the CPU time of a request in the service, in PostgreSQL and in Redis. The server answers as many as it can
- * meanwhile. The figures show what larger installations need.
+ * Measures the CPU time of a request in the service, in PostgreSQL and in Redis, while the server answers as many as it
+ * can. The figures show what larger installations need.
  */
-export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Promise<void> {
-  const surroundings = await prepareSurroundings(titles);
-  const { db, stores, ingredients } = surroundings;
+export async function benchCosts({ titles, rounds, seconds }: Effort & { readonly titles: number }): Promise<void> {
+  const { db, stores, cases, close } = await prepareSurroundings(titles);
   const redis = new Redis(stores.redisUrl);
   const server = await startSubject('service', stores);
   try {
-    const { me, stats, changes, tail, title } = await createCases(server.url, ingredients);
+    const { me, stats, changes, tail, title } = cases;
     const loads: readonly (readonly [what: string, load: Case])[] = [
-      [`${CASES.me}, one developer`, me],
-      [`${CASES.me}, ${DEVELOPERS} developers by turns`, { ...me, requests: await requestsOfMany(db) }],
+      [`${CASES.me}, 20 developers`, me],
+      [`${CASES.me}, ${DEVELOPERS} developers`, await requestsOfMany(db)],
       [CASES.stats, stats],
       [CASES.changes, changes],
+      [`${CASES.changes}, gzip`, coded(changes, 'gzip')],
+      [`${CASES.changes}, br`, coded(changes, 'br')],
       [CASES.tail, tail],
       [CASES.title, title],
     ];
@@ -42,7 +35,7 @@ export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Pro
     const seen = new Map<number, number>();
     const results = [];
     for (const [what, load] of loads) {
-      print(`Asking for ${what} …\n`);
+      print(`Sending requests for ${what} …\n`);
       await saturate(server, load, WARM_UP_SECONDS, stores.folder);
       const parts = [[server.pid], await processesOf(db), [redisPid]];
       const micros: number[][] = parts.map(() => []);
@@ -58,11 +51,18 @@ export async function benchCosts({ titles, rounds, seconds }: CostsOptions): Pro
   } finally {
     await server.stop();
     redis.disconnect();
-    await surroundings.close();
+    await close();
   }
 }
 
-/** CPU time of processes so far, in seconds. What one has used that has ended meanwhile is not lost, save the last of it. */
+function coded({ name, requests }: Case, coding: string): Case {
+  return {
+    name: `${name}, ${coding}`,
+    requests: requests.map(({ path, headers }) => ({ path, headers: { ...headers, 'accept-encoding': coding } })),
+  };
+}
+
+/** CPU time of processes so far, in seconds. A process that has ended meanwhile counts as far as it was seen. */
 function total(pids: readonly number[], seen: Map<number, number>): number {
   for (const pid of pids) {
     try {
@@ -82,8 +82,8 @@ async function processesOf(db: Knex): Promise<number[]> {
   return rows.map(({ pid }) => pid);
 }
 
-/** Requests for `/me`, each by another developer than the one before, on the plan that nothing uses up. */
-async function requestsOfMany(db: Knex): Promise<BenchRequest[]> {
-  const keys = await keysFor(db, { developers: DEVELOPERS, keysOfEach: 1 });
-  return keys.map((key) => ({ path: '/me', headers: bearer(key) }));
+/** Requests for `/me`, each by another developer than the one before. */
+async function requestsOfMany(db: Knex): Promise<Case> {
+  const keys = await keysFor(db, DEVELOPERS, 1);
+  return { name: 'me', requests: keys.map((key) => ({ path: '/me', headers: bearer(key) })) };
 }

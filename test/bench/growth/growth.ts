@@ -1,0 +1,167 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { Agent, get } from 'node:http';
+import { createSyntheticTitles } from '../../support/catalog/synthetic-titles.js';
+import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
+import { startServer, type ServerProcess } from '../../support/program.js';
+import { count, median, print, printResults } from '../measure.js';
+import { runCatalog } from '../program.js';
+import { CASE_NAMES, CASES, createCases, type BenchRequest, type Case, type CaseName } from '../speed/cases.js';
+import { machine } from '../speed/servers.js';
+import { drawTimes } from './draw-times.js';
+
+const FIGURES = new URL('growth.json', import.meta.url);
+const PICTURE = new URL('../../../src/site/guides/pictures/times.svg', import.meta.url);
+
+const MOST_GROWTH = 1.15;
+
+/** Requests of one kind to one catalogue before it is the next one's turn. */
+const TURN = 20;
+
+/** Requests that are not counted: connections are made, statements prepared, code compiled. */
+const WARM_UP_TURNS = 10;
+
+/** Median times of a request, in milliseconds, at a catalogue of so many titles. */
+export interface ReadTimes {
+  readonly titles: number;
+  readonly medianMs: Readonly<Record<CaseName, number>>;
+}
+
+/** What the picture is drawn from. */
+export interface GrowthResults {
+  readonly machine: string;
+  /** For which requests were sent to all sizes together. */
+  readonly seconds: number;
+  readonly bySize: readonly ReadTimes[];
+}
+
+export interface GrowthOptions {
+  /** Numbers of titles, the smallest first. */
+  readonly sizes: readonly number[];
+  readonly seconds: number;
+  /** Whether to keep the figures, and to draw the picture of the performance guide. */
+  readonly isSaved: boolean;
+}
+
+/** A catalogue, its server, and one connection to that. */
+interface Subject {
+  readonly titles: number;
+  readonly cases: Readonly<Record<CaseName, Case>>;
+  readonly times: Record<CaseName, number[]>;
+  readonly database: OpenTestDatabase;
+  readonly server: ServerProcess;
+  readonly agent: Agent;
+}
+
+/**
+ * Times requests to the built server, over HTTP on one connection each, at catalogues of several sizes by turns.
+ *
+ * @returns whether all goals were met
+ */
+export async function benchGrowth({ sizes, seconds, isSaved }: GrowthOptions): Promise<boolean> {
+  const subjects: Subject[] = [];
+  try {
+    for (const size of sizes) subjects.push(await prepare(size));
+    print(`Sending requests for ${seconds} s …\n`);
+    await measure(subjects, seconds);
+    for (const { database } of subjects) print((await runCatalog(database.url, ['stats', 'verify'])).stdout);
+  } finally {
+    for (const { agent, server, database } of subjects) {
+      agent.destroy();
+      await server.stop();
+      await database.close();
+    }
+  }
+  const bySize = subjects.map(({ titles, times }) => ({ titles, medianMs: mediansOf(times) }));
+  if (isSaved) {
+    const results: GrowthResults = { machine: machine(), seconds, bySize };
+    await writeFile(FIGURES, `${JSON.stringify(results, toMicros, 2)}\n`);
+    await drawGrowth();
+  }
+  return printGrowth(bySize);
+}
+
+/** Draws the picture of the performance guide from the figures that were saved last. */
+export async function drawGrowth(): Promise<void> {
+  await writeFile(PICTURE, await drawTimes(await readFigures()));
+}
+
+/** @returns the figures that were saved last */
+export async function readFigures(): Promise<GrowthResults> {
+  return JSON.parse(await readFile(FIGURES, 'utf8')) as GrowthResults;
+}
+
+function printGrowth(times: readonly ReadTimes[]): boolean {
+  return printResults(
+    'Median time of a request, in microseconds',
+    [...times.map(({ titles }) => `${count(titles)} titles`), 'largest ratio'],
+    CASE_NAMES.map((name) => {
+      const medians = times.map(({ medianMs }) => medianMs[name]);
+      const growth = Math.max(...medians) / (medians[0] ?? NaN);
+      return {
+        what: CASES[name],
+        figures: [...medians.map((ms) => count(ms * 1000)), `×${growth.toFixed(2)}`],
+        goal: { text: `≤ ×${MOST_GROWTH}`, isMet: growth <= MOST_GROWTH },
+      };
+    }),
+  );
+}
+
+async function prepare(titles: number): Promise<Subject> {
+  const database = await openTestDatabase();
+  await createSyntheticTitles(database.url, titles);
+  // As a catalogue is after a while, rather than a moment after it was loaded.
+  await database.db.raw('vacuum (analyze) titles');
+  await database.db.raw('checkpoint');
+  print(`Made ${count(titles)} synthetic titles\n`);
+  return {
+    titles,
+    database,
+    cases: await createCases(database.db),
+    times: { me: [], stats: [], changes: [], tail: [], title: [] },
+    server: await startServer({ DATABASE_URL: database.url }),
+    agent: new Agent({ keepAlive: true, maxSockets: 1 }),
+  };
+}
+
+async function measure(subjects: readonly Subject[], seconds: number): Promise<void> {
+  let end = Infinity;
+  for (let turn = -WARM_UP_TURNS; performance.now() < end; turn++) {
+    if (turn === 0) end = performance.now() + seconds * 1000;
+    for (const name of CASE_NAMES) {
+      // Each size is the first one equally often.
+      const first = Math.abs(turn) % subjects.length;
+      for (const subject of [...subjects.slice(first), ...subjects.slice(0, first)]) {
+        const { requests } = subject.cases[name];
+        for (let i = 0; i < TURN; i++) {
+          const request = requests[(Math.abs(turn) * TURN + i) % requests.length];
+          const took = request === undefined ? NaN : await timeRequest(subject, request);
+          if (turn >= 0) subject.times[name].push(took);
+        }
+      }
+    }
+  }
+}
+
+/** @returns milliseconds from sending the request to the last byte of its answer */
+function timeRequest({ server, agent }: Subject, { path, headers }: BenchRequest): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const start = performance.now();
+    get(`${server.url}/api/v1${path}`, { agent, headers }, (response) => {
+      response.once('error', reject);
+      response.once('end', () => {
+        if (response.statusCode === 200) resolve(performance.now() - start);
+        else reject(new Error(`${path}: ${response.statusCode ?? ''}`));
+      });
+      response.resume();
+    }).once('error', reject);
+  });
+}
+
+function mediansOf({ me, stats, changes, tail, title }: Subject['times']): ReadTimes['medianMs'] {
+  return { me: median(me), stats: median(stats), changes: median(changes), tail: median(tail), title: median(title) };
+}
+
+/** Nothing is measured more finely than to the millionth. */
+function toMicros(_key: string, value: unknown): unknown {
+  return typeof value === 'number' ? Math.round(value * 1e6) / 1e6 : value;
+}

@@ -1,0 +1,39 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+const TEST = fileURLToPath(new URL('../../', import.meta.url));
+
+/** The programs, and what they import. Paths are relative to `test/`, here and in what is compiled. */
+const FILES = [
+  ...['fastify', 'koa', 'queries', 'schemas', 'settings'].map((name) => `bench/peers/${name}.ts`),
+  'bench/load/generator.ts',
+  'support/http/answer-reader.ts',
+];
+
+/** In the checkout, where packages are found. */
+const COMPILED = fileURLToPath(new URL('../../../.cache/bench', import.meta.url));
+
+let compiling: Promise<void> | undefined;
+
+/**
+ * Compiles the programs that are measured, or that measure: under tsx they would run other code, and slower.
+ *
+ * @param program - its path in `test/bench`, without the extension
+ * @returns the path of the compiled program
+ */
+export async function compiled(program: string): Promise<string> {
+  await (compiling ??= compileAll());
+  return join(COMPILED, 'bench', `${program}.js`);
+}
+
+async function compileAll(): Promise<void> {
+  for (const file of FILES) {
+    const { outputText } = ts.transpileModule(await readFile(join(TEST, file), 'utf8'), {
+      compilerOptions: { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext },
+    });
+    await mkdir(dirname(join(COMPILED, file)), { recursive: true });
+    await writeFile(join(COMPILED, file.replace(/\.ts$/, '.js')), outputText);
+  }
+}

@@ -1,0 +1,40 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type { Profiler } from 'node:inspector';
+import { join } from 'node:path';
+
+/** Time that is the profiler's own, or nobody's. */
+const LEFT_OUT = new Set(['idle', 'profiler']);
+
+/** The arguments of Node.js that make it write a CPU profile into a folder when it ends. */
+export function profilingArguments(folder: string): readonly string[] {
+  return ['--cpu-prof', '--cpu-prof-dir', folder];
+}
+
+/**
+ * Reads the profile that a server has written when it ended.
+ *
+ * @returns the part of its CPU time that each module takes, the largest first. A function counts for the file that has
+ *   it, not for what it calls
+ */
+export async function readProfile(folder: string): Promise<[module: string, part: number][]> {
+  const [file = ''] = (await readdir(folder)).filter((name) => name.endsWith('.cpuprofile'));
+  const profile = JSON.parse(await readFile(join(folder, file), 'utf8')) as Profiler.Profile;
+  const { nodes, samples = [], timeDeltas = [] } = profile;
+  const modules = new Map(nodes.map(({ id, callFrame }) => [id, moduleOf(callFrame)]));
+  const times = new Map<string, number>();
+  samples.forEach((id, i) => {
+    const module = modules.get(id) ?? '';
+    times.set(module, (times.get(module) ?? 0) + (timeDeltas[i] ?? 0));
+  });
+  const busy = [...times].filter(([module]) => !LEFT_OUT.has(module));
+  const all = busy.reduce((sum, [, time]) => sum + time, 0);
+  return busy.map(([module, time]): [string, number] => [module, time / all]).sort(([, a], [, b]) => b - a);
+}
+
+/** The package, the part of Node.js, or the folder of the service that a function belongs to. */
+function moduleOf({ url, functionName }: Profiler.Profile['nodes'][number]['callFrame']): string {
+  if (url === '') return /^\((.+)\)$/.exec(functionName)?.[1] ?? 'native code';
+  if (url.startsWith('node:')) return url.replace(/^node:(?:internal\/)?([a-z_]+).*$/, 'node:$1');
+  const packageName = /\/node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*\/node_modules\/)/.exec(url)?.[1];
+  return packageName ?? url.replace(/^.*\/\.(?:build|cache\/bench)\//, '').replace(/\/[^/]+$/, '');
+}

@@ -1,0 +1,104 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { KeptConnections } from '../../support/http/kept-connections.js';
+import { saturate } from '../load/load.js';
+import { residentMiB } from '../load/process-figures.js';
+import { send, toBytes } from '../load/send.js';
+import { count, median, printResults } from '../measure.js';
+import type { Case } from './cases.js';
+import { startSubject, type Stores } from './servers.js';
+import { prepareSurroundings } from './surroundings.js';
+
+/** What to measure. */
+export interface MemoryOptions {
+  /** Requests over which memory is followed. */
+  readonly requests: number;
+  /** Connections that are used once and then held idle. */
+  readonly connections: number;
+}
+
+const TITLES = 10_000;
+const STARTS = 5;
+/** Seconds of load for one case before it is the next one's turn. */
+const PIECE_SECONDS = 2;
+
+const MOST_SECONDS_TO_START = 1.5;
+const MOST_MIB_AT_REST = 120;
+const MOST_MIB_AFTER_ALL = 140;
+
+/** Measures how long a start takes, and the memory of the server process. @returns whether all goals were met */
+export async function benchMemory({ requests, connections }: MemoryOptions): Promise<boolean> {
+  const { stores, cases, close } = await prepareSurroundings(TITLES);
+  try {
+    const start = await timeToFirstAnswer(stores, cases.me);
+    const subject = await startSubject('service', stores);
+    const atRest = await settledMemory(subject.pid);
+    for (let sent = 0; sent < requests; ) {
+      for (const load of Object.values(cases)) {
+        sent += (await saturate(subject, load, PIECE_SECONDS, stores.folder)).requests;
+      }
+    }
+    const afterAll = await settledMemory(subject.pid);
+    const [request = { path: '/me', headers: {} }] = cases.title.requests;
+    const idle = new KeptConnections(subject.url, connections, toBytes(subject.url, request));
+    const { 200: served = 0 } = await idle.ask();
+    if (served < connections) throw new Error(`${served} of ${connections} connections were served: raise ulimit -n`);
+    const withIdle = await settledMemory(subject.pid);
+    idle.close();
+    await subject.stop();
+    const rows: [string, string, string, boolean][] = [
+      ['start to first answer', `${start.toFixed(2)} s`, `≤ ${MOST_SECONDS_TO_START} s`, start <= MOST_SECONDS_TO_START],
+      ['at rest', `${count(atRest)} MiB`, `≤ ${MOST_MIB_AT_REST} MiB`, atRest <= MOST_MIB_AT_REST],
+      [
+        `after ${count(requests)} requests`,
+        `${count(afterAll)} MiB`,
+        `≤ ${MOST_MIB_AFTER_ALL} MiB`,
+        afterAll <= MOST_MIB_AFTER_ALL,
+      ],
+    ];
+    const perConnection = ((withIdle - afterAll) * 1024) / connections;
+    return printResults(
+      'Start, and memory of the process (RSS)',
+      [''],
+      [
+        ...rows.map(([what, figure, text, isMet]) => ({ what, figures: [figure], goal: { text, isMet } })),
+        {
+          what: `with ${count(connections)} idle connections`,
+          figures: [`${count(withIdle)} MiB, ${perConnection.toFixed(1)} KiB each`],
+        },
+      ],
+    );
+  } finally {
+    await close();
+  }
+}
+
+/** Seconds from the start of the process to its first answer: the median of several starts. */
+async function timeToFirstAnswer(stores: Stores, { requests: [request] }: Case): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < STARTS && request !== undefined; i++) {
+    const start = performance.now();
+    const subject = await startSubject('service', stores);
+    const { status } = await send(subject.url, request);
+    times.push((performance.now() - start) / 1000);
+    await subject.stop();
+    if (status !== 200) throw new Error(`The first answer was ${status}`);
+  }
+  return median(times);
+}
+
+const LOOK_INTERVAL_MS = 250;
+/** Looks in a row at which memory must be the same, give or take a MiB. */
+const STEADY_LOOKS = 4;
+const MOST_LOOKS = 80;
+
+/** Memory of a process once it is steady, in MiB. */
+async function settledMemory(pid: number): Promise<number> {
+  const looks: number[] = [];
+  for (let i = 0; i < MOST_LOOKS; i++) {
+    looks.push(residentMiB(pid));
+    const last = looks.slice(-STEADY_LOOKS);
+    if (last.length === STEADY_LOOKS && Math.max(...last) - Math.min(...last) <= 1) break;
+    await delay(LOOK_INTERVAL_MS);
+  }
+  return looks.at(-1) ?? NaN;
+}
