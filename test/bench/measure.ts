@@ -1,4 +1,3 @@
-
 /** A line of a table of results. */
 export interface Result {
   readonly what: string;
@@ -46,4 +45,3 @@ export function print(text: string): void {
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US');
 }
-

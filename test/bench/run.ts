@@ -55,8 +55,7 @@ const PARTS: Readonly<Record<string, Part>> = {
   },
   memory: {
     isDecisive: false,
-    run: () =>
-      benchMemory({ requests: numberIn('REQUESTS', 1_000_000), connections: numberIn('CONNECTIONS', 10_000) }),
+    run: () => benchMemory({ requests: numberIn('REQUESTS', 1_000_000), connections: numberIn('CONNECTIONS', 10_000) }),
   },
 };
 

@@ -53,9 +53,7 @@ export async function drawTimes({ machine, seconds, bySize }: GrowthResults): Pr
   const most = Math.max(...bySize.flatMap(({ medianMs }) => Object.values(medianMs)));
   const label = (name: CaseName): string => `${bySize.at(-1)?.medianMs[name].toFixed(2) ?? ''} ms ${CASES[name]}`;
   // The legend lists the lines from top to bottom.
-  const names = CASE_NAMES.toSorted(
-    (a, b) => (bySize.at(-1)?.medianMs[b] ?? 0) - (bySize.at(-1)?.medianMs[a] ?? 0),
-  );
+  const names = CASE_NAMES.toSorted((a, b) => (bySize.at(-1)?.medianMs[b] ?? 0) - (bySize.at(-1)?.medianMs[a] ?? 0));
   const position = { x: { scale: 'x', field: 'titles' }, y: { scale: 'y', field: 'ms' } };
   const colour = { scale: 'colour', field: 'line' };
   const spec: Spec = {

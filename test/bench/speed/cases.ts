@@ -90,9 +90,7 @@ function changesSince(position: number): string {
   return `/changes?since=${position}`;
 }
 
-async function choosePlaces(
-  db: Knex,
-): Promise<{ titleIds: string[]; positions: number[]; newestPosition: number }> {
+async function choosePlaces(db: Knex): Promise<{ titleIds: string[]; positions: number[]; newestPosition: number }> {
   // The newest entry, and others all over the feed but for its last page, in random order.
   const { rows } = await db.raw<{ rows: { id: string; updated_at: string }[] }>(
     `select svc_id as id, updated_at

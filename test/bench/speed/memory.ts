@@ -32,7 +32,7 @@ export async function benchMemory({ requests, connections }: MemoryOptions): Pro
     const start = await timeToFirstAnswer(stores, cases.me);
     const subject = await startSubject('service', stores);
     const atRest = await settledMemory(subject.pid);
-    for (let sent = 0; sent < requests; ) {
+    for (let sent = 0; sent < requests;) {
       for (const load of Object.values(cases)) {
         sent += (await saturate(subject, load, PIECE_SECONDS, stores.folder)).requests;
       }
@@ -46,7 +46,12 @@ export async function benchMemory({ requests, connections }: MemoryOptions): Pro
     idle.close();
     await subject.stop();
     const rows: [string, string, string, boolean][] = [
-      ['start to first answer', `${start.toFixed(2)} s`, `≤ ${MOST_SECONDS_TO_START} s`, start <= MOST_SECONDS_TO_START],
+      [
+        'start to first answer',
+        `${start.toFixed(2)} s`,
+        `≤ ${MOST_SECONDS_TO_START} s`,
+        start <= MOST_SECONDS_TO_START,
+      ],
       ['at rest', `${count(atRest)} MiB`, `≤ ${MOST_MIB_AT_REST} MiB`, atRest <= MOST_MIB_AT_REST],
       [
         `after ${count(requests)} requests`,

@@ -68,9 +68,6 @@ async function byTurns<Name extends ServerName, T>(
   return results;
 }
 
-function medianOf<Figure extends string>(
-  figures: readonly Readonly<Record<Figure, number>>[],
-  figure: Figure,
-): number {
+function medianOf<Figure extends string>(figures: readonly Readonly<Record<Figure, number>>[], figure: Figure): number {
   return median(figures.map((one) => one[figure]));
 }
