@@ -16,8 +16,8 @@ process.env.TMPDIR ??= tmpdir();
 
 /** A part of the benchmark. */
 interface Part {
-  /** @returns whether all its goals were met; undefined where there are none */
-  readonly run: () => Promise<boolean | void>;
+  /** @returns whether all its goals were met; anything else where there are none */
+  readonly run: () => Promise<unknown>;
   /** Whether a missed goal is a failure. Ratios of two measurements are too fickle on a shared machine to fail by. */
   readonly isDecisive: boolean;
 }

@@ -14,12 +14,12 @@ import Negotiator from 'negotiator';
 export type ContentCoding = 'gzip' | 'br';
 
 /**
- * The last quick level of zlib. Level 4 takes half as long again for 2 % fewer bytes: `make bench PARTS=compression`.
+ * The last quick level of zlib. Level 4 takes half as long again for 2 % fewer bytes.
  */
-export const GZIP_LEVEL = 3;
+const GZIP_LEVEL = 3;
 
 /** Quality 1 makes more bytes than gzip does, 3 takes a fifth longer for 1 % fewer. */
-export const BROTLI_QUALITY = 2;
+const BROTLI_QUALITY = 2;
 
 /**
  * Shorter content is not compressed, in bytes. It fits into one TCP segment over Ethernet (1,448 bytes), together with

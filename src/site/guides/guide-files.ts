@@ -110,7 +110,7 @@ export const GUIDES: readonly ListedGuide[] = [
 ];
 
 /** The pictures in them, which `make bench PARTS=growth` draws. */
-const PICTURES = ['pictures/times.svg', 'pictures/throughput.svg'] as const;
+const PICTURES = ['pictures/times.svg'] as const;
 
 /** A guide with its text. */
 export interface Guide extends ListedGuide {

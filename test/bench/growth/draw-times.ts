@@ -4,7 +4,7 @@ import type { GrowthResults } from './growth.js';
 
 const WIDTH = 800;
 const HEIGHT = 300;
-const PADDING = { left: 48, right: 262, top: 106, bottom: 52 };
+const PADDING = { left: 64, right: 262, top: 106, bottom: 52 };
 const PLOT_WIDTH = WIDTH - PADDING.left - PADDING.right;
 const FONT_SIZE = 13;
 const INK = '#1f2328';
@@ -37,7 +37,7 @@ const LOOK: Config = {
     tickColor: FAINT_INK,
     gridColor: '#d8dee4',
   },
-  legend: { labelColor: INK, labelFontSize: FONT_SIZE, labelLimit: PADDING.right, rowPadding: 6 },
+  legend: { labelColor: INK, labelFontSize: FONT_SIZE, rowPadding: 6 },
 };
 
 /** Digits of a coordinate behind the point. Further ones show nowhere, and may differ from one processor to another. */
@@ -100,7 +100,7 @@ export async function drawTimes({ machine, seconds, bySize }: GrowthResults): Pr
       { scale: 'x', orient: 'bottom', values: sizes, format: ',', title: 'titles in the catalogue', titlePadding: 10 },
       { scale: 'y', orient: 'left', grid: true, tickCount: 6, domain: false, ticks: false, title: 'milliseconds' },
     ],
-    legends: [{ stroke: 'colour', symbolType: 'stroke', orient: 'right', offset: 12 }],
+    legends: [{ stroke: 'colour', symbolType: 'stroke', orient: 'right', offset: 12, labelLimit: 0 }],
     marks: [
       {
         type: 'group',

@@ -13,7 +13,7 @@ import { toBytes } from './send.js';
 // of a second all at its beginning. Hence a generator of our own, which also replaces wrk where that is missing.
 
 /** On which requests are sent, each as soon as the one before it is answered. */
-export const CONNECTIONS = 32;
+const CONNECTIONS = 32;
 const WRK_SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
 const HAS_WRK = spawnSync('wrk', ['--version']).error === undefined;
 
@@ -60,10 +60,10 @@ async function writeRequests({ url }: Subject, { requests }: Case, folder: strin
 }
 
 /** @throws Error when some answers were no 200: what was measured is then something else */
-function checked<T extends Load>(subject: Subject, { name }: Case, stdout: string): T {
+function checked(subject: Subject, { name }: Case, stdout: string): Latencies {
   const json = /^RESULT (.*)$/m.exec(stdout)?.[1];
   if (json === undefined) throw new Error(`No result: ${stdout}`);
-  const result = JSON.parse(json) as T;
+  const result = JSON.parse(json) as Latencies;
   if (result.broken > 0 || result.refused > 0) {
     throw new Error(`${name}: not all answers of the ${subject.name} were 200: ${json}`);
   }

@@ -11,7 +11,7 @@ export interface Surroundings {
   readonly db: Knex;
   readonly stores: Stores;
   readonly cases: Readonly<Record<CaseName, Case>>;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** Makes them. They end with this process at the latest. @param titles - how many the catalogue has */
