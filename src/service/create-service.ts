@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import type { Logger } from 'pino';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { beginChange } from '../admission/forget-callers.js';
 import { callerLoader } from '../admission/caller-loader.js';
@@ -26,7 +25,6 @@ import { connect, type DatabaseOptions } from './connect.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { createSignIn } from './sign-in.js';
 import type { ConnectedDatabase } from '../platform/postgres/connections/connect.js';
-import { ConnectionBudget } from '../platform/postgres/connections/connection-budget.js';
 import { DatabaseCheck } from '../platform/postgres/connections/database-check.js';
 import { openDatabase, poolOf } from '../platform/postgres/database.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
@@ -45,9 +43,6 @@ const REPLICA_TIMEOUT_MS = 300;
 
 /** About how often the service checks its database, in milliseconds. So its loss is also reported when nobody probes. */
 const DATABASE_CHECK_INTERVAL_MS = 2_000;
-
-/** About how often the service counts the free connections of its database, in milliseconds. */
-const CONNECTION_BUDGET_INTERVAL_MS = 30_000;
 
 /** How long requests may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
@@ -147,15 +142,9 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     droppedLines,
     usage: records.usage,
   });
-  const budget = budgetOf(config, db, log);
-  await budget.check();
   // They close after the server, since they may wait for the database.
   opened.add(
     recurring(() => databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
-    (it) => it.stop(),
-  );
-  opened.add(
-    recurring(() => budget.check(), CONNECTION_BUDGET_INTERVAL_MS),
     (it) => it.stop(),
   );
   startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
@@ -182,7 +171,6 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     ...records,
     health,
     databaseCheck,
-    warnings: () => budget.warnings,
     log,
     requestMetrics,
     now,
@@ -235,15 +223,6 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     applied: database.applied,
     stop: (drains = false) => (stopping ??= stop(drains)),
   };
-}
-
-/** Besides its pool, a process may have one connection that listens to announcements. */
-function budgetOf({ databasePoolSize, workers, redisUrl }: Config, db: Knex, log: Logger): ConnectionBudget {
-  const held = (): number => {
-    const { used, idle } = poolOf(db).state;
-    return used + idle + (redisUrl === undefined ? 0 : 1);
-  };
-  return new ConnectionBudget(db, { ofProcess: databasePoolSize + 1, processes: workers, held }, log);
 }
 
 function openReplica(

@@ -51,7 +51,8 @@ describe('a server that may open few files', () => {
       };
       server = await startServer(environment, [], { openFiles: OPEN_FILES });
       // The server is ready when its first worker is.
-      if (workers > 1) await eventually('all workers listen', () => timesLogged(server, 'worker listening') === workers);
+      if (workers > 1)
+        await eventually('all workers listen', () => timesLogged(server, 'worker listening') === workers);
       const room = MOST * workers;
       const clients = connections(room * 3);
       const served = ({ 200: answered = 0 }: Tally): number => answered;

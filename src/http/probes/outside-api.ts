@@ -2,7 +2,6 @@ import Router from '@koa/router';
 import { Problem } from '../../errors.js';
 import type { DatabaseCheck } from '../../platform/postgres/connections/database-check.js';
 import type { Health } from '../../platform/telemetry/health.js';
-import type { Warning } from '../../platform/postgres/connections/connection-budget.js';
 import type { Middleware, RequestState } from '../request/context.js';
 import { serviceUnavailable } from '../response/problems.js';
 import { addDocuments, type DocumentParts } from './documents.js';
@@ -11,8 +10,6 @@ import { reportReadiness } from './readiness.js';
 export interface ReadinessParts {
   readonly databaseCheck: DatabaseCheck;
   readonly health: Health;
-  /** What readiness reports without a change of its status. */
-  readonly warnings: () => readonly Warning[];
   /** Whether the service is shutting down: it still serves, but a balancer should send it nothing more. */
   readonly isStopping: () => boolean;
 }
@@ -24,7 +21,7 @@ export interface ReadinessParts {
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
 export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): Middleware {
-  const { databaseCheck, health, warnings, isStopping } = parts;
+  const { databaseCheck, health, isStopping } = parts;
   const router = new Router<RequestState>({ strict: true, sensitive: true });
 
   router.get('/livez', (ctx) => {
@@ -39,12 +36,10 @@ export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): M
       const detail = reasons.map((reason) => reason.detail).join(' ');
       throw serviceUnavailable({ detail, members: { reasons, checks } });
     }
-    const warned = warnings();
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
     ctx.body = JSON.stringify({
       status: reasons.length === 0 ? 'ready' : 'degraded',
       ...(reasons.length > 0 && { reasons }),
-      ...(warned.length > 0 && { warnings: warned }),
       checks,
     });
   });

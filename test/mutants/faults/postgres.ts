@@ -87,19 +87,6 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     suites: ['test/platform/postgres/pool.test.ts'],
   },
   {
-    name: 'shortage-is-a-failure',
-    promise: 'A query waits for a connection in use where the database allows no more.',
-    edits: [
-      {
-        file: 'src/platform/postgres/connections/pool.ts',
-        from: 'if (!isTooManyConnections(error)) throw toConnectionError(error);',
-        to: 'throw toConnectionError(error);',
-      },
-      { file: 'src/platform/postgres/connections/pool.ts', from: '        this.#shortage.begin();', to: '' },
-    ],
-    suites: ['test/platform/postgres/pool.test.ts', 'test/cli/database-connections.test.ts'],
-  },
-  {
     name: 'connections-of-before-kept',
     promise: 'Once the primary takes no writes, its open connections are not used either.',
     edits: [

@@ -3,8 +3,7 @@ import pg from 'pg';
 import { withTimeout } from '../../async/with-timeout.js';
 import { getTypeParser } from '../column-types.js';
 import { DatabaseTimeout, sqlState, toConnectionError } from '../errors.js';
-import { Fence } from '../fence.js';
-import { READ_STATE, type ServerState } from '../writable.js';
+import { DatabaseNotWritable, READ_STATE, type ServerState } from '../writable.js';
 
 /**
  * The service parses timestamps in this form, whatever the defaults of the database. A statement is planned once:
@@ -29,10 +28,7 @@ export interface ConnectionOptions {
   readonly acquireTimeoutMs: number;
   /** Bound on one statement, in milliseconds; 0 for none (bulk work of the command line). */
   readonly statementTimeoutMs: number;
-  /**
-   * Throws where a server is not the one that is wanted. By default it has to be a primary, and one that no connection
-   * of the same pool has found to be replaced.
-   */
+  /** Throws where a server is not the one that is wanted. By default it has to take writes. */
   readonly accept?: (state: ServerState) => void;
 }
 
@@ -46,7 +42,6 @@ export interface ConnectionConfig extends pg.ClientConfig {
 
 /** @returns the configuration of a {@link Connection} */
 export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
-  const fence = new Fence();
   const { address, statementTimeoutMs } = options;
   return {
     ...(typeof address === 'string' ? { connectionString: address } : address),
@@ -56,8 +51,12 @@ export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
     types: { getTypeParser },
     statementTimeoutMs,
     answerTimeoutMs: statementTimeoutMs > 0 ? statementTimeoutMs + ANSWER_MARGIN_MS : 0,
-    accept: options.accept ?? ((state) => fence.accept(state)),
+    accept: options.accept ?? requireWritable,
   };
+}
+
+function requireWritable(state: ServerState): void {
+  if (state.is_read_only) throw new DatabaseNotWritable(state.is_standby);
 }
 
 type OnAnswer = (error: unknown, answer?: unknown) => void;

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { withTimeout } from '../../async/with-timeout.js';
 import { Connection, connectionConfig, type ConnectionOptions } from './connection.js';
-import { ConnectionShortage, isTooManyConnections } from './connection-shortage.js';
 import { DatabaseUnavailable, sqlState, toConnectionError } from '../errors.js';
 
 /** How long a server may take to close its side of a connection, in milliseconds. A frozen server never does. */
@@ -18,6 +17,9 @@ const MAX_AGE_SECONDS = 60;
 
 /** SQLSTATE of a prepared statement whose columns have changed: its connection refuses it from then on. */
 const OUTDATED_STATEMENT = '0A000';
+
+/** SQLSTATE: the server, the database or the role is at its limit of connections. */
+const TOO_MANY_CONNECTIONS = '53300';
 
 export interface PoolOptions extends ConnectionOptions {
   readonly poolSize: number;
@@ -38,7 +40,6 @@ export type PooledConnection = Connection & pg.PoolClient;
 /** Connections to one database: the driver's pool, shared by Knex and by statements. */
 export class Pool {
   readonly #pool: pg.Pool;
-  readonly #shortage: ConnectionShortage;
   readonly #open = new Set<pg.PoolClient>();
   /** Connections that were opened before this are not used again. On the clock of `performance.now()`. */
   #renewedAt = -Infinity;
@@ -60,7 +61,6 @@ export class Pool {
     this.#pool.on('remove', (connection) => this.#open.delete(connection));
     // An idle connection broke. The pool opens another when it needs one.
     this.#pool.on('error', () => undefined);
-    this.#shortage = new ConnectionShortage(this.#pool, options.poolSize);
   }
 
   get state(): PoolState {
@@ -69,9 +69,9 @@ export class Pool {
   }
 
   /**
-   * Takes a connection from the pool. When the database allows no more, the caller waits for one in use.
+   * Takes a connection from the pool.
    *
-   * @throws DatabaseUnavailable, or the database's error, when no connection is free in time
+   * @throws DatabaseUnavailable, or the database's error, when no connection is free in time or PostgreSQL refuses one
    */
   async connect(): Promise<PooledConnection> {
     for (;;) {
@@ -81,8 +81,7 @@ export class Pool {
         if (connection instanceof Connection && connection.createdAt >= this.#renewedAt) return connection;
         connection.release(true);
       } catch (error) {
-        if (!isTooManyConnections(error)) throw toConnectionError(error);
-        this.#shortage.begin();
+        throw sqlState(error) === TOO_MANY_CONNECTIONS ? tooManyConnections(error) : toConnectionError(error);
       }
     }
   }
@@ -145,4 +144,9 @@ export class Pool {
   async #allClosed(): Promise<void> {
     while (this.#open.size > 0) await new Promise((resolve) => this.#pool.once('remove', resolve));
   }
+}
+
+function tooManyConnections(error: unknown): DatabaseUnavailable {
+  const reason = 'PostgreSQL refuses more connections. Raise max_connections, or lower DATABASE_POOL_SIZE.';
+  return new DatabaseUnavailable(reason, { cause: error });
 }
