@@ -5,7 +5,7 @@ import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
 /** Reads an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */
 export function positiveInteger(text: string): number {
   const value = /^\d{1,10}$/.test(text) ? Number(text) : 0;
-  if (value < 1 || value > 2_147_483_647) throw new InvalidArgumentError('Give a whole number of 1 or more.');
+  if (value < 1 || value > 2_147_483_647) throw new InvalidArgumentError('Use a whole number of 1 or more.');
   return value;
 }
 
@@ -16,7 +16,7 @@ export function text(maximum: number): (value: string) => string {
     // Characters as PostgreSQL counts them.
     const { length } = Array.from(trimmed);
     if (length < 1 || length > maximum) {
-      throw new InvalidArgumentError(`Give 1 to ${maximum} characters.`);
+      throw new InvalidArgumentError(`Use 1 to ${maximum} characters.`);
     }
     if (!isPlainText(trimmed)) throw new InvalidArgumentError(NOT_PLAIN);
     return trimmed;
@@ -26,7 +26,7 @@ export function text(maximum: number): (value: string) => string {
 /** Reads a plan's id. @throws InvalidArgumentError */
 export function planId(value: string): string {
   if (!/^[a-z][a-z0-9_-]{0,31}$/.test(value)) {
-    throw new InvalidArgumentError('Give 1 to 32 of a-z, 0-9, _ and -, beginning with a letter.');
+    throw new InvalidArgumentError('Use 1 to 32 characters of a-z, 0-9, _ and -, starting with a letter.');
   }
   return value;
 }
@@ -34,7 +34,7 @@ export function planId(value: string): string {
 /** Reads a position in the feed of changes, in seconds since 1970. @throws InvalidArgumentError */
 export function position(value: string): number {
   if (/^\d{1,10}(?:\.\d{1,6})?$/.test(value)) return Number(value);
-  throw new InvalidArgumentError('Give Unix time in seconds, such as 1795218005 or 1795218005.123456.');
+  throw new InvalidArgumentError('Use Unix time in seconds, such as 1795218005 or 1795218005.123456.');
 }
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
@@ -44,12 +44,12 @@ function duration(value: string): number {
   const [, count = '', unit = ''] = /^(\d{1,10})([smhd])$/.exec(value) ?? [];
   const seconds = Number(count) * (UNIT_SECONDS[unit] ?? 0);
   if (unit === '' || seconds > MOST_DAYS * 86_400) {
-    throw new InvalidArgumentError(`Give a number with s, m, h or d, such as 24h, of at most ${MOST_DAYS}d.`);
+    throw new InvalidArgumentError(`Use a number with s, m, h or d, such as 24h; at most ${MOST_DAYS}d.`);
   }
   return seconds;
 }
 
-/** Reads how long a rolled key goes on. @returns seconds; 0 for "now" @throws InvalidArgumentError */
+/** Reads how long a rolled key keeps working. @returns seconds; 0 for "now" @throws InvalidArgumentError */
 export function overlap(value: string): number {
   return value === 'now' ? 0 : duration(value);
 }
@@ -63,6 +63,6 @@ export function expiry(value: string): Expiry {
   const time = parseExpiryTime(value);
   if (time !== undefined) return time;
   throw new InvalidArgumentError(
-    'Give a duration such as 90d or 12h, or a date or time to come, in UTC: 2027-01-31 or 2027-01-31T18:00Z.',
+    'Use a duration such as 90d or 12h, or a future date or time in UTC: 2027-01-31 or 2027-01-31T18:00Z.',
   );
 }

@@ -1,48 +1,42 @@
 import { restartFeed } from '../catalog/restart.js';
 import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/time/micros.js';
-import { addJsonCommand } from './add-json-command.js';
 import { position } from './arguments.js';
-import { changeCallers } from './change-callers.js';
 import type { RegisterCommand } from './context.js';
-import { printJson, printLine } from './output.js';
+import { makeChange } from './make-change.js';
+import { addJsonCommand, report } from './report.js';
 
-/** How far ahead of the clock a beginning may lie without a warning, in microseconds. */
+/** How far ahead of the clock the feed may begin without a warning, in microseconds. */
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
 
 const NOTES = `
-For a database that has lost commits: it was restored from a backup, or is a standby that took over without the last
-commits. Mirrors may have entries that no longer exist, and the feed cannot announce that. From this command on, every
-server answers earlier positions with 400 since_out_of_window. A mirror then needs a fresh copy of the catalogue.
+Use it for a database that was restored from a backup, or for a standby that took over without the last commits. Mirrors
+may then have entries that no longer exist, which the feed cannot announce. From this command on, every server answers
+earlier positions with 400 since_out_of_window, and a mirror needs a fresh copy of the catalogue.
 
-The new beginning lies a minute after the database's clock and after the last stamp. If the lost database's clock was
-ahead by more, give with --after the latest position that a mirror may hold: the greatest "since" in the servers' logs.`;
+The feed begins a minute after the database's clock and after the last stamp. If the lost database's clock was further
+ahead, use --after with the latest position that a mirror may have: the greatest "since" in the servers' logs.`;
 
 export const registerFeed: RegisterCommand = (program, context) => {
   const { stdout } = context;
-  const feed = program.command('feed').description('the feed of changes that mirrors follow');
+  const feed = program.command('feed').description('Manage the feed of changes that mirrors follow.');
   addJsonCommand(feed, 'restart', 'catalog feed restart', 'catalog feed restart --after 1795218005.123456')
-    .description('begin the feed anew: every mirror has to take a fresh copy')
-    .option('--after <seconds>', 'begin later than this position too: Unix time in seconds', position)
+    .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
+    .option('--after <seconds>', 'also begin later than this position: Unix time in seconds', position)
     .addHelpText('after', NOTES)
     .action(async ({ after, json }: { after?: number; json?: boolean }) => {
-      // Keys have gone back as well, and servers may be connected to the lost database: they look again.
-      const { changed } = await changeCallers(context, (db) =>
-        restartFeed(db, { after: after === undefined ? undefined : BigInt(Math.round(after * 1e6)) }),
-      );
-      const { beginning, clock } = changed;
-      if (json) {
-        printJson(stdout, { beginning: toSeconds(beginning), clock: toSeconds(clock) });
-        return;
-      }
-      printLine(
-        stdout,
-        `The feed now begins at ${toSeconds(beginning)} (${toRfc3339(beginning)}). Mirrors with an earlier position are refused, and need a fresh copy.`,
-      );
+      // Keys have gone back in time as well, and servers may still be connected to the lost database.
+      const latest = after === undefined ? undefined : BigInt(Math.round(after * 1e6));
+      const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }), { invalidates: true });
+      const { beginning, clock } = result;
+      const lines = [
+        `The feed now begins at ${toSeconds(beginning)} (${toRfc3339(beginning)}). Mirrors with an earlier position are refused and need a fresh copy.`,
+      ];
       if (beginning - clock > NOTABLY_AHEAD) {
-        printLine(
-          stdout,
-          `This is ${(beginning - clock) / MICROS_PER_SECOND} s ahead of the database's clock: until then, new entries have times in the future.`,
+        const seconds = (beginning - clock) / MICROS_PER_SECOND;
+        lines.push(
+          `This is ${seconds} s ahead of the database's clock: until then, new entries have times in the future.`,
         );
       }
+      report(stdout, json, { beginning: toSeconds(beginning), clock: toSeconds(clock) }, lines.join('\n'));
     });
 };

@@ -7,7 +7,7 @@ import { showPosition } from '../follower/show-position.js';
 import { openState, type FollowerState } from '../follower/state.js';
 import { position } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';
-import { printLine } from './output.js';
+import { printLine } from './report.js';
 
 interface FollowFlags {
   readonly baseUrl: string;

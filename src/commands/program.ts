@@ -52,7 +52,7 @@ async function createProgram(name: string | undefined, context: CommandContext):
   const program = new Command('catalog')
     .description('Operates the Catalog Lookup Service.')
     .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free')
-    .showHelpAfterError('(--help shows how it is used)')
+    .showHelpAfterError('(use --help for usage)')
     .configureOutput({
       writeOut: (text) => void context.stdout.write(asStarted(text, context.command)),
       // The error of an argument repeats it.

@@ -1,33 +1,30 @@
 import { repairCounts, verifyCounts, type CountMismatch } from '../catalog/counts.js';
 import { OperatorError } from '../errors.js';
-import { addJsonCommand } from './add-json-command.js';
 import type { RegisterCommand } from './context.js';
-import { printJson, printLine } from './output.js';
+import { addJsonCommand, report } from './report.js';
 
 export const registerStats: RegisterCommand = (program, { stdout, withDatabase }) => {
-  const stats = program.command('stats').description('the counts that /api/v1/stats answers with');
+  const stats = program.command('stats').description('Check the counts of /api/v1/stats.');
   addJsonCommand(stats, 'verify', 'catalog stats verify')
-    .description('count everything again and compare; exit code 1 when a counter is wrong')
-    .option('--repair', 'set wrong counters right; writers of the catalogue wait meanwhile')
+    .description('Recount everything and compare. The exit code is 1 if a counter is wrong.')
+    .option('--repair', 'correct wrong counters; writers of the catalogue wait meanwhile')
     .action(async ({ repair, json }: { repair?: boolean; json?: boolean }) => {
       const repaired = repair ? await withDatabase(repairCounts, { bulk: true }) : [];
       const { counts, mismatches } = await withDatabase(verifyCounts, { bulk: true });
-      if (json) printJson(stdout, { counts, mismatches, repaired });
-      else {
-        for (const mismatch of repaired) printLine(stdout, `Repaired ${describe(mismatch)}`);
-        if (mismatches.length === 0) {
-          const summary = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
-          printLine(stdout, `All counters are right: ${summary.join(', ')}`);
-        }
+      const lines = repaired.map((mismatch) => `Repaired ${describe(mismatch)}`);
+      if (mismatches.length === 0) {
+        const summary = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
+        lines.push(`All counters are right: ${summary.join(', ')}`);
       }
+      if (json || lines.length > 0) report(stdout, json, { counts, mismatches, repaired }, lines.join('\n'));
       if (mismatches.length > 0) {
         throw new OperatorError(
-          [...mismatches.map((mismatch) => `Wrong: ${describe(mismatch)}`), 'Set them right with --repair.'].join('\n'),
+          [...mismatches.map((mismatch) => `Wrong: ${describe(mismatch)}`), 'Correct them with --repair.'].join('\n'),
         );
       }
     });
 };
 
 function describe({ counter, kept, counted }: CountMismatch): string {
-  return `${counter} is kept as ${kept}, a recount says ${counted}`;
+  return `${counter} is kept as ${kept}, but a recount found ${counted}`;
 }

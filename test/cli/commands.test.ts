@@ -91,7 +91,7 @@ describe('command line', () => {
     const cases: readonly (readonly [string[], RegExp])[] = [
       [['nonsense'], /unknown command 'nonsense'/],
       [['plans', 'set'], /missing required argument 'plan'/],
-      [['plans', 'set', 'Not A Plan'], /1 to 32 of a-z/],
+      [['plans', 'set', 'Not A Plan'], /1 to 32 characters of a-z/],
       [['plans', 'set', 'free', '--per-minute', '0'], /whole number of 1 or more/],
       [['plans', 'set', 'free', '--per-minute', '1e3'], /whole number of 1 or more/],
       [['developers', 'create'], /required option '--project-name <name>'/],
@@ -214,7 +214,7 @@ describe('command line', () => {
       });
       assert.deepEqual(await catalog('keys', 'set-plan', prefix, '--plan', 'scale'), {
         code: 0,
-        stdout: `Key ${prefix} is on plan scale already.\n`,
+        stdout: `Key ${prefix} is already on plan scale.\n`,
         stderr: '',
       });
       const { key: _key, ...record } = key;
@@ -292,7 +292,7 @@ describe('command line', () => {
       const at = await beginning();
       assert.equal(
         stdout.split('\n')[0],
-        `The feed now begins at ${String(Date.parse(at) / 1000)} (${at}). Mirrors with an earlier position are refused, and need a fresh copy.`,
+        `The feed now begins at ${String(Date.parse(at) / 1000)} (${at}). Mirrors with an earlier position are refused and need a fresh copy.`,
       );
     });
 
@@ -322,7 +322,7 @@ describe('command line', () => {
       await db('catalog_counts').update({ movies: 7 });
       const found = await catalog('stats', 'verify');
       assert.equal(found.code, 1);
-      assert.match(found.stderr, /^catalog: Wrong: movies is kept as 7, a recount says 1$/m);
+      assert.match(found.stderr, /^catalog: Wrong: movies is kept as 7, but a recount found 1$/m);
       const document = await catalog('stats', 'verify', '--json');
       assert.equal(document.code, 1);
       assert.deepEqual((JSON.parse(document.stdout) as Record<string, unknown>).mismatches, [

@@ -59,7 +59,7 @@ describe('the commands for keys', () => {
         ['keys', 'create', '--developer', '1', '--plan', 'free'].concat('--expires', when),
       );
       assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
-      assert.match(stderr, /Give a (?:duration such as 90d|number with s, m, h or d)/);
+      assert.match(stderr, /Use a (?:duration such as 90d|number with s, m, h or d)/);
     });
   }
 
@@ -103,7 +103,7 @@ describe('the commands for keys', () => {
     assert.match(missing.stderr, /required option '--overlap <duration>'/);
     const wrong = await catalog(['keys', 'roll', 'svc_aaaaaaaa', '--overlap', '24']);
     assert.equal(wrong.code, 2);
-    assert.match(wrong.stderr, /Give a number with s, m, h or d, such as 24h/);
+    assert.match(wrong.stderr, /Use a number with s, m, h or d, such as 24h/);
   });
 
   for (const command of [['revoke'], ['roll', '--overlap', 'now'], ['set-plan', '--plan', 'pro']]) {
@@ -112,7 +112,7 @@ describe('the commands for keys', () => {
       const [name = '', ...options] = command;
       const { code, stdout, stderr } = await catalog(['keys', name, key, ...options]);
       assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
-      assert.match(stderr, new RegExp(`give the prefix alone, ${prefix}: every user of this machine can read`));
+      assert.match(stderr, new RegExp(`use the prefix alone, ${prefix}: every user of this machine can read`));
       assert.ok(!stderr.includes(key.slice(prefix.length + 1)), 'the key was repeated');
       assert.equal(await works(key), true);
       const mistyped = await catalog(['keys', name, `${prefix}x`, ...options]);
@@ -151,7 +151,7 @@ describe('the commands for keys', () => {
     const id = String(developerId);
     assert.equal(
       (await catalog(['developers', 'set-plan', id, '--plan', 'pro'])).stdout,
-      `Keys that developer ${id} makes from now on are on plan pro.\n`,
+      `New keys of developer ${id} are on plan pro.\n`,
     );
     const { developer } = await json('developers', 'set-plan', id, '--plan', 'scale');
     assert.equal((developer as Record<string, unknown>).plan_id, 'scale');

@@ -158,7 +158,7 @@ describe('command line beside servers that share a Redis', () => {
         code: 1,
         stdout: '',
         stderr:
-          'catalog: Without REDIS_URL the counts live in the server process: the RateLimit field of each answer to the developer tells them.\n',
+          'catalog: Without REDIS_URL, only the server process has the counts: see the RateLimit field of its answers to the developer.\n',
       });
     });
   });

@@ -38,7 +38,7 @@ describe('the commands about signing in', () => {
   it('say what is missing for a link', async () => {
     for (const [args, environment, message] of [
       ['sign-in-link 999', {}, 'There is no developer 999. "catalog developers list" shows them all.'],
-      [`sign-in-link ${id}`, { PORT: '0' }, 'Set PUBLIC_URL: with PORT 0 only the server knows where it listens.'],
+      [`sign-in-link ${id}`, { PORT: '0' }, 'Set PUBLIC_URL: with PORT 0 the server chooses its own port.'],
     ] as const) {
       const { code, stdout, stderr } = await run(args, environment);
       assert.deepEqual([code, stdout, stderr], [1, '', `catalog: ${message}\n`]);
@@ -48,7 +48,7 @@ describe('the commands about signing in', () => {
   it('link an identity to a developer', async () => {
     const { code, stdout } = await run(`link ${id} --issuer https://id.example --subject abc`);
     assert.equal(code, 0);
-    assert.equal(stdout, `Linked developer ${id}: this identity signs in as that developer from now on.\n`);
+    assert.equal(stdout, `Linked developer ${id}: this identity can now sign in as that developer.\n`);
     assert.equal(await findDeveloperOf(database.db, { issuer: 'https://id.example', subject: 'abc' }), id);
     const { stdout: json } = await run(`link ${id} --issuer https://id.example --subject abc --json`);
     assert.deepEqual(JSON.parse(json), { developer_id: id, issuer: 'https://id.example', subject: 'abc' });

@@ -108,10 +108,14 @@ describe('a standby that is promoted while the old primary and its sessions live
     await assertBack();
   });
 
-  it('a command on the old primary fails, and says that what it did does not hold', async () => {
-    const { code, stdout, stderr } = await revoke(other, primary.url);
-    assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /^catalog: The database .*no longer the primary/);
+  it('a command on the old primary fails, and reports that its change is lost', async () => {
+    const create = ['developers', 'create', '--project-name', 'Lost'];
+    const environment = { DATABASE_URL: primary.url, REDIS_URL: redis.url };
+    for (const outcome of [await revoke(other, primary.url), await runProgram(create, environment)]) {
+      const { code, stdout, stderr } = outcome;
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, /^catalog: The database .*no longer the primary/);
+    }
     for (const { url } of servers) assert.deepEqual(await ask(url, other), [200]);
   });
 

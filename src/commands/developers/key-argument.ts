@@ -11,11 +11,11 @@ const MOST_INPUT = 200;
 export function readPrefix(argument: string, command: Command): string {
   if (isKeyPrefix(argument)) return argument;
   const [, prefix] = PREFIX_OF_KEY.exec(argument) ?? [];
-  // Commander would repeat an argument that a parser of ours refuses.
+  // Commander repeats an argument that a parser rejects.
   return command.error(
     prefix === undefined
-      ? 'error: the prefix of a key is svc_ and 8 letters and digits, as "catalog keys list" shows it'
-      : `error: give the prefix alone, ${prefix}: every user of this machine can read the arguments of a program`,
+      ? 'error: the prefix of a key is svc_ and 8 letters and digits; "catalog keys list" shows it'
+      : `error: use the prefix alone, ${prefix}: every user of this machine can read the arguments of a program`,
   );
 }
 
@@ -30,7 +30,9 @@ export async function readPrefixOrKey(
   if (isKeyPrefix(line)) return line;
   const hash = hashApiKey(line);
   return hash === undefined
-    ? command.error('error: standard input has neither the prefix of a key nor a whole key: it was mistyped or cut off')
+    ? command.error(
+        'error: standard input has neither the prefix of a key nor a whole key. Check that you copied all of it.',
+      )
     : { hash };
 }
 

@@ -1,12 +1,14 @@
 import { Option, type Command } from 'commander';
-import { listKeys, createKey } from '../../keys/keys.js';
 import type { Expiry } from '../../keys/expiry.js';
-import { addJsonCommand } from '../add-json-command.js';
-import { expiry, planId, positiveInteger, text } from '../arguments.js';
+import { stateOf, type KeyRecord } from '../../keys/key-record.js';
+import { createKey, listKeys, setKeyPlan, type CreatedKey } from '../../keys/keys.js';
+import { revokeKey } from '../../keys/revoke.js';
+import { rollKey } from '../../keys/roll-key.js';
+import { expiry, overlap as toOverlap, planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { printJson, printLine, printTable, shortTime } from '../output.js';
-import { registerKeyChanges } from './key-changes.js';
-import { describeState, keyToJson } from './key-output.js';
+import { makeChange } from '../make-change.js';
+import { addJsonCommand, report, shortTime, table, type Columns } from '../report.js';
+import { readPrefix, readPrefixOrKey } from './key-argument.js';
 
 interface CreateOptions {
   developer?: number;
@@ -17,10 +19,23 @@ interface CreateOptions {
   json?: boolean;
 }
 
+const PREFIX_HELP = 'prefix of the key, as "catalog keys list" shows it: svc_ and 8 characters';
+
+const COLUMNS: Columns<KeyRecord> = {
+  prefix: ({ prefix }) => prefix,
+  developer: ({ developerId }) => developerId,
+  plan: (record) => record.planId,
+  label: ({ label }) => label,
+  created: ({ createdAt }) => shortTime(createdAt),
+  'last used': ({ lastUsedAt }) => shortTime(lastUsedAt),
+  expires: ({ expiresAt }) => shortTime(expiresAt),
+  state: describeState,
+};
+
 /** `catalog keys create|list|set-plan|roll|revoke` */
 export const registerKeys: RegisterCommand = (program, context) => {
-  const { stdout, withDatabase } = context;
-  const keys = program.command('keys').description('API keys');
+  const { stdin, stdout, withDatabase } = context;
+  const keys = program.command('keys').description('Manage API keys.');
 
   addJsonCommand(
     keys,
@@ -28,13 +43,13 @@ export const registerKeys: RegisterCommand = (program, context) => {
     'catalog keys create --developer 1 --plan free --label production',
     'catalog keys create --developer 1 --plan free --expires 90d',
   )
-    .description('create a key and print it: this once, it is not stored')
-    .option('--developer <id>', 'whose key it is', positiveInteger)
-    .option('--plan <plan>', 'the plan that sets its limits', planId)
-    .option('--label <text>', 'to tell keys apart, such as the environment it is for', text(200))
-    .option('--expires <when>', 'when it ends by itself: a duration such as 90d, a date or a time in UTC', expiry)
+    .description('Create a key and print it once. Only its hash is stored.')
+    .option('--developer <id>', 'owner of the key', positiveInteger)
+    .option('--plan <plan>', 'plan that sets its limits', planId)
+    .option('--label <text>', 'name for people, such as the environment that uses it', text(200))
+    .option('--expires <when>', 'expiry: a duration such as 90d, or a date or time in UTC', expiry)
     .addOption(
-      new Option('--demo', 'a key for the demo developer instead of --developer and --plan').conflicts([
+      new Option('--demo', 'create it for the demo developer, without --developer and --plan').conflicts([
         'developer',
         'plan',
         'label',
@@ -44,41 +59,108 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .action(async ({ developer, plan, label, expires, demo, json }: CreateOptions, command: Command) => {
       if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
       if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
-      const { key, ...record } = await withDatabase(async (db) =>
-        developer === undefined || plan === undefined
-          ? (await import('../demo/prepare-demo.js')).createDemoKey(db)
-          : createKey(db, { developerId: developer, planId: plan, label, expires }),
+      const { result: created } = await makeChange(
+        context,
+        async (db) =>
+          developer === undefined
+            ? (await import('../demo/prepare-demo.js')).createDemoKey(db)
+            : createKey(db, { developerId: developer, planId: plan, label, expires }),
+        { invalidates: false },
       );
-      if (json) printJson(stdout, { key, ...keyToJson(record) });
-      else {
-        const end = record.expiresAt === null ? '' : `, until ${shortTime(record.expiresAt) ?? ''}`;
-        printLine(
-          stdout,
-          `Created ${record.prefix} on plan ${record.planId}${end}. The key is shown this once; keep it safe:`,
-        );
-        printLine(stdout, `  ${key}`);
-      }
+      const end = created.expiresAt === null ? '' : `, until ${shortTime(created.expiresAt) ?? ''}`;
+      const what = `Created ${created.prefix} on plan ${created.planId}${end}.`;
+      const lines = `${what} The key is shown this once; keep it safe:\n  ${created.key}`;
+      report(stdout, json, newKeyDocument(created), lines);
     });
 
   addJsonCommand(keys, 'list', 'catalog keys list --developer 1')
-    .description('list keys by their prefix')
-    .option('--developer <id>', 'only those of one developer', positiveInteger)
+    .description('List keys by their prefix.')
+    .option('--developer <id>', 'keys of one developer only', positiveInteger)
     .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {
       const rows = await withDatabase((db) => listKeys(db, developer));
-      if (json) printJson(stdout, { keys: rows.map(keyToJson) });
-      else {
-        printTable(stdout, rows, {
-          prefix: ({ prefix }) => prefix,
-          developer: ({ developerId }) => developerId,
-          plan: ({ planId: plan }) => plan,
-          label: ({ label }) => label,
-          created: ({ createdAt }) => shortTime(createdAt),
-          'last used': ({ lastUsedAt }) => shortTime(lastUsedAt),
-          expires: ({ expiresAt }) => shortTime(expiresAt),
-          state: describeState,
-        });
-      }
+      report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, COLUMNS));
     });
 
-  registerKeyChanges(keys, context);
+  addJsonCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
+    .description('Move a key to another plan, from the next request on.')
+    .argument('<prefix>', PREFIX_HELP)
+    .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
+    .action(async (argument: string, { plan, json }: { plan: string; json?: boolean }, command: Command) => {
+      const prefix = readPrefix(argument, command);
+      const { result, applies } = await makeChange(context, (db) => setKeyPlan(db, prefix, plan), {
+        invalidates: true,
+      });
+      const { record, previousPlanId } = result;
+      const changed = previousPlanId !== plan;
+      const moved = `Moved ${prefix} from plan ${previousPlanId} to ${plan}. The new plan applies ${applies}.`;
+      const line = changed ? moved : `Key ${prefix} is already on plan ${plan}.`;
+      report(stdout, json, { ...keyDocument(record), changed }, line);
+    });
+
+  addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h')
+    .description('Replace a key and print its successor once. The old key keeps working until the overlap ends.')
+    .argument('<prefix>', PREFIX_HELP)
+    .requiredOption(
+      '--overlap <duration>',
+      'how long the old key keeps working: now, or a duration such as 24h',
+      toOverlap,
+    )
+    .addHelpText('after', '\nThe new key has the label and plan of the old one, and the same lifetime if that expires.')
+    .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
+      const prefix = readPrefix(argument, command);
+      const { result, applies } = await makeChange(context, (db) => rollKey(db, prefix, overlap), {
+        invalidates: true,
+      });
+      const { successor, predecessor } = result;
+      const end = overlap === 0 ? `refused ${applies}` : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
+      const lines = `Rolled ${prefix}: it is ${end}. Its successor ${successor.prefix} is shown this once:`;
+      const document = { ...newKeyDocument(successor), predecessor: keyDocument(predecessor) };
+      report(stdout, json, document, `${lines}\n  ${successor.key}`);
+    });
+
+  addJsonCommand(keys, 'revoke', 'catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt')
+    .description('Revoke a key permanently, from the next request on.')
+    .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
+    .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
+      const which = await readPrefixOrKey(argument, stdin, command);
+      // A new epoch also for a key that was revoked before: an operator may repeat a command that could not set one.
+      const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which), {
+        invalidates: true,
+      });
+      report(stdout, json, keyDocument(record), `Revoked ${record.prefix}. It is refused ${applies}, permanently.`);
+    });
 };
+
+function describeState(record: KeyRecord): string {
+  const state = stateOf(record);
+  switch (state.kind) {
+    case 'rolled':
+      return `rolled, replaced by ${state.successor.prefix}${state.successor.isActive ? '' : ', no longer active'}`;
+    case 'revoked':
+      return `revoked ${shortTime(state.at) ?? ''}`;
+    case 'active':
+    case 'expired':
+      return state.kind;
+  }
+}
+
+function keyDocument(record: KeyRecord): object {
+  const { prefix, developerId, planId: plan, label, createdAt, lastUsedAt, expiresAt, successor, revokedAt } = record;
+  return {
+    keyPrefix: prefix,
+    developerId,
+    planId: plan,
+    label,
+    state: stateOf(record).kind,
+    createdAt,
+    lastUsedAt,
+    expiresAt,
+    successor: successor?.prefix ?? null,
+    successorActive: successor?.isActive ?? null,
+    revokedAt,
+  };
+}
+
+function newKeyDocument(created: CreatedKey): object {
+  return { key: created.key, ...keyDocument(created) };
+}

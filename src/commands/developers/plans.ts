@@ -1,9 +1,8 @@
 import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
-import { addJsonCommand } from '../add-json-command.js';
 import { planId, positiveInteger, text } from '../arguments.js';
-import { changeCallers } from '../change-callers.js';
 import type { RegisterCommand } from '../context.js';
-import { printJson, printLine, printTable, toSnakeCase, type Columns } from '../output.js';
+import { makeChange } from '../make-change.js';
+import { addJsonCommand, report, table, type Columns } from '../report.js';
 
 interface SetOptions {
   name?: string;
@@ -23,18 +22,17 @@ const COLUMNS: Columns<Plan> = {
 
 export const registerPlans: RegisterCommand = (program, context) => {
   const { stdout, withDatabase } = context;
-  const plans = program.command('plans').description('the plans that keys are tied to');
+  const commands = program.command('plans').description('Manage the plans of keys.');
 
-  addJsonCommand(plans, 'list', 'catalog plans list')
-    .description('list all plans')
+  addJsonCommand(commands, 'list', 'catalog plans list')
+    .description('List all plans.')
     .action(async ({ json }: { json?: boolean }) => {
-      const rows = await withDatabase(listPlans);
-      if (json) printJson(stdout, { plans: rows.map(toSnakeCase) });
-      else printTable(stdout, rows, COLUMNS);
+      const plans = await withDatabase(listPlans);
+      report(stdout, json, { plans }, table(plans, COLUMNS));
     });
 
-  addJsonCommand(plans, 'set', 'catalog plans set pro --per-minute 900')
-    .description('change a plan, or add one; what is left out stays as it is. Holds from the next request on')
+  addJsonCommand(commands, 'set', 'catalog plans set pro --per-minute 900')
+    .description('Change or add a plan, from the next request on. Omitted options keep their values.')
     .argument('<plan>', 'id of the plan', planId)
     .option('--name <name>', 'name for people', text(100))
     .option('--per-minute <requests>', 'requests allowed in 60 seconds', positiveInteger)
@@ -42,19 +40,15 @@ export const registerPlans: RegisterCommand = (program, context) => {
     .option('--commercial-use', 'allow commercial use')
     .option('--no-commercial-use', 'do not allow commercial use')
     .action(async (id: string, { name, perMinute, perDay, commercialUse, json }: SetOptions) => {
-      const { changed } = await changeCallers(context, (db) =>
-        setPlan(db, id, {
-          ...(name !== undefined && { name }),
-          ...(perMinute !== undefined && { requestsPerMinute: perMinute }),
-          ...(perDay !== undefined && { requestsPerDay: perDay }),
-          ...(commercialUse !== undefined && { commercialUse }),
-        }),
-      );
-      const { plan, created } = changed;
-      if (json) printJson(stdout, { plan: toSnakeCase(plan), created });
-      else {
-        printLine(stdout, created ? `Added plan ${id}:` : `Plan ${id} is now:`);
-        printTable(stdout, [plan], COLUMNS);
-      }
+      const values = {
+        ...(name !== undefined && { name }),
+        ...(perMinute !== undefined && { requestsPerMinute: perMinute }),
+        ...(perDay !== undefined && { requestsPerDay: perDay }),
+        ...(commercialUse !== undefined && { commercialUse }),
+      };
+      const { result } = await makeChange(context, (db) => setPlan(db, id, values), { invalidates: true });
+      const { plan, created } = result;
+      const heading = created ? `Added plan ${id}:` : `Plan ${id} is now:`;
+      report(stdout, json, { plan, created }, `${heading}\n${table([plan], COLUMNS)}`);
     });
 };

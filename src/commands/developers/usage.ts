@@ -3,12 +3,11 @@ import { listKeys } from '../../keys/keys.js';
 import { OperatorError } from '../../errors.js';
 import { listPlans, type Plan } from '../../limits/plans.js';
 import { QUOTA_NAMES, toQuota, type Quota } from '../../limits/quotas.js';
-import { addJsonCommand } from '../add-json-command.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { printJson, printTable } from '../output.js';
+import { addJsonCommand, report, table } from '../report.js';
 
-/** A quota, and what was counted: more than its limit, when the plan was lowered since. */
+/** A quota and what was counted, which exceeds the limit if the plan was lowered since. */
 interface UsedQuota extends Quota {
   readonly used: number;
 }
@@ -20,8 +19,8 @@ interface Usage {
 
 export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, withRedis }) => {
   addJsonCommand(program, 'usage', 'catalog usage --developer 1')
-    .description('what a developer has used of the current minute and day, on each plan that the keys are tied to')
-    .requiredOption('--developer <id>', 'whose requests', positiveInteger)
+    .description('Show what a developer has used of the current minute and day, for each plan of their keys.')
+    .requiredOption('--developer <id>', 'developer whose requests were counted', positiveInteger)
     .action(async ({ developer, json }: { developer: number; json?: boolean }) => {
       const plans = await withDatabase(async (db) => {
         const used = new Set((await listKeys(db, developer)).map(({ planId }) => planId));
@@ -42,28 +41,26 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
       );
       if (usages === undefined) {
         throw new OperatorError(
-          'Without REDIS_URL the counts live in the server process: the RateLimit field of each answer to the developer tells them.',
+          'Without REDIS_URL, only the server process has the counts: see the RateLimit field of its answers to the developer.',
         );
       }
-      if (json) printJson(stdout, { developer_id: developer, plans: usages.map(toJson) });
-      else {
-        const rows = usages.flatMap(({ plan, quotas }) => quotas.map((quota) => ({ plan, ...quota })));
-        printTable(stdout, rows, {
-          plan: ({ plan }) => plan.id,
-          per: ({ name }) => name,
-          used: ({ used }) => used,
-          left: ({ remaining }) => remaining,
-          limit: ({ limit }) => limit,
-          'resets in (s)': ({ resetSeconds }) => resetSeconds,
-        });
-      }
+      const rows = usages.flatMap(({ plan, quotas }) => quotas.map((quota) => ({ plan, ...quota })));
+      const lines = table(rows, {
+        plan: ({ plan }) => plan.id,
+        per: ({ name }) => name,
+        used: ({ used }) => used,
+        left: ({ remaining }) => remaining,
+        limit: ({ limit }) => limit,
+        'resets in (s)': ({ resetSeconds }) => resetSeconds,
+      });
+      report(stdout, json, { developerId: developer, plans: usages.map(toDocument) }, lines);
     });
 };
 
-function toJson({ plan, quotas }: Usage): unknown {
+function toDocument({ plan, quotas }: Usage): object {
   const quotasByName = quotas.map(({ name, used, limit, remaining, resetSeconds }) => [
     name,
-    { used, remaining, limit, resets_in_seconds: resetSeconds },
+    { used, remaining, limit, resetsInSeconds: resetSeconds },
   ]);
-  return { plan: plan.id, ...Object.fromEntries(quotasByName) };
+  return { plan: plan.id, ...(Object.fromEntries(quotasByName) as object) };
 }

@@ -8,12 +8,11 @@ import { OperatorError } from '../../errors.js';
 import { parseBaseUrl } from '../../follower/client.js';
 import { showPosition } from '../../follower/show-position.js';
 import { openState, type FollowerState } from '../../follower/state.js';
-import { addJsonCommand } from '../add-json-command.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { openDestination } from './export-destination.js';
 import { formatOption, kindOption, requireFormat } from '../import/file-options.js';
 import { ProgressDisplay } from '../import/progress-display.js';
-import { printJson, printLine } from '../output.js';
+import { addJsonCommand, report } from '../report.js';
 
 interface ExportFlags {
   readonly kind: Kind;
@@ -67,12 +66,9 @@ async function run(file: string, flags: ExportFlags, context: CommandContext): P
     const result = await writeCopy(file, format, flags, context);
     const since = result.position === undefined ? undefined : toSeconds(result.position);
     if (since !== undefined) await state?.save(since);
-    const report = file === '-' ? context.stderr : context.stdout;
-    if (flags.json) {
-      printJson(report, { kind, format, rows: result.rows, ...(since !== undefined && { follow_from: since }) });
-    } else {
-      printLine(report, summary(kind, result.rows, since));
-    }
+    const document = { kind, format, rows: result.rows, ...(since !== undefined && { followFrom: since }) };
+    const output = file === '-' ? context.stderr : context.stdout;
+    report(output, flags.json, document, summary(kind, result.rows, since));
   } catch (error) {
     throw context.signal.aborted && !(error instanceof OperatorError) ? interrupted(file, error) : error;
   } finally {

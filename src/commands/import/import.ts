@@ -3,12 +3,11 @@ import type { Readable } from 'node:stream';
 import { Option } from 'commander';
 import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
 import { OperatorError } from '../../errors.js';
-import { addJsonCommand } from '../add-json-command.js';
 import { formatOption, kindOption, requireFormat } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ProgressDisplay } from './progress-display.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { printJson, printLine } from '../output.js';
+import { addJsonCommand, report } from '../report.js';
 
 interface ImportFlags {
   readonly kind: Kind;
@@ -104,8 +103,7 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
     display.stop();
     source.destroy();
   }
-  if (flags.json) printJson(context.stdout, { kind: flags.kind, ...result });
-  else printLine(context.stdout, summary(flags.kind, result));
+  report(context.stdout, flags.json, { kind: flags.kind, ...result }, summary(flags.kind, result));
 }
 
 /** @returns the file's stream, and its size in bytes if it is a regular file */

@@ -238,9 +238,8 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/commands/developers/developers.ts',
-        from: 'const { changed: developer } = await changeCallers(context, (db) => suspendDeveloper(db, id));',
-        to: `const suspend = (db: Parameters<typeof suspendDeveloper>[0]) => suspendDeveloper(db, id);
-      const developer = json ? await withDatabase(suspend) : (await changeCallers(context, suspend)).changed;`,
+        from: 'const change = await makeChange(context, (db) => suspendDeveloper(db, id), { invalidates: true });',
+        to: 'const change = await makeChange(context, (db) => suspendDeveloper(db, id), { invalidates: !json });',
       },
     ],
     suites: ['test/cli/shared.test.ts'],

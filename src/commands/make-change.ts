@@ -1,0 +1,69 @@
+import type { Knex } from 'knex';
+import { OperatorError } from '../errors.js';
+import type { Fence } from '../platform/postgres/fence.js';
+import type { CommandContext } from './context.js';
+
+/** A change that a command has made. */
+export interface Change<T> {
+  /** What the change returned. */
+  readonly result: T;
+  /** When it applies on every server, in words. */
+  readonly applies: 'from the next request on' | 'within moments';
+}
+
+/**
+ * Changes the database, and confirms that it is the primary before the command reports success.
+ *
+ * @param act - its work is committed when it resolves
+ * @param invalidates - whether servers may have cached what was changed: then they drop their cached callers. If they
+ *   cannot be reached at once, the reason goes to stderr.
+ * @throws OperatorError if the database is no longer the primary: then the change is lost
+ */
+export function makeChange<T>(
+  context: CommandContext,
+  act: (db: Knex) => Promise<T>,
+  { invalidates }: { readonly invalidates: boolean },
+): Promise<Change<T>> {
+  return context.withDatabase(async (db, fence) => {
+    const timeline = fence.newest;
+    const result = await act(db);
+    const obstacle = await reachServers(context, fence, invalidates);
+    if (fence.newest !== timeline) throw superseded(timeline?.number, fence.newest?.number);
+    if (invalidates && obstacle !== undefined) context.stderr.write(`catalog: ${obstacle}\n`);
+    return { result, applies: obstacle === undefined ? 'from the next request on' : 'within moments' };
+  });
+}
+
+/**
+ * Sets a new epoch, or publishes the timeline of the database. Without Redis the change still applies, within moments.
+ *
+ * @returns why the servers could not be reached; undefined when they were
+ */
+async function reachServers(
+  { config, withRedis }: CommandContext,
+  fence: Fence,
+  invalidates: boolean,
+): Promise<string | undefined> {
+  const { publishTimeline, renewEpoch } = await import('../admission/epoch.js');
+  try {
+    const reached = await withRedis(async (redis) => {
+      await (invalidates ? renewEpoch : publishTimeline)(redis, fence);
+      return true;
+    });
+    // On the embedded database there is one server, and it has no Redis.
+    if (reached || config().databaseUrl === undefined) return undefined;
+    return 'REDIS_URL is not set here: servers that share a Redis apply the change within moments.';
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    return `${error.message} The change is made. Servers that can still reach Redis apply it within moments, through the database.`;
+  }
+}
+
+function superseded(own = 0, newest = 0): OperatorError {
+  return new OperatorError(
+    `The database named by DATABASE_URL is no longer the primary: it is on timeline ${own}, and another server was ` +
+      `promoted and began timeline ${newest}. The change was made in the old database alone and is lost. Set ` +
+      'DATABASE_URL to the new primary and run this command again. If you restored this older copy on purpose, see ' +
+      '"Restoring a backup" in the guide for operators.',
+  );
+}
