@@ -7,7 +7,6 @@ import { openDatabaseFor, openRedisFor } from './commands/connections.js';
 import type { CommandContext } from './commands/context.js';
 import { EXIT_FAILED, runCommand } from './commands/program.js';
 import { readConfig } from './config/config.js';
-import { openFilesIn } from './platform/process/file-descriptors.js';
 import { followPrimary } from './platform/process/workers.js';
 
 /** How long the last output may take to leave the process, in milliseconds. */
@@ -65,9 +64,6 @@ const context: CommandContext = {
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
-  // Node.js has raised the limit as far as possible. A report resolves the addresses of clients: at the start there are
-  // none.
-  openFiles: () => openFilesIn(process.report.getReport()),
   workerId: cluster.worker?.id,
   signal: stopping.signal,
   drains: () => drains,

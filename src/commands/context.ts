@@ -14,8 +14,6 @@ export interface CommandContext {
   /** How this program was started, such as `node .build/cli.js`: printed commands begin with it, so that they can be copied. */
   readonly command: string;
   readonly pid: number;
-  /** How many files this process may open; Infinity for any number. */
-  readonly openFiles: () => number;
   /** The number of this worker process; undefined in any other process. A replacement has another number. */
   readonly workerId: number | undefined;
   /** Aborted when the process must end (SIGINT, SIGTERM). */

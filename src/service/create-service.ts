@@ -41,7 +41,7 @@ import { UsageCounter } from '../usage/usage-counter.js';
 /** The same bound for a replica, in milliseconds: the primary can still answer in time when the replica does not. */
 const REPLICA_TIMEOUT_MS = 300;
 
-/** About how often the service checks its database, in milliseconds. So its loss is also reported when nobody probes. */
+/** About how often the service checks its database, in milliseconds: its loss is reported even when nobody probes. */
 const DATABASE_CHECK_INTERVAL_MS = 2_000;
 
 /** How long requests may take to finish when the service stops, in milliseconds. */
@@ -52,8 +52,6 @@ const NEXT_REQUEST_MS = 500;
 
 export interface ServiceOptions extends DatabaseOptions {
   readonly droppedLines: () => number;
-  /** How many files this process may open; Infinity for any number. */
-  readonly openFiles: number;
   /** Called when the database is open, before the service takes requests. */
   readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
   readonly overrides?: ServiceOverrides;
@@ -81,8 +79,7 @@ export interface RunningService {
    * Stops listening, finishes the current requests, saves what is in memory, and stops what was started. Takes a
    * bounded time and never rejects: failures are logged.
    *
-   * @param drains - whether the server first goes on serving for DRAIN_SECONDS, while it sends balancers and clients
-   *   away
+   * @param drains - whether the server first keeps serving for DRAIN_SECONDS, while balancers and clients leave
    */
   stop(drains?: boolean): Promise<void>;
 }
@@ -96,25 +93,20 @@ export interface ServiceProcess extends RunningService {
  *
  * @throws OperatorError when the database or the address is not available; then nothing is left running
  */
-export async function createService(options: ServiceOptions): Promise<ServiceProcess> {
-  const opened = new CloseStack((error) => {
-    options.log.warn({ err: error }, 'a part of the service could not be closed');
-  });
-  try {
-    return await open(options, opened);
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
+export function createService(options: ServiceOptions): Promise<ServiceProcess> {
+  return CloseStack.open(
+    (opened) => open(options, opened),
+    (err) => options.log.warn({ err }, 'a part of the service could not be closed'),
+  );
 }
 
 async function open(options: ServiceOptions, opened: CloseStack): Promise<ServiceProcess> {
-  const { config, log, droppedLines, packageRoot, openFiles, overrides = {} } = options;
+  const { config, log, droppedLines, packageRoot, overrides = {} } = options;
   const database = opened.add(await connect(options), (it) => it.close());
   await options.prepare?.(database);
   const { db } = database;
   const pools = config.databaseReadUrl === undefined ? 1 : 2;
-  const maxConnections = connectionsWithin(openFiles, config.databasePoolSize * pools);
+  const maxConnections = connectionsWithin(config.databasePoolSize * pools);
   const health = new Health(log, [
     'database',
     ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),

@@ -33,8 +33,8 @@ export interface ServiceState {
 }
 
 /**
- * Makes the metrics of the service. Requests are counted when they end. All else is a plain number at its own place,
- * which each scrape reads.
+ * Makes the metrics of the service. Requests are counted when they end. Each scrape reads all other numbers where they
+ * are kept.
  *
  * No label has a value that a client or a developer chose.
  */
@@ -44,12 +44,8 @@ export async function createMetrics(
   const { version } = JSON.parse(await readFile(`${state.packageRoot}/package.json`, 'utf8')) as { version: string };
   const metrics = new Metrics();
   const requestMetrics = new RequestMetrics(metrics, state.operationIds);
-  addGeneral(metrics, version, state);
-  addLog(metrics, state.droppedLines);
-  addLimits(metrics, state);
-  if (state.cache !== undefined) addCache(metrics, state.cache);
-  if (state.notificationQueueUsage !== undefined) addNotificationQueue(metrics, state.notificationQueueUsage);
-  addUsage(metrics, state.usage);
+  addState(metrics, version, state);
+  addAdmission(metrics, state);
   addPools(metrics, state.pools);
   metrics.addProcess();
   return { metrics, requestMetrics };
@@ -71,34 +67,49 @@ export function createPrimaryMetrics(workers: Pick<Workers, 'counts'>): MetricsS
   return withWorkers(own);
 }
 
-function addGeneral(metrics: Metrics, version: string, { health }: ServiceState): void {
+function addState(metrics: Metrics, version: string, state: ServiceState): void {
+  const { health, droppedLines, usage, notificationQueueUsage } = state;
   metrics.readGauge({
     name: 'catalog_build_info',
-    help: 'Always 1; the label tells the version.',
+    help: 'Always 1; the label is the version.',
     labels: ['version'],
     aggregator: 'first',
     read: () => [{ labels: { version }, value: 1 }],
   });
   metrics.readGauge({
     name: 'catalog_component_up',
-    help: 'Whether a component that the service works with is there: 1, or 0 while it is lost.',
+    help: 'Whether a dependency is reachable: 1 or 0.',
     labels: ['component'],
     // The worst process counts for all.
     aggregator: 'min',
     read: () =>
       [...health.states].map(([component, state]) => ({ labels: { component }, value: state === 'up' ? 1 : 0 })),
   });
-}
-
-function addLog(metrics: Metrics, droppedLines: () => number): void {
   metrics.readCounter({
     name: 'catalog_log_lines_dropped_total',
     help: 'Lines of the log that could not be written.',
-    read: () => droppedLines(),
+    read: droppedLines,
+  });
+  metrics.readGauge({
+    name: 'catalog_usage_rows_waiting',
+    help: 'Keys and hours whose requests are counted and not saved yet.',
+    read: () => usage.waiting,
+  });
+  metrics.readCounter({
+    name: 'catalog_usage_requests_lost_total',
+    help: 'Requests missing from the usage because too many keys waited for the database.',
+    read: () => usage.lost,
+  });
+  if (notificationQueueUsage === undefined) return;
+  metrics.readGauge({
+    name: 'catalog_notification_queue_usage_ratio',
+    help: "How full PostgreSQL's notification queue is, from 0 to 1.",
+    aggregator: 'max',
+    read: notificationQueueUsage,
   });
 }
 
-function addLimits(metrics: Metrics, { decisions, failedAttempts: { counts } }: ServiceState): void {
+function addAdmission(metrics: Metrics, { decisions, failedAttempts: { counts }, cache }: ServiceState): void {
   metrics.readCounter({
     name: 'catalog_rate_limit_decisions_total',
     help: 'Requests with a valid key, by whether their plan allowed them, and where they were counted.',
@@ -111,62 +122,34 @@ function addLimits(metrics: Metrics, { decisions, failedAttempts: { counts } }: 
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_total',
-    help: 'Keys that are unknown, revoked or expired, or whose developer is suspended.',
+    help: 'Requests with a key that is unknown, revoked or expired, or whose developer is suspended.',
     read: () => counts.failed,
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_over_limit_total',
-    help: 'The part of them that got 429, after too many failed keys from the same address.',
+    help: 'Those answered with 429 after too many failed keys from the same address.',
     read: () => counts.overLimit,
   });
-}
-
-function addCache(metrics: Metrics, cache: CallerCache): void {
+  if (cache === undefined) return;
   metrics.readCounter({
     name: 'catalog_caller_cache_lookups_total',
     help: 'Lookups of keys in the cache; stale is a record whose epoch could not be confirmed.',
     labels: ['result'],
     read: () => entries(cache.lookupCounts, (result, value) => ({ labels: { result }, value })),
   });
-  metrics.readGauge({
-    name: 'catalog_caller_cache_records',
-    help: 'Keys that are remembered.',
-    read: () => cache.size,
-  });
+  metrics.readGauge({ name: 'catalog_caller_cache_records', help: 'Cached callers.', read: () => cache.size });
   metrics.readGauge({
     name: 'catalog_caller_cache_open',
-    help: 'Whether keys are remembered at all: 1, or 0 while changes of the database cannot be heard.',
+    help: 'Whether the cache may be used: 1, or 0 while change notifications are down.',
     aggregator: 'min',
     read: () => Number(cache.isOpen),
-  });
-}
-
-function addNotificationQueue(metrics: Metrics, read: () => number): void {
-  metrics.readGauge({
-    name: 'catalog_notification_queue_usage_ratio',
-    help: 'The part of the queue of notifications in PostgreSQL that is in use, from 0 to 1.',
-    aggregator: 'max',
-    read,
-  });
-}
-
-function addUsage(metrics: Metrics, usage: UsageCounter): void {
-  metrics.readGauge({
-    name: 'catalog_usage_rows_waiting',
-    help: 'Keys and hours whose requests were counted and not saved yet.',
-    read: () => usage.waiting,
-  });
-  metrics.readCounter({
-    name: 'catalog_usage_requests_lost_total',
-    help: 'Requests missing from the usage, because too many keys waited for the database.',
-    read: () => usage.lost,
   });
 }
 
 function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
   metrics.readGauge({
     name: 'catalog_database_connections',
-    help: 'Connections of a pool, by what they are doing.',
+    help: 'Connections of a pool, used or idle.',
     labels: ['pool', 'state'],
     read: () =>
       entries(pools, (pool, db) => {
@@ -179,7 +162,7 @@ function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
   });
   metrics.readGauge({
     name: 'catalog_database_connections_max',
-    help: 'The most connections that a pool may hold.',
+    help: 'Maximum number of connections of a pool.',
     labels: ['pool'],
     read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state.max })),
   });

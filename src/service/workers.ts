@@ -11,9 +11,15 @@ import { createPrimaryMetrics, openMetrics } from './metrics.js';
  *
  * @throws OperatorError when the database or the address is not available; then nothing is left running
  */
-export async function serveWithWorkers(options: ServiceOptions): Promise<RunningService> {
+export function serveWithWorkers(options: ServiceOptions): Promise<RunningService> {
+  return CloseStack.open(
+    (opened) => open(options, opened),
+    (err) => options.log.warn({ err }, 'a part of the service could not be closed'),
+  );
+}
+
+async function open(options: ServiceOptions, opened: CloseStack): Promise<RunningService> {
   const { config, log } = options;
-  const opened = new CloseStack((error) => log.warn({ err: error }, 'a part of the service could not be closed'));
   let drainSeconds: number | undefined;
   let stopping: Promise<void> | undefined;
 
@@ -24,22 +30,17 @@ export async function serveWithWorkers(options: ServiceOptions): Promise<Running
     log.info('stopped');
   }
 
-  try {
-    const database = opened.add(await connect(options), (it) => it.close());
-    await options.prepare?.(database);
-    const workers = new Workers(config.workers, log);
-    const metricsServer = await openMetrics(config.metricsAddress, createPrimaryMetrics(workers), log);
-    if (metricsServer) opened.add(metricsServer, (it) => it.close());
-    opened.add(workers, (it) => it.stop(drainSeconds));
-    const url = urlOf(config.host, await workers.start());
-    return {
-      url,
-      metricsUrl: metricsServer?.url,
-      applied: database.applied,
-      stop: (drains = false) => (stopping ??= stop(drains)),
-    };
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
+  const database = opened.add(await connect(options), (it) => it.close());
+  await options.prepare?.(database);
+  const workers = new Workers(config.workers, log);
+  const metricsServer = await openMetrics(config.metricsAddress, createPrimaryMetrics(workers), log);
+  if (metricsServer) opened.add(metricsServer, (it) => it.close());
+  opened.add(workers, (it) => it.stop(drainSeconds));
+  const url = urlOf(config.host, await workers.start());
+  return {
+    url,
+    metricsUrl: metricsServer?.url,
+    applied: database.applied,
+    stop: (drains = false) => (stopping ??= stop(drains)),
+  };
 }

@@ -33,7 +33,6 @@ describe('catalog export on a terminal', () => {
         packageRoot: '',
         pid: 0,
         atExit: () => undefined,
-        openFiles: () => Infinity,
         signal: new AbortController().signal,
         drains: () => false,
         workerId: undefined,

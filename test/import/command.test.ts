@@ -71,7 +71,6 @@ describe('catalog import', () => {
       packageRoot: '',
       pid: 0,
       atExit: () => undefined,
-      openFiles: () => Infinity,
       drains: () => false,
       signal: new AbortController().signal,
       workerId: undefined,

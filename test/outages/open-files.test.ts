@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { connectionsWithin } from '../../src/platform/process/file-descriptors.js';
 import { eventually } from '../support/eventually.js';
 import { KeptConnections, requestFor, type Tally } from '../support/http/kept-connections.js';
-import { startProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
-import { logOf, startSurroundings, type Surroundings } from '../support/deployments/workers.js';
+import { startProgram, timesLogged, type ServerProcess } from '../support/program.js';
+import { logOf, startSurroundings, startWorkers, type Surroundings } from '../support/deployments/workers.js';
 
 /** What each server process may have open: little, to be used up soon. */
 const OPEN_FILES = 160;
 const DATABASE_POOL_SIZE = 10;
 
 /** Connections that each server process then has for clients. */
-const MOST = connectionsWithin(OPEN_FILES, DATABASE_POOL_SIZE);
+const MOST = connectionsWithin(DATABASE_POOL_SIZE, OPEN_FILES);
 
 /** Connections that are made at the same time. */
 const CROWD = 100;
@@ -47,12 +47,8 @@ describe('a server that may open few files', () => {
       const environment = {
         ...surroundings.environment,
         DATABASE_POOL_SIZE: String(DATABASE_POOL_SIZE),
-        WORKERS: String(workers),
       };
-      server = await startServer(environment, [], { openFiles: OPEN_FILES });
-      // The server is ready when its first worker is.
-      if (workers > 1)
-        await eventually('all workers listen', () => timesLogged(server, 'worker listening') === workers);
+      server = await startWorkers(environment, workers, [], { openFiles: OPEN_FILES });
       const room = MOST * workers;
       const clients = connections(room * 3);
       const served = ({ 200: answered = 0 }: Tally): number => answered;
@@ -92,8 +88,8 @@ describe('a server that may open few files', () => {
       [code, stderr],
       [
         1,
-        'catalog: This process may have 120 files open and needs 116 itself, which leaves too few for clients: ' +
-          'raise the limit to 116 and one for each connection, such as ulimit -n 1116.\n',
+        'catalog: This process may open 120 files and needs 116 itself, which leaves too few for clients. ' +
+          'Raise the limit to 116 plus one for each connection, such as ulimit -n 1116.\n',
       ],
     );
   });

@@ -42,7 +42,6 @@ describe('a service that cannot be opened', () => {
       ...createLog('silent', process.stdout),
       packageRoot,
       pid: process.pid,
-      openFiles: Infinity,
       migrate: false,
     };
   }

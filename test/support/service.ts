@@ -82,7 +82,6 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     ...createLog('info', keepLines(logged, changes)),
     packageRoot: PACKAGE_ROOT,
     pid: process.pid,
-    openFiles: Infinity,
     migrate: false,
     prepare({ db }) {
       db.on('query', ({ sql, bindings }: Statement) => {

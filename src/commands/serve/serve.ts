@@ -22,7 +22,6 @@ export const registerServe: RegisterCommand = (program, context) => {
 
 async function run({ migrate = false, demo = false }: ServeFlags, context: CommandContext): Promise<void> {
   const { drains, packageRoot, pid, workerId } = context;
-  const openFiles = context.openFiles();
   const config = context.config();
   const serverLog = openServerLog(context);
   const { logs, ending } = serverLog;
@@ -32,7 +31,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
     const { prepareDemo } = await import('../demo/prepare-demo.js');
     prepared = await prepareDemo(db, packageRoot);
   };
-  const options = { config, ...logs, packageRoot, pid, openFiles, migrate, prepare };
+  const options = { config, ...logs, packageRoot, pid, migrate, prepare };
   try {
     const service = await (workerId === undefined ? start(options) : startWorker(options));
     const isTooSoon = ending.aborted;

@@ -6,8 +6,8 @@ import { redactUrl } from './redact-url.js';
 import type { RequestMetrics } from './metrics.js';
 
 /**
- * Counts each request, and writes its line, when its answer was sent or its connection has closed. The line never contains a
- * key. Its URL is cut to the loggable part, and the key appears as its public prefix.
+ * Counts each request and logs it when its answer was sent or its connection has closed. The line never contains a key: the
+ * URL is redacted, and the key appears as its public prefix.
  *
  * @param usage - counts the requests of each key
  */
@@ -23,6 +23,8 @@ export function recordRequests(log: Logger, metrics: RequestMetrics, usage: Usag
       const status = res.headersSent ? res.statusCode : undefined;
       metrics.end(operation?.id, status, milliseconds / 1000);
       if (caller !== undefined) usage.count(caller.keyId, status, Date.now());
+      const level = levelOf(status);
+      if (!log.isLevelEnabled(level)) return;
       const isFound = operation !== undefined && (status === 200 || status === 304);
       const line = {
         request_id: requestId,
@@ -36,7 +38,7 @@ export function recordRequests(log: Logger, metrics: RequestMetrics, usage: Usag
         aborted: res.writableFinished ? undefined : true,
         err: error === undefined ? undefined : describeRequestError(error, ctx),
       };
-      log[levelOf(status)](line, 'request');
+      log[level](line, 'request');
     });
     return next();
   };

@@ -1,11 +1,26 @@
-type Close = () => unknown;
-
 /** The open parts of a program. They close together, in the reverse order, since later ones use earlier ones. */
 export class CloseStack {
-  readonly #closers: Close[] = [];
+  readonly #closers: (() => unknown)[] = [];
 
-  /** @param onFailure - reports a part that failed to close; the others close all the more */
+  /** @param onFailure - reports a part that failed to close; the others still close */
   constructor(private readonly onFailure: (error: unknown) => void) {}
+
+  /**
+   * Opens a program from parts. When that fails half-way, the parts that are open are closed.
+   *
+   * @param open - adds each part to the stack
+   * @param onFailure - reports a part that failed to close
+   * @throws what `open` throws
+   */
+  static async open<T>(open: (opened: CloseStack) => Promise<T>, onFailure: (error: unknown) => void): Promise<T> {
+    const opened = new CloseStack(onFailure);
+    try {
+      return await open(opened);
+    } catch (error) {
+      await opened.close();
+      throw error;
+    }
+  }
 
   /**
    * Takes over a part that was just opened.

@@ -46,7 +46,6 @@ export async function runCommand(
     stdin: Readable.from([Buffer.from(input)]),
     stdout,
     stderr,
-    openFiles: () => Infinity,
     workerId: undefined,
     signal: new AbortController().signal,
     drains: () => false,

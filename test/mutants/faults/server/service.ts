@@ -79,10 +79,10 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'A service that fails to open leaves nothing open.',
     edits: [
       {
-        file: 'src/service/create-service.ts',
-        from: `    await opened.close();
-    throw error;`,
-        to: '    throw error;',
+        file: 'src/platform/process/close-stack.ts',
+        from: `      await opened.close();
+      throw error;`,
+        to: '      throw error;',
       },
     ],
     suites: ['test/service/create-service.test.ts'],
