@@ -20,8 +20,8 @@ let drains = false;
 let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // A terminal, and systemd, send their signals to all processes. The primary stops a worker by a message.
-    if (cluster.isWorker) return;
+    // A second signal ends the process at once. The primary's message to a worker does not count: a terminal, and systemd,
+    // send their signals to all processes.
     if (++signals > 1) endAtOnce();
     stop(signal === 'SIGTERM');
   });

@@ -150,6 +150,8 @@ describe('a server with workers', () => {
       const { code, stderr, stdout } = await server.ended;
       assert.deepEqual([code, stderr], [0, '']);
       assert.match(stdout, /"worker":1,.*"drain_seconds":1,"msg":"stopping"/);
+      // The second worker, which is still starting, is not waited for.
+      assert.ok(!stdout.includes('did not stop in time'), stdout);
     });
 
     it('serves although another worker cannot start, and replaces that one after growing pauses', async () => {
@@ -174,7 +176,8 @@ describe('a server with workers', () => {
           const pause = pauses[i] ?? NaN;
           assert.ok(pause >= most / 2 && pause <= most, pauses.join());
         }
-        assert.equal((await send(url, '/readyz')).status, 200);
+        // A worker whose pool needs one more connection just now may be unready, but it answers.
+        assert.equal((await send(url, '/livez')).status, 200);
       } finally {
         await admin.query(`alter database ${name} allow_connections true`);
         await admin.end();

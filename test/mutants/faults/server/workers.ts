@@ -30,12 +30,6 @@ export const WORKERS_FAULTS: readonly Fault[] = [
     suites: [SUITE],
   },
   {
-    name: 'signal-of-the-group-ends-workers-at-once',
-    promise: 'A signal to all processes drains the workers as one to the primary does.',
-    edits: [{ file: 'src/cli.ts', from: '    if (cluster.isWorker) return;\n', to: '' }],
-    suites: ['test/cli/drain.test.ts'],
-  },
-  {
     name: 'start-as-bounded-as-a-request',
     promise: 'A database that is slow for a moment does not make a start fail.',
     edits: [
