@@ -11,7 +11,7 @@ const EXPIRED = {
 } as const;
 
 /**
- * Removes links, sessions and sign-ups that have expired, a bounded number at a time. They are void without that.
+ * Removes links, sessions and sign-ups that have expired, a bounded number at a time. Reads already ignore them; this frees space.
  *
  * @returns how many rows were removed
  * @throws the database's error

@@ -3,11 +3,11 @@ import { notFoundError, OperatorError } from '../errors.js';
 import { endAllSessions } from './sessions.js';
 import { generateToken, hashToken } from './tokens.js';
 
-/** Who somebody is at a provider of identities: the claims `iss` and `sub` of OpenID Connect. */
+/** A person's identity at a provider: the claims `iss` and `sub` of OpenID Connect. */
 export interface Identity {
   /** 1 to 500 characters. */
   readonly issuer: string;
-  /** Unique at its issuer and never given to anybody else. 1 to 255 characters. */
+  /** Unique at its issuer and never reassigned. 1 to 255 characters. */
   readonly subject: string;
 }
 
@@ -19,12 +19,12 @@ export interface LinkedIdentity extends Identity {
 /** How long a confirmed identity waits for the name of its project, in minutes. */
 export const SIGN_UP_LIFETIME_MINUTES = 30;
 
-/** How long a sign-in at the provider may take, in seconds: so long does a browser keep its secret. */
+/** How long a sign-in at the provider may take, in seconds. The browser keeps its secret for the same time. */
 export const PROVIDER_SIGN_IN_SECONDS = 600;
 
 /**
- * Finds the developer whom an identity belongs to. In a transaction, the identity cannot be unlinked before its end: a session
- * that the transaction starts is there when {@link unlinkIdentity} ends the developer's sessions.
+ * Finds the developer of an identity. The identity cannot be unlinked before the end of the transaction, so that
+ * {@link unlinkIdentity} also ends a session that the transaction starts.
  *
  * @returns the developer's id; undefined for an unknown identity
  */
@@ -38,7 +38,7 @@ export async function findDeveloperOf(db: Knex, { issuer, subject }: Identity): 
 }
 
 /**
- * Lets an identity sign in as a developer. To do so twice changes nothing.
+ * Lets an identity sign in as a developer. Linking it again changes nothing.
  *
  * @throws OperatorError when there is no such developer, or when the identity belongs to another one
  */
@@ -49,11 +49,11 @@ export async function linkIdentity(db: Knex, developerId: number, { issuer, subj
     [issuer, subject, developerId],
   );
   const owner = await findDeveloperOf(db, { issuer, subject });
-  if (owner === undefined) {
-    throw notFoundError('developer', developerId);
-  }
+  if (owner === undefined) throw notFoundError('developer', developerId);
   if (owner !== developerId) {
-    throw new OperatorError(`This identity belongs to developer ${owner} already, and to one developer only.`);
+    throw new OperatorError(
+      `This identity already belongs to developer ${owner}. An identity can belong to one developer only.`,
+    );
   }
 }
 
@@ -78,7 +78,7 @@ export async function unlinkIdentity(db: Knex, developerId: number, identity: Id
 }
 
 /**
- * Lists the identities that sign in as a developer, the first that was linked first.
+ * Lists the identities that can sign in as a developer, in the order in which they were linked.
  *
  * @throws OperatorError when there is no such developer
  */
@@ -93,9 +93,9 @@ export async function listIdentities(db: Knex, developerId: number): Promise<rea
 }
 
 /**
- * Keeps an identity that its provider has confirmed, until its browser names a project.
+ * Stores an identity that its provider has confirmed until the person names a project.
  *
- * @returns the token for the browser: it is returned here and never again
+ * @returns the token for the browser, returned only here
  */
 export async function beginSignUp(db: Knex, { issuer, subject }: Identity): Promise<string> {
   const { token, hash } = generateToken();
@@ -108,7 +108,7 @@ export async function beginSignUp(db: Knex, { issuer, subject }: Identity): Prom
   return token;
 }
 
-/** @returns the identity that a browser may sign up; undefined where it may not, or no longer */
+/** @returns the identity that a browser may sign up; undefined if the token is unknown or has expired */
 export async function findSignUp(db: Knex, token: string | undefined): Promise<Identity | undefined> {
   const hash = hashToken(token);
   if (hash === undefined) return undefined;
@@ -116,10 +116,10 @@ export async function findSignUp(db: Knex, token: string | undefined): Promise<I
 }
 
 /**
- * Ends a sign-up. Of several attempts at the same time, one gets the identity.
+ * Ends a sign-up. Of several concurrent attempts, one gets the identity.
  *
  * @param db - a transaction that also makes the developer
- * @returns undefined where there is none to end
+ * @returns undefined if there is none to end
  */
 export async function endSignUp(db: Knex, token: string | undefined): Promise<Identity | undefined> {
   const hash = hashToken(token);
@@ -133,10 +133,10 @@ export async function endSignUp(db: Knex, token: string | undefined): Promise<Id
 }
 
 /**
- * Spends the secret of a sign-in at the provider, whatever becomes of the sign-in: no browser asks the provider twice with
- * the same one.
+ * Spends the secret of a sign-in at the provider, whether or not the sign-in succeeds: each secret is worth one request to
+ * the provider.
  *
- * @returns false where it was spent before, on any server
+ * @returns false if it was spent before, on any server
  */
 export async function spendProviderSignIn(db: Knex, secret: string): Promise<boolean> {
   const hash = hashToken(secret);

@@ -8,28 +8,28 @@ import { generateToken } from './tokens.js';
 /** Bound on each request to the provider, in seconds. A sign-in takes three at most: discovery, token, keys. */
 const TIMEOUT_SECONDS = 3;
 
-/** How long the provider's own description is used before it is asked for again, in milliseconds. */
+/** How long the provider's description is used before it is read again, in milliseconds. */
 const DISCOVERY_LIFETIME_MS = 3_600_000;
 
-/** How long a failed discovery stands before the next one, in milliseconds: visitors must not become a load on the provider. */
+/** Pause after a failed discovery, in milliseconds: visitors must not become a load on the provider. */
 const DISCOVERY_PAUSE_MS = 10_000;
 
-/** The provider is asked to make sure who is there, unless it did so within this time, in seconds. */
+/** The provider must have authenticated the person within this time, in seconds (`max_age`). */
 const MAX_AGE_SECONDS = 900;
 
-/** By how much the provider's clock may differ, in seconds. */
+/** Tolerated difference of the provider's clock, in seconds. */
 const CLOCK_TOLERANCE_SECONDS = 60;
 
-/** The provider does not answer, or with something that cannot be used. */
+/** The provider does not respond, or not correctly. */
 export class ProviderUnavailable extends Error {
   override readonly name = 'ProviderUnavailable';
 }
 
-/** Nobody is signed in: the person or the provider said no, or this is not the browser that began. */
+/** The person or the provider declined, or the browser is not the one that began the sign-in. */
 export class SignInRefused extends Error {
   override readonly name = 'SignInRefused';
 
-  /** @param message - for the person: what happened and what to do */
+  /** @param message - for the person */
   constructor(
     message = 'Your provider did not sign you in, it took too long, or it began in another browser. Open the sign-in page and try again.',
   ) {
@@ -46,35 +46,29 @@ export interface OidcSettings {
   readonly redirectUri: string;
 }
 
-/** The provider's own description, and the library that reads it. */
+/** The provider's description, and the library that has read it. */
 interface Discovered {
   readonly client: typeof OpenIdClient;
   readonly config: OpenIdClient.Configuration;
-  readonly at: number;
 }
 
 /**
  * A provider of identities (OpenID Connect): discovery, authorization code flow, PKCE, state and nonce, by openid-client.
  *
- * A sign-in that is under way is a random secret in the browser's cookie, and nothing on our side. State, nonce and the
- * verifier of PKCE are derived from the secret. So they belong to that browser alone, and nobody can derive one from
- * another.
+ * A sign-in in progress is a random secret in the browser's cookie, and nothing on the server. State, nonce and PKCE
+ * verifier are derived from the secret, which binds them to that browser; none of them reveals another.
  *
- * Nothing is asked of the provider before somebody signs in.
+ * The provider gets no request before somebody signs in.
  */
 export class OidcProvider {
   #discovered: Discovered | undefined;
-  #failed: { readonly error: Error; readonly at: number } | undefined;
-  readonly #readDescription = shareWhilePending(() =>
-    this.#discoverAgain().catch((error: unknown) => {
-      this.#failed = { error: toError(error), at: this.clock.now() };
-      throw this.#failed.error;
-    }),
-  );
+  #failure: Error | undefined;
+  /** When to read the description again, on the clock. */
+  #discoverAt = -Infinity;
   #hasWarned = false;
 
   /**
-   * @param warn - gets what the operator should know of the provider, once
+   * @param warn - logs a shortcoming of the provider, once
    * @param clock - of this process
    */
   constructor(
@@ -88,7 +82,7 @@ export class OidcProvider {
     return new URL(this.settings.issuer).host;
   }
 
-  /** Whether {@link begin} needs no answer from the provider. */
+  /** Whether {@link begin} needs no request to the provider. */
   get isDiscovered(): boolean {
     return this.#discovered !== undefined;
   }
@@ -116,7 +110,7 @@ export class OidcProvider {
   }
 
   /**
-   * Whether the browser that comes back is the one that began. Check this first: it costs nothing.
+   * Whether the returning browser is the one that began. Check this first: it costs nothing.
    *
    * @param secret - from the browser's cookie
    * @param answer - the query that the provider sent the browser back with
@@ -178,7 +172,7 @@ export class OidcProvider {
     }
   }
 
-  /** Gives every error one of the two types above. */
+  /** Turns every error into {@link ProviderUnavailable} or {@link SignInRefused}. */
   async #ask<T>(act: (provider: Discovered) => Promise<T>): Promise<T> {
     try {
       return await act(await this.#discover());
@@ -187,46 +181,48 @@ export class OidcProvider {
     }
   }
 
-  /** Sign-ins share one discovery. They wait only for the first; a sign-in some time later retries one that failed. */
+  /** Sign-ins wait only for the first discovery. Later ones run beside them, and a failed one is not repeated at once. */
   async #discover(): Promise<Discovered> {
     const known = this.#discovered;
-    const failed = this.#failed;
-    const now = this.clock.now();
-    if (known !== undefined && now - known.at < DISCOVERY_LIFETIME_MS) return known;
-    if (failed !== undefined && now - failed.at < DISCOVERY_PAUSE_MS) {
-      if (known === undefined) throw failed.error;
-      return known;
+    if (this.clock.now() >= this.#discoverAt) {
+      const discovering = this.#readDescription();
+      if (known === undefined) return discovering;
+      discovering.catch(() => undefined);
     }
-    const reading = this.#readDescription();
-    if (known === undefined) return reading;
-    reading.catch(() => undefined);
+    if (known === undefined) throw this.#failure ?? new ProviderUnavailable('not discovered');
     return known;
   }
 
-  async #discoverAgain(): Promise<Discovered> {
+  readonly #readDescription = shareWhilePending(async (): Promise<Discovered> => {
     const { issuer, clientId, clientSecret } = this.settings;
-    // Loaded where it is used: most servers have no provider.
-    const client = await import('openid-client');
-    const config = await client.discovery(
-      new URL(issuer),
-      clientId,
-      clientSecret,
-      // RFC 6749, section 2.3.1: every provider takes it.
-      client.ClientSecretBasic(clientSecret),
-      {
-        timeout: TIMEOUT_SECONDS,
-        // The settings allow http for a provider on this machine alone. The package marks this only to make it stand out.
-        // oxlint-disable-next-line typescript/no-deprecated
-        ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
-      },
-    );
-    return (this.#discovered = { client, config, at: this.clock.now() });
-  }
+    try {
+      // Loaded where it is used: most servers have no provider.
+      const client = await import('openid-client');
+      const config = await client.discovery(
+        new URL(issuer),
+        clientId,
+        clientSecret,
+        // RFC 6749, section 2.3.1: every provider takes it.
+        client.ClientSecretBasic(clientSecret),
+        {
+          timeout: TIMEOUT_SECONDS,
+          // The settings allow http for a provider on this machine alone. The package marks this only to make it stand out.
+          // oxlint-disable-next-line typescript/no-deprecated
+          ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
+        },
+      );
+      this.#discoverAt = this.clock.now() + DISCOVERY_LIFETIME_MS;
+      return (this.#discovered = { client, config });
+    } catch (error) {
+      this.#discoverAt = this.clock.now() + DISCOVERY_PAUSE_MS;
+      throw (this.#failure = toError(error));
+    }
+  });
 }
 
 /**
- * Whether a query can come from the provider. openid-client checks the same, but its errors do not say whether the browser or
- * the provider is at fault, and only the latter belongs in the log.
+ * Whether a query can come from the provider. openid-client checks this too, but its errors do not distinguish a forged
+ * query from a fault of the provider, and only the latter belongs in the log.
  */
 function isCodeResponse(answer: URLSearchParams, provider: OpenIdClient.ServerMetadata): boolean {
   const names = [...answer.keys()];
@@ -239,19 +235,19 @@ function isCodeResponse(answer: URLSearchParams, provider: OpenIdClient.ServerMe
   );
 }
 
-/** HMAC: what the provider and the browser's history see of a secret does not tell the secret. */
+/** HMAC: the values that the provider and the browser's history see do not reveal the secret. */
 function derive(secret: string, purpose: 'state' | 'nonce' | 'verifier'): string {
   return createHmac('sha256', secret).update(purpose).digest('base64url');
 }
 
-/** The message of an error may be logged. Its cause may not: it holds codes and answers of the provider. */
+/** The message of an error may be logged. Its cause may not: it has codes and responses of the provider. */
 function toError(error: unknown): Error {
   if (error instanceof ProviderUnavailable || error instanceof SignInRefused) return error;
   if (!(error instanceof Error)) return new ProviderUnavailable('unknown');
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : '';
-  // An error code of OAuth, and no other text of the provider.
+  // Only an error code of OAuth, no other text of the provider.
   const reason = /^[a-z_]{1,40}$/.exec(('error' in error && String(error.error)) || '')?.[0];
-  // A code that is spent, or not for this client.
+  // The code was used before, or belongs to another client.
   if (reason === 'invalid_grant') return new SignInRefused();
   return new ProviderUnavailable(`${code}${error.message}${reason === undefined ? '' : ` (${reason})`}`);
 }

@@ -6,28 +6,28 @@ import { Statement } from '../platform/postgres/statement.js';
 import { printable } from '../platform/text/plain-text.js';
 import { generateToken, hashToken } from './tokens.js';
 
-/** A session ends when nobody has used it for so long, in hours. */
+/** Idle limit of a session, in hours. */
 export const IDLE_HOURS = 8;
 
-/** A session ends so long after its sign-in, in days, however much it is used. */
+/** Absolute limit of a session, counted from its sign-in, in days. */
 export const ABSOLUTE_DAYS = 30;
 
-/** For so long after a sign-in, in minutes, its session may create and roll keys. */
+/** How long after its sign-in a session may create and roll keys, in minutes. */
 export const RECENT_MINUTES = 15;
 
-/** What is kept of a browser's name, in characters. */
+/** Length to which a browser's name is cut, in characters. */
 const MAX_USER_AGENT = 300;
 
-/** Holds for a session that has not ended, by the database's clock. */
+/** True for a session that has not ended, by the database's clock. */
 const SESSION_IS_LIVE = `s.last_seen_at > now() - interval '${IDLE_HOURS} hours'
       and s.signed_in_at > now() - interval '${ABSOLUTE_DAYS} days'`;
 
-/** The session of a request, and the developer whom it belongs to, as the database has them at this moment. */
+/** The session of a request and its developer, read from the database for each request. */
 export interface Session {
   readonly id: number;
   readonly developerId: number;
   readonly projectName: string;
-  /** When the developer was suspended: a suspended one may only read. */
+  /** When the developer was suspended: a suspended developer may only read. */
   readonly suspendedAt: string | null;
   readonly signedInAt: string;
   /** Whether the sign-in was within {@link RECENT_MINUTES}. */
@@ -42,7 +42,7 @@ export interface ListedSession {
   readonly lastSeenAt: string;
 }
 
-/** The use of a session is written down once a minute at most: a page costs a read. */
+/** Updates the time of last use at most once a minute: most pages cost a read only. */
 const FIND_SESSION = new Statement<Session, [hash: Buffer]>(
   'find-session',
   `with seen as (
@@ -57,12 +57,11 @@ const FIND_SESSION = new Statement<Session, [hash: Buffer]>(
 );
 
 /**
- * Signs a developer in. The session gets a new token. Somebody else may have given the browser the token that it had
- * before.
+ * Signs a developer in with a new token: the one that the browser had before may have been planted by somebody else.
  *
- * @param db - the transaction that has found out who signs in
+ * @param db - the transaction that has identified the developer
  * @param replaced - the token that the browser sent; its session ends
- * @returns the token of the new session, for the browser's cookie: it is returned here and never again
+ * @returns the token of the new session, for the browser's cookie; returned only here
  */
 export async function startSession(
   db: Knex,
@@ -79,13 +78,13 @@ export async function startSession(
   return token;
 }
 
-/** @returns the session of a token; undefined where there is none, or it has ended */
+/** @returns the session of a token; undefined if there is none or it has ended */
 export async function findSession(db: Knex, token: string | undefined): Promise<Session | undefined> {
   const hash = hashToken(token);
   return hash && FIND_SESSION.first(db, hash);
 }
 
-/** @returns a part of a developer's sessions that have not ended, the latest sign-in first */
+/** @returns a slice of a developer's sessions that have not ended, the latest sign-in first */
 export async function listSessions(
   db: Knex,
   developerId: number,
@@ -105,7 +104,7 @@ export async function listSessions(
     .offset(offset);
 }
 
-/** Signs a developer out who asks for it: ends the session of a token, where there is one. */
+/** Signs a developer out: ends the session of a token, if there is one. */
 export async function endSession(db: Knex, token: string | undefined): Promise<void> {
   await db.transaction(async (transaction) => {
     const developerId = await removeSession(transaction, token);
@@ -115,7 +114,7 @@ export async function endSession(db: Knex, token: string | undefined): Promise<v
   });
 }
 
-/** @returns the id of the developer whose session it was; undefined where there was none */
+/** @returns the id of the developer whose session it was; undefined if there was none */
 async function removeSession(db: Knex, token: string | undefined): Promise<number | undefined> {
   const hash = hashToken(token);
   if (hash === undefined) return undefined;
@@ -127,7 +126,7 @@ async function removeSession(db: Knex, token: string | undefined): Promise<numbe
 }
 
 /**
- * Ends one session of a developer, from the next request on. One of another developer stays.
+ * Ends a session of a developer, from the next request on. Sessions of other developers are not affected.
  *
  * @returns whether there was one
  */
@@ -143,16 +142,16 @@ export async function endSessionOf(db: Knex, developerId: number, id: number): P
 }
 
 /**
- * Ends all sessions of a developer, from the next request on. Sign-in links that are not spent become void.
+ * Ends all sessions of a developer, from the next request on, and voids unused sign-in links.
  *
- * @param actor - who wants it
+ * @param actor - who ends them
  * @returns how many sessions there were
  * @throws OperatorError when there is no such developer
  */
 export async function endAllSessions(db: Knex, developerId: number, actor: Actor): Promise<number> {
   return db.transaction(async (transaction) => {
-    // The links come first, as when one is spent. Two transactions that lock in the same order cannot wait for each
-    // other. The developer is locked, so that a sign-in that has spent its link ends before the sessions do.
+    // The links come first, as when one is spent: transactions that lock in the same order do not deadlock. The lock on
+    // the developer waits for a sign-in that has spent its link, whose session then ends too.
     await transaction('sign_in_links').where({ developer_id: developerId }).delete();
     const developer = await transaction('developers')
       .select<{ id: number }[]>('id')

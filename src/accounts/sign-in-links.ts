@@ -8,7 +8,7 @@ export const LINK_LIFETIME_MINUTES = 10;
 /**
  * Makes a link that signs a developer in, once, within {@link LINK_LIFETIME_MINUTES}.
  *
- * @returns the token of the link: it is shown here and never again
+ * @returns the token of the link, returned only here
  * @throws OperatorError when there is no such developer
  */
 export async function createSignInLink(db: Knex, developerId: number): Promise<string> {
@@ -18,18 +18,15 @@ export async function createSignInLink(db: Knex, developerId: number): Promise<s
      select ?, id, now() + make_interval(mins => ?) from developers where id = ?`,
     [hash, LINK_LIFETIME_MINUTES, developerId],
   );
-  if (rowCount === 0) {
-    throw notFoundError('developer', developerId);
-  }
+  if (rowCount === 0) throw notFoundError('developer', developerId);
   return token;
 }
 
 /**
- * Spends a link. Of several attempts at the same time, one gets the developer. A link that never was, that has expired or
- * that is spent costs the same query.
+ * Spends a link. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent costs the same query.
  *
- * @param db - a transaction that also starts the session, so that a failure does not use the link up
- * @returns the id of the developer whom the link signs in; undefined where it signs in nobody
+ * @param db - a transaction that also starts the session: if that fails, the link stays usable
+ * @returns the id of the developer whom the link signs in; undefined for a link that is not valid
  */
 export async function spendSignInLink(db: Knex, token: string | undefined): Promise<number | undefined> {
   const hash = hashToken(token);

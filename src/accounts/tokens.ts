@@ -5,9 +5,9 @@ const TOKEN_BYTES = 32;
 
 const TOKEN_FORMAT = /^[0-9a-f]{64}$/;
 
-/** A secret as it is made: the only moment at which it exists in full on our side. */
+/** A new secret: the only place where the whole token appears on the server. */
 export interface NewToken {
-  /** 64 hexadecimal digits: a run that the log of requests cuts, which base64url with its hyphens is not. */
+  /** 64 hexadecimal digits. The request log redacts such a run; hyphens, as in base64url, would break it. */
   readonly token: string;
   /** Its SHA-256, 32 bytes: what is stored. */
   readonly hash: Buffer;
@@ -19,7 +19,7 @@ export function generateToken(): NewToken {
   return { token, hash: hash('sha256', token, 'buffer') };
 }
 
-/** @returns the SHA-256 of a token; undefined for a text without the form of one, which costs no query then */
+/** @returns the SHA-256 of a token; undefined for a malformed text, which then costs no query */
 export function hashToken(text: string | undefined): Buffer | undefined {
   return text !== undefined && TOKEN_FORMAT.test(text) ? hash('sha256', text, 'buffer') : undefined;
 }

@@ -12,7 +12,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export interface MetricsAddress {
   readonly host: string;
   readonly port: number;
-  /** Whether the operator named it. When the default address is not available, a server goes on without metrics. */
+  /** Whether the operator named it. If the default address is not available, a server runs without metrics. */
   readonly isRequired: boolean;
 }
 

@@ -54,9 +54,9 @@ export const SETTINGS = {
     'PostgreSQL to use, postgres://user:password@host:port/database', 'the embedded PostgreSQL'),
   /** It may contain a password and is never printed. */
   databaseReadUrl: optional('DATABASE_READ_URL', parsePostgresUrl,
-    'streaming replica of DATABASE_URL that feed, counts and title lookups read from'),
+    'streaming replica of DATABASE_URL for the feed, counts and title lookups'),
   databasePoolSize: setting('DATABASE_POOL_SIZE', 10, parseWholeNumber(2, 1000),
-    'most database connections of one server process'),
+    'maximum database connections of a server process'),
   /** It may contain a password and is never printed. */
   redisUrl: optional('REDIS_URL', parseRedisUrl,
     'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0; rediss for TLS; ' +
@@ -67,24 +67,24 @@ export const SETTINGS = {
   redisSentinelPassword: optional('REDIS_SENTINEL_PASSWORD', String, 'password of the Sentinels, if they have one'),
   /** An origin, without a slash at its end. */
   publicUrl: optional('PUBLIC_URL', parsePublicUrl,
-    'https://host of the pages; if set, documents for programs use it too; http only for this machine', 'http://HOST:PORT'),
+    'public https:// URL of the pages, also used in documents for programs; http:// only on this machine', 'http://HOST:PORT'),
   oidcIssuer: optional('OIDC_ISSUER', parseIssuer,
-    'OpenID Connect provider by which developers sign in; needs the next two and PUBLIC_URL'),
-  oidcClientId: optional('OIDC_CLIENT_ID', String, 'id of this service at that provider'),
+    'OpenID Connect provider for developer sign-in; requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET and PUBLIC_URL'),
+  oidcClientId: optional('OIDC_CLIENT_ID', String, 'client id of this service at the provider'),
   /** Never printed. */
-  oidcClientSecret: optional('OIDC_CLIENT_SECRET', String, 'its secret there'),
+  oidcClientSecret: optional('OIDC_CLIENT_SECRET', String, 'client secret of this service at the provider'),
   oidcSignUp: setting('OIDC_SIGN_UP', false, parseSwitch,
-    'on: everybody who signs in there becomes a developer; off: only those whom you link', 'off'),
+    'on: everybody who signs in at the provider can register; off: only identities that you link can sign in', 'off'),
   /** How many proxies stand in front of the service; 0 for none. */
   trustedProxies: setting('TRUST_PROXY', 0, parseProxies,
-    'number of your own proxies in front, whose X-Forwarded-For tells the address of a client', 'off'),
+    'number of trusted proxies; sets which X-Forwarded-For entry counts', 'off'),
   /** Whether the server has pages for people beside the API. */
-  site: setting('SITE', true, parseSwitch, 'on, or off for a server without pages for people', 'on'),
+  site: setting('SITE', true, parseSwitch, 'off for a server without pages for people', 'on'),
   securityContact: optional('SECURITY_CONTACT', parseContact,
     'where to report security problems, mailto:… or https://…; served in /.well-known/security.txt'),
-  workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes on the one port; more than one need REDIS_URL'),
+  workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes on the one port; more than one require REDIS_URL'),
   drainSeconds: setting('DRAIN_SECONDS', 5, parseWholeNumber(0, 600),
-    'how long SIGTERM leaves a balancer to find out before the server stops listening; 0 for none'),
+    'seconds to keep serving after SIGTERM; 0 stops at once'),
   /** Undefined for the default place of the embedded PostgreSQL. */
   dataDir: optional('DATA_DIR', String, 'folder of the embedded PostgreSQL', '.data in the checkout'),
   metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', METRICS_ADDRESS, parseMetricsAddress(METRICS_ADDRESS.host),

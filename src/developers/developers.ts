@@ -1,12 +1,12 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
 
-/** Who registered for access. Keys belong to a developer, and so do the limits. */
+/** Somebody with access to the API. Keys belong to a developer, and limits count per developer. */
 export interface Developer {
   readonly id: number;
   readonly projectName: string;
   readonly attributionRequired: boolean;
-  /** The plan of the keys that the developer makes. Each key has a plan of its own from then on. */
+  /** The plan of keys that the developer creates. Each key then has a plan of its own. */
   readonly planId: string;
   readonly suspendedAt: string | null;
   readonly createdAt: string;
@@ -48,7 +48,7 @@ export async function suspendDeveloper(db: Knex, id: number): Promise<Developer>
 }
 
 /**
- * Lets a suspended developer's keys work again, except those that were revoked or have expired.
+ * Accepts a suspended developer's keys again, except revoked and expired ones.
  *
  * @throws OperatorError when there is no such developer
  */
@@ -57,7 +57,7 @@ export async function reinstateDeveloper(db: Knex, id: number): Promise<Develope
 }
 
 /**
- * Sets the plan of the keys that the developer makes from then on. Keys that exist stay on theirs.
+ * Sets the plan of keys that the developer creates from now on. Existing keys stay on their plan.
  *
  * @throws OperatorError when there is no such developer or plan
  */

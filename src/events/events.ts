@@ -2,15 +2,15 @@ import type { Knex } from 'knex';
 import { removeInBatches } from '../platform/postgres/remove-rows.js';
 
 /**
- * How long events are kept, in days. A key that was made for a year still has the event of its creation when it ends. The
- * database has this number too, in `events_remove_old()`.
+ * How long events are kept, in days. A key made for a year still has its creation event when it expires.
+ * `events_remove_old()` in the database has the same number.
  */
 const KEPT_DAYS = 400;
 
-/** Who made a change. A finder has found a key, and revoked it without signing in. */
+/** Who made a change. A finder has found a key and revoked it without signing in. */
 export type Actor = 'developer' | 'operator' | 'finder' | 'system';
 
-/** What happened. The database writes all but the last two itself, by triggers; no transaction writes `expired`. */
+/** The kinds of events. Triggers record all but the last two; `expired` is derived from the keys when events are listed. */
 export type EventKind =
   | 'created'
   | 'rolled'
@@ -26,7 +26,7 @@ export type EventKind =
   | 'signed_in'
   | 'signed_out';
 
-/** What more there is to say of an event, by its kind. Times are RFC 3339 in UTC. */
+/** Details of an event, by its kind. Times are RFC 3339 in UTC. */
 export interface EventDetails {
   /** Of a key that was created, or of a developer who was registered. */
   readonly plan?: string;
@@ -48,18 +48,18 @@ export interface DeveloperEvent {
   readonly developerId: number;
   readonly kind: EventKind;
   readonly actor: Actor;
-  /** Null for what happened to the developer. */
+  /** Null for an event of the developer. */
   readonly keyPrefix: string | null;
   readonly details: EventDetails;
 }
 
-/** Says who makes the changes of a transaction. Where nobody says so, it is the operator. */
+/** Sets who makes the changes of a transaction. The default is the operator. */
 export async function setActor(transaction: Knex.Transaction, actor: Actor): Promise<void> {
   await transaction.raw("select set_config('catalog.actor', ?, true)", [actor]);
 }
 
 /**
- * Records what the database does not see by itself. Call it in the transaction of the change.
+ * Records an event that no trigger records. Call it in the transaction of the change.
  *
  * @throws the database's error
  */
@@ -72,17 +72,17 @@ export async function recordEvent(
 
 /** Which events to list. */
 export interface EventsQuery {
-  /** Undefined for those of all developers. */
+  /** Undefined for all developers. */
   readonly developerId?: number | undefined;
-  /** The most events that are listed. */
+  /** Maximum number of events. */
   readonly limit: number;
-  /** How many of the newest are left out; none where it is undefined. */
+  /** How many of the newest events to skip. */
   readonly offset?: number;
 }
 
 /**
- * Lists events, newest first. The end of a key that expired is an event too, unless the key was revoked before. It is listed
- * as long as an event is kept.
+ * Lists events, newest first. The expiry of a key is listed as an event, for as long as events are kept, unless the key was
+ * revoked before.
  */
 export async function listEvents(
   db: Knex,

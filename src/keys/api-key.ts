@@ -18,7 +18,7 @@ const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
  */
 const KEY_AND_REST = /(svc_[0-9a-z]{8})_.*/is;
 
-/** So many characters of a secret in a row must not be logged: 71 of its 190 bits. */
+/** The number of consecutive characters of a secret that must not be logged: 71 of its 190 bits. */
 const TELLING_LENGTH = 12;
 
 /** Letters and digits in a row that may be part of a secret. Their form does not differ from that of a long word. */
@@ -31,10 +31,10 @@ const REDACTED = '[redacted]';
 
 declare const keyHash: unique symbol;
 
-/** SHA-256 of a whole well-formed key, in base64. Past the HTTP edge only this travels. */
+/** SHA-256 of a whole well-formed key, in base64. Only this goes past the HTTP edge. */
 export type KeyHash = string & { readonly [keyHash]: true };
 
-/** A new key: the only moment at which this side has it in full. */
+/** A new key: the only place where the whole key appears on the server. */
 export interface NewApiKey {
   /** The whole key, `svc_<id>_<secret><checksum>`. Shown once, never stored. */
   readonly key: string;
@@ -55,7 +55,7 @@ export function generateApiKey(): NewApiKey {
 /**
  * Checks the form and the checksum of a key, and hashes it. Costs no I/O.
  *
- * @returns undefined for a text that was mistyped, cut off, or is no key of ours
+ * @returns undefined for a text that is mistyped, cut off, or not a key of this service
  */
 export function hashApiKey(text: string): KeyHash | undefined {
   const isWellFormed = KEY_FORMAT.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));

@@ -2,26 +2,26 @@ import type { Knex } from 'knex';
 import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 
 /**
- * Remembers when keys were last used, and saves it in batches: a request costs a map entry, not a write.
+ * Records when keys were last used and saves the times in batches: a request costs a map entry, not a write.
  *
- * The map has at most one entry for each existing key, since only found callers get here.
+ * The map has at most one entry for each existing key, since only known callers are recorded.
  */
 export class LastUsed {
   /** On the clock of this object. */
   #times = new Map<number, number>();
 
-  /** @param clock - of this process; only how long ago a key was used counts */
+  /** @param clock - of this process; only differences are used */
   constructor(private readonly clock = STEADY_CLOCK) {}
 
-  /** Notes that a key is used now. */
+  /** Records that a key is used now. */
   touch(keyId: number): void {
     this.#times.set(keyId, this.clock.now());
   }
 
   /**
-   * Saves the times since the last call, in one statement, by the clock of the database: that of a server may be wrong.
-   * Times that could not be saved stay for the next call. Keys are locked in the order of their ids. Otherwise processes
-   * that save the same keys at the same time would deadlock.
+   * Saves the times since the last call, in one statement, by the database's clock: a server's clock may be wrong. Times
+   * that could not be saved are kept for the next call. Keys are locked in the order of their ids, so that processes which
+   * save the same keys at the same time do not deadlock.
    *
    * @returns how many keys were written
    * @throws the database's error
@@ -43,7 +43,7 @@ export class LastUsed {
       );
       return batch.size;
     } catch (error) {
-      // What was noted meanwhile is later.
+      // Times recorded meanwhile are later.
       this.#times = new Map([...batch, ...this.#times]);
       throw error;
     }

@@ -35,7 +35,7 @@ export async function revokeKey(
 }
 
 /**
- * Revokes keys for somebody who has found them: whoever has a whole key may revoke it. Keys that are unknown or already
+ * Revokes keys for somebody who has found them. Possession of a whole key is enough. Keys that are unknown or already
  * revoked cost one query.
  *
  * @param hashes - of the whole keys

@@ -5,20 +5,20 @@ import type { UsageCounts } from './usage-counts.js';
 /** How many days are shown, today included. */
 export const SHOWN_DAYS = 30;
 
-/** Whose usage to read. */
+/** The keys whose usage is read. */
 export interface UsageOwner {
   readonly developerId: number;
-  /** The prefix of the one key that is read; undefined for all. */
+  /** The prefix of a single key; undefined for all keys of the developer. */
   readonly keyPrefix?: string | undefined;
 }
 
-/** What keys were used for on a day. */
+/** The requests of a day. */
 export interface DayTotal extends UsageCounts {
   /** A day of UTC, such as `2026-11-22`. */
   readonly day: string;
 }
 
-/** What a key was used for. */
+/** The requests of a key. */
 export interface KeyTotal extends UsageCounts {
   readonly keyPrefix: string;
   readonly label: string | null;
@@ -38,7 +38,7 @@ const DAY = `(u.hour at time zone 'UTC')::date`;
 
 const COUNTS = `sum(u.served)::bigint as served, sum(u.refused)::bigint as refused, sum(u.failed)::bigint as failed`;
 
-/** @returns the total of each of the last {@link SHOWN_DAYS} days, oldest first, of all servers as of their last batches */
+/** @returns the total of each of the last {@link SHOWN_DAYS} days, oldest first, of all servers as of their last flush */
 export async function readUsageByDay(db: Knex, owner: UsageOwner): Promise<readonly DayTotal[]> {
   return read<DayTotal>(
     db,
@@ -52,7 +52,7 @@ export async function readUsageByDay(db: Knex, owner: UsageOwner): Promise<reado
   );
 }
 
-/** @returns a part of the totals of the keys that were used in these days, the most used first */
+/** @returns a slice of the totals of the keys used in these days, the most used first */
 export async function readUsageByKey(db: Knex, owner: UsageOwner, slice: Slice): Promise<readonly KeyTotal[]> {
   return read<KeyTotal>(
     db,
@@ -64,7 +64,7 @@ export async function readUsageByKey(db: Knex, owner: UsageOwner, slice: Slice):
   );
 }
 
-/** A spreadsheet takes a text that begins so for a formula, which can send other cells to somebody. */
+/** Spreadsheets read a text that starts like this as a formula, which can leak other cells. */
 const FORMULA = String.raw`'^([-=+@\t\r])'`;
 
 /**

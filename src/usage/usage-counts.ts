@@ -1,4 +1,4 @@
-/** Requests of a key, by how they ended. */
+/** Requests by how they ended. */
 export interface UsageCounts {
   /** Answered. */
   readonly served: number;

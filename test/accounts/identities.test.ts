@@ -52,7 +52,7 @@ describe('identities at a provider', () => {
     await linkIdentity(db, one, { issuer: ISSUER, subject: 'mine' });
     await assert.rejects(linkIdentity(db, other, { issuer: ISSUER, subject: 'mine' }), {
       name: 'OperatorError',
-      message: `This identity belongs to developer ${one} already, and to one developer only.`,
+      message: `This identity already belongs to developer ${one}. An identity can belong to one developer only.`,
     });
     assert.equal(await findDeveloperOf(db, { issuer: ISSUER, subject: 'mine' }), one);
     await assert.rejects(linkIdentity(db, 999, { issuer: ISSUER, subject: 'new' }), { name: 'OperatorError' });
