@@ -24,20 +24,20 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
   const { drains, packageRoot, pid, workerId } = context;
   const config = context.config();
   const serverLog = openServerLog(context);
-  const { logs, ending } = serverLog;
+  const { log, droppedLines, ending } = serverLog;
   let prepared: Demo | undefined;
   const prepare: ServiceOptions['prepare'] = async ({ db }) => {
     if (!demo) return;
     const { prepareDemo } = await import('../demo/prepare-demo.js');
     prepared = await prepareDemo(db, packageRoot);
   };
-  const options = { config, ...logs, packageRoot, pid, migrate, prepare };
+  const options = { config, log, droppedLines, packageRoot, pid, migrate, prepare };
   try {
     const service = await (workerId === undefined ? start(options) : startWorker(options));
     const isTooSoon = ending.aborted;
     const { url, metricsUrl, applied } = service;
     if (workerId === undefined) {
-      logs.log.info({ url, metrics_url: metricsUrl, applied_migrations: applied }, 'listening');
+      log.info({ url, metrics_url: metricsUrl, applied_migrations: applied }, 'listening');
     }
     if (prepared) {
       const { welcome } = await import('../demo/welcome.js');
@@ -47,9 +47,12 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
     // Nobody needs a drain when the signal arrived before the server listened.
     await service.stop(!isTooSoon && drains());
   } catch (error) {
-    if (!ending.aborted) throw error;
+    if (!ending.aborted) {
+      await serverLog.close().catch(() => undefined);
+      throw error;
+    }
     // A terminal sends its signal to the workers too, which may end before they serve.
-    logs.log.info({ err: error }, 'stopped before it could serve');
+    log.info({ err: error }, 'stopped before it could serve');
   }
   await serverLog.close();
 }

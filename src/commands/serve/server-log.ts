@@ -1,8 +1,15 @@
+import { once } from 'node:events';
 import { writeSync } from 'node:fs';
+import pino, { type Logger } from 'pino';
 import { OperatorError } from '../../errors.js';
-import { LogOutput } from '../../platform/telemetry/log-output.js';
-import { createLog, lossLine, type Logs } from '../../platform/telemetry/log.js';
+import { createLog } from '../../platform/telemetry/log.js';
 import type { CommandContext } from '../context.js';
+
+/** Bound on what waits for a reader, in bytes: 4,000 common lines. Later lines are dropped. */
+const MAX_WAITING_BYTES = 1_048_576;
+
+/** A pipe takes this many bytes whole or not at all (pipe(7)), which keeps the lines of several processes apart. */
+const MAX_WRITE_BYTES = 4_096;
 
 /** How long the end of the process waits for a reader of the last lines, in milliseconds. */
 const LAST_LINES_MS = 1_000;
@@ -11,7 +18,9 @@ const STDOUT = 1;
 const STDERR = 2;
 
 export interface ServerLog {
-  readonly logs: Logs;
+  readonly log: Logger;
+  /** How many lines were dropped so far. */
+  readonly droppedLines: () => number;
   /** Writes a text for people among the lines. */
   readonly write: (text: string) => void;
   /** Aborted when the server must end: on a signal, or when nobody reads the log any more. */
@@ -20,40 +29,90 @@ export interface ServerLog {
   close(): Promise<void>;
 }
 
-/** Opens the log. Lost lines are reported on standard error. */
+/**
+ * Opens the log on standard output. Writing it never waits: what its reader or the disk cannot take yet is kept up to a
+ * bound, and lines beyond that are dropped and counted. The first trouble is also reported on standard error.
+ */
 export function openServerLog(context: CommandContext): ServerLog {
   const { stdout, stderr, signal, pid, workerId } = context;
-  const members = workerId === undefined ? {} : { worker: workerId, pid };
   const unread = new AbortController();
-  const output = new LogOutput(stdout.fd ?? STDOUT, {
-    lossLine: lossLine(members),
-    warn: (message) => warn(stderr.fd ?? STDERR, message),
-    onUnread: () => unread.abort(),
+  let isWaiting = false;
+  let isFlowing = true;
+  let isClosed = false;
+  let hasWarned = false;
+  let dropped = 0;
+  let unreported = 0;
+
+  // Before pino's own: its flush at the exit would never end while nothing can be written.
+  context.atExit(() => {
+    isClosed = true;
+    try {
+      if (isFlowing) destination.flushSync();
+    } catch {
+      // The reader is too slow for the last lines.
+    }
+    destination.destroy();
   });
-  const logs = createLog(context.config().logLevel, output, members);
-  context.atExit(logs.flush);
-  return {
-    logs,
-    write: (text) => {
-      logs.flush();
-      output.write(text);
+  const destination = pino.destination({
+    dest: stdout.fd ?? STDOUT,
+    sync: false,
+    maxLength: MAX_WAITING_BYTES,
+    maxWrite: MAX_WRITE_BYTES,
+    retryEAGAIN: () => {
+      isFlowing = false;
+      return !isClosed;
     },
+  });
+  destination.on('write', () => (isFlowing = true));
+  destination.on('drain', () => {
+    isWaiting = false;
+    if (unreported === 0) return;
+    const lines = unreported;
+    unreported = 0;
+    log.warn({ dropped_lines: lines }, 'lines of the log were dropped before this one');
+  });
+  destination.on('drop', () => {
+    dropped += 1;
+    unreported += 1;
+    warn('Its reader does not keep up.');
+  });
+  destination.on('error', (error: NodeJS.ErrnoException) => {
+    isFlowing = false;
+    if (error.code === 'EPIPE' || error.code === 'ECONNRESET') unread.abort();
+    else if (!isClosed) warn(`It cannot be written: ${error.message}.`);
+  });
+
+  function write(text: string): void {
+    isWaiting = true;
+    destination.write(text);
+  }
+
+  /** Reports to the operator once, if that is possible without waiting. */
+  function warn(reason: string): void {
+    if (hasWarned) return;
+    hasWarned = true;
+    try {
+      writeSync(stderr.fd ?? STDERR, `catalog: Lines of the log may be dropped, and are counted. ${reason}\n`);
+    } catch {
+      // Standard error cannot be written either.
+    }
+  }
+
+  const members = workerId === undefined ? {} : { worker: workerId, pid };
+  const log = createLog(context.config().logLevel, { write }, members);
+  return {
+    log,
+    droppedLines: () => dropped,
+    write,
     ending: AbortSignal.any([signal, unread.signal]),
     async close() {
-      logs.flush();
-      await output.settle(LAST_LINES_MS);
-      if (unread.signal.aborted) {
+      const bound = { signal: AbortSignal.timeout(LAST_LINES_MS) };
+      if (isWaiting && !unread.signal.aborted) await once(destination, 'drain', bound).catch(() => undefined);
+      isClosed = true;
+      // The primary reports it for its workers.
+      if (unread.signal.aborted && workerId === undefined) {
         throw new OperatorError('Nobody reads the log on standard output any more, so the server has ended.');
       }
     },
   };
-}
-
-/** Writes a message to the operator, if that is possible without waiting. */
-function warn(fd: number, message: string): void {
-  try {
-    writeSync(fd, `catalog: ${message}\n`);
-  } catch {
-    // The message cannot be written either.
-  }
 }

@@ -225,9 +225,9 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     promise: 'What waits for a reader of the log is bounded.',
     edits: [
       {
-        file: 'src/platform/telemetry/log-output.ts',
-        from: 'this.#waitingBytes + bytes.length > MAX_WAITING_BYTES',
-        to: 'this.#waitingBytes < 0',
+        file: 'src/commands/serve/server-log.ts',
+        from: '    maxLength: MAX_WAITING_BYTES,\n',
+        to: '',
       },
     ],
     suites: ['test/cli/log-output.test.ts'],
