@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { Knex } from 'knex';
 import { removeExpired } from '../../src/accounts/expired.js';
 import {
   endAllSessions,
@@ -10,197 +9,188 @@ import {
   startSession,
 } from '../../src/accounts/sessions.js';
 import { createSignInLink, spendSignInLink } from '../../src/accounts/sign-in-links.js';
-import { createDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { suspendDeveloper } from '../../src/developers/developers.js';
 import { listEvents } from '../../src/events/events.js';
 import { eventually } from '../support/eventually.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { testWorld } from '../support/world.js';
 
 /** More than any developer here has. */
 const ALL = { limit: 100, offset: 0 };
 
 describe('sessions', () => {
-  let database: OpenTestDatabase;
-  let db: Knex;
-
-  before(async () => {
-    database = await openTestDatabase();
-    ({ db } = database);
-  });
-
-  after(() => database.close());
-
-  async function newDeveloper(): Promise<number> {
-    return (await createDeveloper(db, { projectName: 'Film club', attributionRequired: false })).id;
-  }
+  const world = testWorld();
 
   function start(developerId: number, userAgent = 'Browser/1', replaced?: string): Promise<string> {
-    return startSession(db, { developerId, userAgent, replaced });
+    return startSession(world.db, { developerId, userAgent, replaced });
   }
 
   /** Makes all sessions of a developer older, as if that much time had passed. */
-  async function age(developerId: number, times: { requireSession?: string; lastSeen?: string }): Promise<void> {
-    await db('sessions')
+  async function age(developerId: number, times: { signedIn?: string; lastSeen?: string }): Promise<void> {
+    await world
+      .db('sessions')
       .where({ developer_id: developerId })
       .update({
-        signed_in_at: db.raw('signed_in_at - ?::interval', [times.requireSession ?? '0']),
-        last_seen_at: db.raw('last_seen_at - ?::interval', [times.lastSeen ?? '0']),
+        signed_in_at: world.db.raw('signed_in_at - ?::interval', [times.signedIn ?? '0']),
+        last_seen_at: world.db.raw('last_seen_at - ?::interval', [times.lastSeen ?? '0']),
       });
   }
 
-  it('are found by their token, with the developer as the database has it', async () => {
-    const developerId = await newDeveloper();
+  it('a session is found by its token, with the current state of its developer', async () => {
+    const developerId = await world.newDeveloper();
     const token = await start(developerId);
-    const { id, signedInAt, ...session } = (await findSession(db, token)) ?? assert.fail();
+    const { id, signedInAt, ...session } = (await findSession(world.db, token)) ?? assert.fail();
     assert.ok(id > 0 && Math.abs(Date.now() - Date.parse(signedInAt)) < 60_000);
-    assert.deepEqual(session, { developerId, projectName: 'Film club', suspendedAt: null, isRecent: true });
-    await suspendDeveloper(db, developerId);
-    assert.notEqual((await findSession(db, token))?.suspendedAt, null);
+    assert.deepEqual(session, { developerId, projectName: 'Test project', suspendedAt: null, isRecent: true });
+    await suspendDeveloper(world.db, developerId);
+    assert.notEqual((await findSession(world.db, token))?.suspendedAt, null);
   });
 
-  it('are found by no other text', async () => {
-    const token = await start(await newDeveloper());
+  it('a session is found by no other text', async () => {
+    const token = await start(await world.newDeveloper());
     for (const text of [undefined, '', token.slice(1), `${token}0`, token.toUpperCase(), '0'.repeat(64)]) {
-      assert.equal(await findSession(db, text), undefined);
+      assert.equal(await findSession(world.db, text), undefined);
     }
   });
 
-  it('have 256 random bits of which the database has the SHA-256 alone', async () => {
-    const token = await start(await newDeveloper());
+  it('a session has 256 random bits, and the database has only their SHA-256', async () => {
+    const token = await start(await world.newDeveloper());
     assert.match(token, /^[0-9a-f]{64}$/);
-    const stored = JSON.stringify(await db('sessions').select(db.raw("encode(hash, 'hex') as hash"), 'user_agent'));
+    const stored = JSON.stringify(
+      await world.db('sessions').select(world.db.raw("encode(hash, 'hex') as hash"), 'user_agent'),
+    );
     assert.ok(!stored.includes(token));
   });
 
-  it('get a token of their own at each sign-in, and the one that the browser had works no more', async () => {
-    const developerId = await newDeveloper();
+  it('each sign-in starts a session with a new token and ends the session that the browser had', async () => {
+    const developerId = await world.newDeveloper();
     const first = await start(developerId);
     const second = await start(developerId, 'Browser/1', first);
     assert.notEqual(first, second);
-    assert.equal(await findSession(db, first), undefined);
-    assert.equal((await findSession(db, second))?.developerId, developerId);
+    assert.equal(await findSession(world.db, first), undefined);
+    assert.equal((await findSession(world.db, second))?.developerId, developerId);
   });
 
-  it('end after eight hours without use, by the clock of the database', async () => {
-    const developerId = await newDeveloper();
+  it('a session ends after eight hours without use, by the clock of the database', async () => {
+    const developerId = await world.newDeveloper();
     const token = await start(developerId);
     await age(developerId, { lastSeen: '7 hours 59 minutes' });
-    assert.notEqual(await findSession(db, token), undefined);
+    assert.notEqual(await findSession(world.db, token), undefined);
     // Its use was written down, so the eight hours begin anew.
     await age(developerId, { lastSeen: '7 hours 59 minutes' });
-    assert.notEqual(await findSession(db, token), undefined);
+    assert.notEqual(await findSession(world.db, token), undefined);
     await age(developerId, { lastSeen: '8 hours 1 second' });
-    assert.equal(await findSession(db, token), undefined);
-    assert.deepEqual(await listSessions(db, developerId, ALL), []);
+    assert.equal(await findSession(world.db, token), undefined);
+    assert.deepEqual(await listSessions(world.db, developerId, ALL), []);
   });
 
-  it('end after thirty days however much they are used', async () => {
-    const developerId = await newDeveloper();
+  it('a session ends after thirty days, however much it is used', async () => {
+    const developerId = await world.newDeveloper();
     const token = await start(developerId);
-    await age(developerId, { requireSession: '29 days 23 hours' });
-    assert.notEqual(await findSession(db, token), undefined);
-    await age(developerId, { requireSession: '1 hour 1 second' });
-    assert.equal(await findSession(db, token), undefined);
-    assert.deepEqual(await listSessions(db, developerId, ALL), []);
+    await age(developerId, { signedIn: '29 days 23 hours' });
+    assert.notEqual(await findSession(world.db, token), undefined);
+    await age(developerId, { signedIn: '1 hour 1 second' });
+    assert.equal(await findSession(world.db, token), undefined);
+    assert.deepEqual(await listSessions(world.db, developerId, ALL), []);
   });
 
-  it('are recent for fifteen minutes after their sign-in, however much they are used', async () => {
-    const developerId = await newDeveloper();
+  it('a session is recent for fifteen minutes after its sign-in, however much it is used', async () => {
+    const developerId = await world.newDeveloper();
     const token = await start(developerId);
-    await age(developerId, { requireSession: '14 minutes 50 seconds' });
-    assert.equal((await findSession(db, token))?.isRecent, true);
-    await age(developerId, { requireSession: '11 seconds' });
-    assert.equal((await findSession(db, token))?.isRecent, false);
+    await age(developerId, { signedIn: '14 minutes 50 seconds' });
+    assert.equal((await findSession(world.db, token))?.isRecent, true);
+    await age(developerId, { signedIn: '11 seconds' });
+    assert.equal((await findSession(world.db, token))?.isRecent, false);
   });
 
-  it('write their use down once a minute at most', async () => {
-    const developerId = await newDeveloper();
+  it('the last use of a session is written at most once a minute', async () => {
+    const developerId = await world.newDeveloper();
     const token = await start(developerId);
-    const seen = async () => (await listSessions(db, developerId, ALL))[0]?.lastSeenAt;
+    const seen = async () => (await listSessions(world.db, developerId, ALL))[0]?.lastSeenAt;
     const before = await seen();
-    await findSession(db, token);
+    await findSession(world.db, token);
     assert.equal(await seen(), before);
     await age(developerId, { lastSeen: '61 seconds' });
-    await findSession(db, token);
+    await findSession(world.db, token);
     assert.ok(String(await seen()) > String(before));
   });
 
-  it('are listed with their browser, the latest sign-in first, for their own developer alone', async () => {
-    const [one, other] = [await newDeveloper(), await newDeveloper()];
+  it('the sessions of a developer are listed with their browser, the latest sign-in first', async () => {
+    const [one, other] = [await world.newDeveloper(), await world.newDeveloper()];
     await start(one, 'Old browser');
     await start(other, 'Other');
     await start(one, 'New browser');
     assert.deepEqual(
-      (await listSessions(db, one, ALL)).map(({ userAgent }) => userAgent),
+      (await listSessions(world.db, one, ALL)).map(({ userAgent }) => userAgent),
       ['New browser', 'Old browser'],
     );
   });
 
-  it('keep of a browser’s name what can be stored and shown', async () => {
-    const developerId = await newDeveloper();
+  it('of the name of a browser, a session keeps what can be stored and shown', async () => {
+    const developerId = await world.newDeveloper();
     for (const userAgent of ['', 'a\0b\u001b[31m', '😀'.repeat(400), '<script>alert(1)</script>']) {
       await start(developerId, userAgent);
     }
     assert.deepEqual(
-      (await listSessions(db, developerId, ALL)).map(({ userAgent }) => userAgent),
+      (await listSessions(world.db, developerId, ALL)).map(({ userAgent }) => userAgent),
       ['<script>alert(1)</script>', `${'😀'.repeat(299)}…`, 'a\uFFFDb\uFFFD[31m', ''],
     );
   });
 
-  it('can be ended one by one, each by its own developer alone', async () => {
-    const [one, other] = [await newDeveloper(), await newDeveloper()];
+  it('a session can be ended by its own developer only', async () => {
+    const [one, other] = [await world.newDeveloper(), await world.newDeveloper()];
     const [first, second] = [await start(one), await start(one)];
-    const { id = 0 } = (await findSession(db, first)) ?? {};
-    assert.equal(await endSessionOf(db, other, id), false);
-    assert.notEqual(await findSession(db, first), undefined);
-    assert.equal(await endSessionOf(db, one, id), true);
-    assert.equal(await findSession(db, first), undefined);
-    await endSession(db, second);
-    assert.equal(await findSession(db, second), undefined);
+    const { id = 0 } = (await findSession(world.db, first)) ?? {};
+    assert.equal(await endSessionOf(world.db, other, id), false);
+    assert.notEqual(await findSession(world.db, first), undefined);
+    assert.equal(await endSessionOf(world.db, one, id), true);
+    assert.equal(await findSession(world.db, first), undefined);
+    await endSession(world.db, second);
+    assert.equal(await findSession(world.db, second), undefined);
   });
 
-  it('can be ended all at once, together with the links that are not spent', async () => {
-    const [one, other] = [await newDeveloper(), await newDeveloper()];
+  it('all sessions of a developer can be ended at once, with the unused sign-in links', async () => {
+    const [one, other] = [await world.newDeveloper(), await world.newDeveloper()];
     const tokens = [await start(one), await start(one)];
     const kept = await start(other);
-    const link = await createSignInLink(db, one);
-    assert.equal(await endAllSessions(db, one, 'operator'), 2);
-    for (const token of tokens) assert.equal(await findSession(db, token), undefined);
-    assert.equal(await spendSignInLink(db, link), undefined);
-    assert.notEqual(await findSession(db, kept), undefined);
-    await assert.rejects(endAllSessions(db, 9_999, 'operator'), { name: 'OperatorError' });
+    const link = await createSignInLink(world.db, one);
+    assert.equal(await endAllSessions(world.db, one, 'operator'), 2);
+    for (const token of tokens) assert.equal(await findSession(world.db, token), undefined);
+    assert.equal(await spendSignInLink(world.db, link), undefined);
+    assert.notEqual(await findSession(world.db, kept), undefined);
+    await assert.rejects(endAllSessions(world.db, 9_999, 'operator'), { name: 'OperatorError' });
   });
 
-  it('end together, also one that is just being started by a link, and neither waits for the other', async () => {
-    const developerId = await newDeveloper();
-    const link = await createSignInLink(db, developerId);
+  it('ending all sessions also ends one that a sign-in link is starting, without a deadlock', async () => {
+    const developerId = await world.newDeveloper();
+    const link = await createSignInLink(world.db, developerId);
     let ending: Promise<number> | undefined;
-    const token = await db.transaction(async (transaction) => {
+    const token = await world.db.transaction(async (transaction) => {
       assert.equal(await spendSignInLink(transaction, link), developerId);
-      ending = endAllSessions(db, developerId, 'operator');
+      ending = endAllSessions(world.db, developerId, 'operator');
       await eventually('the end waits for the link', async () => {
-        const { rows } = await db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
+        const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
         return rows.length > 0;
       });
       return startSession(transaction, { developerId, userAgent: 'Browser/1', replaced: undefined });
     });
     assert.equal(await ending, 1);
-    assert.equal(await findSession(db, token), undefined);
+    assert.equal(await findSession(world.db, token), undefined);
   });
 
-  it('leave events: who signed in and out, and by whom', async () => {
-    const developerId = await newDeveloper();
+  it('signing in and out leaves events that name who did it', async () => {
+    const developerId = await world.newDeveloper();
     const token = await start(developerId);
     await start(developerId, 'Browser/1', token);
-    await endSession(db, token);
+    await endSession(world.db, token);
     const last = await start(developerId);
-    await endSession(db, last);
-    await endSession(db, last);
-    await endAllSessions(db, developerId, 'operator');
-    const { id = 0 } = (await findSession(db, await start(developerId))) ?? {};
-    await endSessionOf(db, developerId, id);
-    await endSessionOf(db, developerId, id);
+    await endSession(world.db, last);
+    await endSession(world.db, last);
+    await endAllSessions(world.db, developerId, 'operator');
+    const { id = 0 } = (await findSession(world.db, await start(developerId))) ?? {};
+    await endSessionOf(world.db, developerId, id);
+    await endSessionOf(world.db, developerId, id);
     assert.deepEqual(
-      (await listEvents(db, { developerId, limit: 20 })).map(({ kind, actor }) => `${kind} ${actor}`).reverse(),
+      (await listEvents(world.db, { developerId, limit: 20 })).map(({ kind, actor }) => `${kind} ${actor}`).reverse(),
       [
         'registered operator',
         'signed_in developer',
@@ -214,31 +204,33 @@ describe('sessions', () => {
     );
   });
 
-  it('are removed once they have ended, as are links, in batches', async () => {
-    const developerId = await newDeveloper();
+  it('ended sessions and expired sign-in links are removed in batches', async () => {
+    const developerId = await world.newDeveloper();
     const kept = await start(developerId);
-    const link = await createSignInLink(db, developerId);
-    await db.raw(
+    const link = await createSignInLink(world.db, developerId);
+    await world.db.raw(
       `insert into sessions (hash, developer_id, user_agent, signed_in_at, last_seen_at)
        select sha256(n::text::bytea), ?, '', now() - interval '9 hours', now() - interval '8 hours 1 second'
          from generate_series(1, 2500) as n`,
       [developerId],
     );
-    await db.raw(
+    await world.db.raw(
       `insert into sign_in_links (hash, developer_id, expires_at) values (sha256('a'), ?, now() - interval '1 second')`,
       [developerId],
     );
     const queries: string[] = [];
     const note = ({ sql }: { sql: string }): void => void queries.push(sql);
-    db.on('query', note);
+    world.db.on('query', note);
     // Two at the same time hinder each other as little as two servers do.
-    const removed = await Promise.all([removeExpired(db), removeExpired(db)]);
-    db.off('query', note);
+    const removed = await Promise.all([removeExpired(world.db), removeExpired(world.db)]);
+    world.db.off('query', note);
     assert.ok(queries.every((sql) => sql.includes('limit 1000')));
     assert.ok(removed[0] + removed[1] >= 2_501, String(removed));
-    assert.equal((await listSessions(db, developerId, ALL)).length, 1);
-    assert.deepEqual(await db('sessions').where({ developer_id: developerId }).pluck('user_agent'), ['Browser/1']);
-    assert.notEqual(await findSession(db, kept), undefined);
-    assert.equal(await spendSignInLink(db, link), developerId);
+    assert.equal((await listSessions(world.db, developerId, ALL)).length, 1);
+    assert.deepEqual(await world.db('sessions').where({ developer_id: developerId }).pluck('user_agent'), [
+      'Browser/1',
+    ]);
+    assert.notEqual(await findSession(world.db, kept), undefined);
+    assert.equal(await spendSignInLink(world.db, link), developerId);
   });
 });

@@ -1,47 +1,37 @@
 import assert from 'node:assert/strict';
 import { generateToken } from '../../src/accounts/tokens.js';
-import {
-  createDeveloper,
-  reinstateDeveloper,
-  setDeveloperPlan,
-  suspendDeveloper,
-} from '../../src/developers/developers.js';
+import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper } from '../../src/developers/developers.js';
 import { listEvents, recordEvent, removeOldEvents, type DeveloperEvent } from '../../src/events/events.js';
 import type { KeyActor } from '../../src/keys/key-change.js';
 import { createKey, setKeyPlan } from '../../src/keys/keys.js';
 import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { rollKey } from '../../src/keys/roll-key.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { testWorld } from '../support/world.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
 describe('the events of a developer', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let developerId: number;
 
-  before(async () => (database = await openTestDatabase()));
-  after(() => database.close());
-
-  beforeEach(async () => {
-    developerId = (await createDeveloper(database.db, { projectName: 'P', attributionRequired: false })).id;
-  });
+  beforeEach(async () => (developerId = await world.newDeveloper()));
 
   function list(limit = 100): Promise<readonly DeveloperEvent[]> {
-    return listEvents(database.db, { developerId, limit });
+    return listEvents(world.db, { developerId, limit });
   }
 
   /** The events since the registration, oldest first, without their times. */
-  async function told(): Promise<unknown[]> {
+  async function recorded(): Promise<unknown[]> {
     return (await list())
       .slice(0, -1)
       .map(({ kind, actor, keyPrefix, details }) => [kind, actor, keyPrefix, details])
       .reverse();
   }
 
-  it('begin with the registration, and name the time', async () => {
+  it('the events of a developer begin with the registration', async () => {
     const [event, ...others] = await list();
     assert.deepEqual(others, []);
     assert.match(event?.at ?? '', RFC3339);
@@ -55,8 +45,8 @@ describe('the events of a developer', () => {
     });
   });
 
-  it('tell what operators do, each change once', async () => {
-    const { db } = database;
+  it('each change by an operator is recorded once', async () => {
+    const { db } = world;
     const { prefix } = await createKey(db, { developerId, planId: 'free' });
     for (const plan of ['pro', 'pro']) await setKeyPlan(db, prefix, plan);
     for (const act of [suspendDeveloper, suspendDeveloper, reinstateDeveloper]) await act(db, developerId);
@@ -66,7 +56,7 @@ describe('the events of a developer', () => {
     await db('api_keys')
       .where({ prefix })
       .update({ last_used_at: db.raw('now()') });
-    assert.deepEqual(await told(), [
+    assert.deepEqual(await recorded(), [
       ['created', 'operator', prefix, { plan: 'free' }],
       ['plan_changed', 'operator', prefix, { from: 'free', to: 'pro' }],
       ['suspended', 'operator', null, {}],
@@ -77,14 +67,14 @@ describe('the events of a developer', () => {
     assert.equal((await list())[0]?.at, revoked.revokedAt);
   });
 
-  it('tell what the developer and a finder do', async () => {
-    const { db } = database;
+  it('a change by the developer or a finder is recorded with its actor', async () => {
+    const { db } = world;
     const own = (): KeyActor => ({ kind: 'developer', developerId, formHash: generateToken().hash });
     const { prefix } = await createKey(db, { developerId }, own());
     const { successor, predecessor } = await rollKey(db, prefix, 60, own());
     await revokeKey(db, prefix, own());
     await revokeFoundKeys(db, [hashOf(successor.key)]);
-    assert.deepEqual(await told(), [
+    assert.deepEqual(await recorded(), [
       ['created', 'developer', prefix, { plan: 'free' }],
       ['created', 'developer', successor.prefix, { plan: 'free' }],
       [
@@ -107,18 +97,18 @@ describe('the events of a developer', () => {
     );
   });
 
-  it('tell of plain SQL, which is the operator’s whatever it says of itself', async () => {
-    const { db } = database;
+  it('a change in plain SQL is recorded as the operator’s, whatever actor it claims', async () => {
+    const { db } = world;
     const { prefix } = await createKey(db, { developerId, planId: 'free' });
     await db.transaction(async (transaction) => {
       await transaction.raw("set local catalog.actor = 'somebody'");
       await transaction('api_keys').where({ prefix }).update({ revoked_at: '2026-01-01Z' });
     });
-    assert.deepEqual((await told())[1], ['revoked', 'operator', prefix, {}]);
+    assert.deepEqual((await recorded())[1], ['revoked', 'operator', prefix, {}]);
   });
 
-  it('are not left behind by a change that is taken back', async () => {
-    const { db } = database;
+  it('a change that is rolled back leaves no event', async () => {
+    const { db } = world;
     const before = await db('events').where({ developer_id: developerId });
     await assert.rejects(
       db.transaction(async (transaction) => {
@@ -130,8 +120,8 @@ describe('the events of a developer', () => {
     assert.deepEqual(await db('events').where({ developer_id: developerId }), before);
   });
 
-  it('tell when a key expired, unless it was revoked before', async () => {
-    const { db } = database;
+  it('the expiry of a key is listed as an event, unless the key was revoked before', async () => {
+    const { db } = world;
     const [expired, revoked, late] = await Promise.all(
       [1, 2, 3].map(() => createKey(db, { developerId, planId: 'free' })),
     );
@@ -148,32 +138,32 @@ describe('the events of a developer', () => {
     assert.equal((await list()).filter(({ kind }) => kind === 'expiry_changed').length, 3);
   });
 
-  it('are added where the database does not see the change, in the order of time', async () => {
-    await recordEvent(database.db, { developerId, kind: 'signed_in', actor: 'developer' });
-    await recordEvent(database.db, { developerId, kind: 'signed_out', actor: 'operator' });
-    assert.deepEqual(await told(), [
+  it('recorded sign-ins are listed newest first, in slices', async () => {
+    await recordEvent(world.db, { developerId, kind: 'signed_in', actor: 'developer' });
+    await recordEvent(world.db, { developerId, kind: 'signed_out', actor: 'operator' });
+    assert.deepEqual(await recorded(), [
       ['signed_in', 'developer', null, {}],
       ['signed_out', 'operator', null, {}],
     ]);
     const newest = await list();
     assert.deepEqual(await list(1), newest.slice(0, 1));
-    assert.deepEqual(await listEvents(database.db, { developerId, limit: 1, offset: 1 }), newest.slice(1, 2));
+    assert.deepEqual(await listEvents(world.db, { developerId, limit: 1, offset: 1 }), newest.slice(1, 2));
   });
 
-  it('do not tell when a key was used, nor hold anything of the key but its prefix', async () => {
-    const { db } = database;
+  it('the use of a key is not recorded, and events have nothing of a key but its prefix', async () => {
+    const { db } = world;
     const { key, prefix } = await createKey(db, { developerId, planId: 'free' });
     const [id = 0] = await db('api_keys').where({ prefix }).pluck<number[]>('id');
     const used = new LastUsed();
     used.touch(id);
     await used.flush(db);
-    assert.equal((await told()).length, 1);
+    assert.equal((await recorded()).length, 1);
     const text = JSON.stringify(await db('events').where({ key_prefix: prefix }));
     assert.ok(!text.includes(key.slice(13, 21)) && !text.includes(hashOf(key).slice(0, 8)));
   });
 
-  it('are kept for 400 days, those of a key that has expired as well', async () => {
-    const { db } = database;
+  it('events are kept for 400 days, including the expiry of a key', async () => {
+    const { db } = world;
     await db('events').delete();
     await db.raw(
       `insert into events (at, developer_id, kind, actor)

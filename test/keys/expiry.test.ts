@@ -22,7 +22,7 @@ describe('the expiry of a key', () => {
   before(async () => (service = await startService()));
   after(() => service.stop());
 
-  it('is decided by the database at each request, where nothing is cached', async () => {
+  it('an expired key is refused by the very next request where nothing is cached', async () => {
     const { key, prefix } = await service.newKey();
     await expireIn(service.db, prefix, LIFE_MS);
     const status = async (): Promise<number> =>
@@ -30,7 +30,7 @@ describe('the expiry of a key', () => {
     assert.ok((await assertEndsInTime(service.db, prefix, status)) > 0);
   });
 
-  it('is answered like a revocation', async () => {
+  it('an expired key is answered like a revoked one', async () => {
     const { key, prefix } = await service.newKey();
     await expireIn(service.db, prefix, 0);
     const reply = await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
@@ -40,16 +40,7 @@ describe('the expiry of a key', () => {
     });
   });
 
-  it('takes a finite time only', async () => {
-    const { prefix } = await service.newKey();
-    for (const time of ['infinity', '-infinity']) {
-      await assert.rejects(service.db('api_keys').where({ prefix }).update({ expires_at: time }), {
-        constraint: 'api_keys_expires_at_finite',
-      });
-    }
-  });
-
-  it('counts from the creation of the key, or is a point in time', async () => {
+  it('an expiry counts from the creation of the key, or is a point in time', async () => {
     const { db } = service;
     const [developerId = 0] = await db('developers').limit(1).pluck<number[]>('id');
     const details = { developerId, planId: 'free' };
@@ -102,7 +93,7 @@ describe('the expiry of a cached key', () => {
     return created;
   }
 
-  it('is kept in time', async () => {
+  it('a cached key is refused as soon as it expires', async () => {
     const { key, prefix } = await newCachedKey(2 * LIFE_MS);
     assert.ok((await assertEndsInTime(service.db, prefix, () => status(key))) > 0);
   });
@@ -111,7 +102,7 @@ describe('the expiry of a cached key', () => {
     ['back', [-HOUR_US]],
     ['ahead and back', [HOUR_US, 0n]],
   ] as const) {
-    it(`is kept in time also where the clock of the server is set ${what}`, async () => {
+    it(`a cached key is refused as soon as it expires, even if the clock of the server is set ${what}`, async () => {
       const { key, prefix } = await newCachedKey(2 * LIFE_MS);
       try {
         for (const jump of jumps) {
@@ -125,7 +116,7 @@ describe('the expiry of a cached key', () => {
     });
   }
 
-  it('is asked of the database once where the clock of the server is set ahead', async () => {
+  it('a cached key costs one query when the clock of the server is set ahead', async () => {
     const { key } = await newCachedKey(60_000);
     try {
       ahead = 2n * HOUR_US;
@@ -136,20 +127,20 @@ describe('the expiry of a cached key', () => {
     }
   });
 
-  it('holds from the next request on where it is brought forward', async () => {
+  it('an expiry that is brought forward applies from the next request on', async () => {
     const { key, prefix } = await newCachedKey(60_000);
     await pastTriggers(service.db, 'api_keys', (db) => expireIn(db, prefix, 0));
     await renewEpoch(link, new Fence());
     assert.equal(await status(key), 401);
   });
 
-  it('is announced where it is brought forward in plain SQL', async () => {
+  it('an expiry that is brought forward in plain SQL is announced', async () => {
     const { key, prefix } = await newCachedKey(60_000);
     await expireIn(service.db, prefix, 0);
     await eventually('the key is refused', async () => (await status(key)) === 401);
   });
 
-  it('lets an expired key work again where an operator puts it off', async () => {
+  it('an expired key is accepted again after its expiry is put off', async () => {
     const { key, prefix } = await newCachedKey(60_000);
     await expireIn(service.db, prefix, 0);
     await eventually('the key is refused', async () => (await status(key)) === 401);

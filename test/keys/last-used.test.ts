@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { createDeveloper } from '../../src/developers/developers.js';
 import type { Caller } from '../../src/admission/callers.js';
 import { callerLoader } from '../../src/admission/caller-loader.js';
 import { createKey, listKeys } from '../../src/keys/keys.js';
@@ -7,7 +6,7 @@ import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { SteadyClock } from '../../src/platform/time/steady-clock.js';
 import { setPlan } from '../../src/limits/plans.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { testWorld } from '../support/world.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/keys/key-hash.js';
 import { startService, type TestService } from '../support/service.js';
@@ -27,28 +26,23 @@ class Clock extends SteadyClock {
 }
 
 describe('the times at which keys were last used', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let developerId: number;
 
-  before(async () => {
-    database = await openTestDatabase();
-    ({ id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false }));
-  });
-
-  after(() => database.close());
+  before(async () => (developerId = await world.newDeveloper()));
 
   function find(key: string): Promise<Caller | undefined> {
-    return callerLoader(database.db, 1)(hashOf(key));
+    return callerLoader(world.db, 1)(hashOf(key));
   }
 
   async function newKey(): Promise<{ id: number; prefix: string; key: string }> {
-    const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
+    const { key, prefix } = await createKey(world.db, { developerId, planId: 'free' });
     const caller = await find(key);
     return { id: caller?.keyId ?? 0, prefix, key };
   }
 
   async function lastUsed(prefix: string): Promise<string | null | undefined> {
-    return (await listKeys(database.db)).find((record) => record.prefix === prefix)?.lastUsedAt;
+    return (await listKeys(world.db)).find((record) => record.prefix === prefix)?.lastUsedAt;
   }
 
   /** Asserts that a key was last used so many hours ago by the clock of the database, which is that of the test. */
@@ -61,13 +55,13 @@ describe('the times at which keys were last used', () => {
   async function queriesOf(act: () => Promise<unknown>): Promise<string[]> {
     const queries: string[] = [];
     const note = ({ sql }: { sql: string }): void => void queries.push(sql);
-    database.db.on('query', note);
+    world.db.on('query', note);
     await act();
-    database.db.off('query', note);
+    world.db.off('query', note);
     return queries;
   }
 
-  it('are written in one statement, however many keys and requests', async () => {
+  it('the last use of many keys is written in one statement', async () => {
     const keys = [await newKey(), await newKey(), await newKey()] as const;
     const clock = new Clock();
     const times = new LastUsed(clock);
@@ -77,50 +71,50 @@ describe('the times at which keys were last used', () => {
     clock.hours = 3;
     times.touch(keys[0].id);
     const queries = await queriesOf(async () => {
-      assert.equal(await times.flush(database.db), 3);
+      assert.equal(await times.flush(world.db), 3);
     });
     assert.equal(queries.length, 1);
     for (const [i, hoursAgo] of [0, 2, 3].entries()) await assertUsed(keys[i]?.prefix ?? '', hoursAgo);
   });
 
-  it('are written once: nothing is sent when nothing was used', async () => {
+  it('nothing is written when no key was used', async () => {
     const { id } = await newKey();
     const times = new LastUsed();
     times.touch(id);
-    await times.flush(database.db);
+    await times.flush(world.db);
     assert.deepEqual(
       await queriesOf(async () => {
-        assert.equal(await times.flush(database.db), 0);
+        assert.equal(await times.flush(world.db), 0);
       }),
       [],
     );
   });
 
-  it('never step back, also with several writers', async () => {
+  it('the last use of a key never goes back in time, even with several writers', async () => {
     const { id, prefix } = await newKey();
     const clock = new Clock();
     const [one, two] = [new LastUsed(clock), new LastUsed(clock)];
     two.touch(id);
     clock.hours = 1;
     one.touch(id);
-    await one.flush(database.db);
-    await two.flush(database.db);
+    await one.flush(world.db);
+    await two.flush(world.db);
     await assertUsed(prefix, 0);
   });
 
-  it('are written while somebody who has found the same keys revokes them, without a deadlock', async () => {
+  it('writing the last use of keys does not deadlock with a finder who revokes them', async () => {
     const [one, two] = [await newKey(), await newKey()];
     // PostgreSQL scans a table that is small by its statistics. It then finds the second key first.
-    await database.db.raw('create index newest_first on api_keys (id desc); cluster api_keys using newest_first');
-    await database.db.raw('drop index newest_first; analyze api_keys');
+    await world.db.raw('create index newest_first on api_keys (id desc); cluster api_keys using newest_first');
+    await world.db.raw('drop index newest_first; analyze api_keys');
     let revoking: ReturnType<typeof revokeFoundKeys> | undefined;
-    await database.db.transaction(async (flush) => {
+    await world.db.transaction(async (flush) => {
       // A flush that has come as far as its first key.
       await flush('api_keys').where({ id: one.id }).forNoKeyUpdate().select('id');
-      revoking = revokeFoundKeys(database.db, [hashOf(one.key), hashOf(two.key)]);
+      revoking = revokeFoundKeys(world.db, [hashOf(one.key), hashOf(two.key)]);
       revoking.catch(() => undefined);
       await eventually('the finder waits', async () => {
-        const { rows } = await database.db.raw<{ rows: unknown[] }>(
+        const { rows } = await world.db.raw<{ rows: unknown[] }>(
           "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
         );
         return rows.length > 0;
@@ -133,15 +127,15 @@ describe('the times at which keys were last used', () => {
     for (const { prefix } of [one, two]) await assertUsed(prefix, 0);
   });
 
-  it('are written by many processes at once, which used the same keys in different orders', async () => {
-    // So many that PostgreSQL looks each used one up, in the order that it was given.
-    const { rows: keys } = await database.db.raw<{ rows: { id: number }[] }>(
+  it('processes that write the last use of the same keys at once do not deadlock', async () => {
+    // Enough rows that PostgreSQL looks up each used key by index, in the given order.
+    const { rows: keys } = await world.db.raw<{ rows: { id: number }[] }>(
       `insert into api_keys (prefix, hash, developer_id, plan_id)
        select 'svc_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), ?, 'free' from generate_series(1, 20000) as n
        returning id`,
       [developerId],
     );
-    await database.db.raw('analyze api_keys');
+    await world.db.raw('analyze api_keys');
     const ids = keys.slice(0, 300).map(({ id }) => id);
     for (let round = 0; round < 10; round += 1) {
       const counts = await Promise.all(
@@ -150,46 +144,46 @@ describe('the times at which keys were last used', () => {
           const times = new LastUsed(clock);
           for (const id of order) times.touch(id);
           clock.hours = 100 - round * 10 - process;
-          return times.flush(database.db);
+          return times.flush(world.db);
         }),
       );
       assert.deepEqual(counts, [300, 300, 300, 300]);
     }
-    const prefixes = await database.db('api_keys').whereIn('id', ids).pluck<string[]>('prefix');
+    const prefixes = await world.db('api_keys').whereIn('id', ids).pluck<string[]>('prefix');
     for (const prefix of [prefixes[0], prefixes.at(-1)]) await assertUsed(prefix ?? '', 7);
-    const { rows } = await database.db.raw<{ rows: { at: string }[] }>(
+    const { rows } = await world.db.raw<{ rows: { at: string }[] }>(
       'select distinct last_used_at as at from api_keys where id = any(?)',
       [ids],
     );
     assert.equal(rows.length, 1);
   });
 
-  it('are kept when they cannot be written, and do not replace later ones', async () => {
+  it('a last use that could not be written is kept, and does not replace a later one', async () => {
     const [a, b] = [await newKey(), await newKey()];
     const clock = new Clock();
     const times = new LastUsed(clock);
     times.touch(a.id);
     times.touch(b.id);
-    await database.db.raw('alter table api_keys rename to mislaid');
+    await world.db.raw('alter table api_keys rename to mislaid');
     try {
-      const failing = assert.rejects(times.flush(database.db), /relation "api_keys" does not exist/);
+      const failing = assert.rejects(times.flush(world.db), /relation "api_keys" does not exist/);
       clock.hours = 1;
       times.touch(b.id);
       await failing;
     } finally {
-      await database.db.raw('alter table mislaid rename to api_keys');
+      await world.db.raw('alter table mislaid rename to api_keys');
     }
-    assert.equal(await times.flush(database.db), 2);
+    assert.equal(await times.flush(world.db), 2);
     await assertUsed(a.prefix, 1);
     await assertUsed(b.prefix, 0);
   });
 
-  it('are written for a key that was revoked meanwhile, without bringing it back', async () => {
+  it('writing the last use of a revoked key does not reactivate it', async () => {
     const { id, prefix, key } = await newKey();
     const times = new LastUsed();
     times.touch(id);
-    await revokeKey(database.db, prefix);
-    assert.equal(await times.flush(database.db), 1);
+    await revokeKey(world.db, prefix);
+    assert.equal(await times.flush(world.db), 1);
     await assertUsed(prefix, 0);
     assert.equal(await find(key), undefined);
   });
@@ -198,10 +192,10 @@ describe('the times at which keys were last used', () => {
     /** Starts a service on the suite's database. Its clock is two hours ahead. */
     async function serveOn(flushIntervalMs: number): Promise<TestService> {
       const now = (): bigint => BigInt(Date.now() + 2 * HOUR_MS) * 1000n;
-      return startService({ databaseUrl: database.url, now, flushIntervalMs });
+      return startService({ databaseUrl: world.url, now, flushIntervalMs });
     }
 
-    it('are noted by requests whose key is valid, by no write, and written when it stops, by the clock of the database', async () => {
+    it('a request writes nothing, and a server that stops writes the last use of valid keys', async () => {
       const service = await serveOn(HOUR_MS);
       try {
         const unused = await newKey();
@@ -222,27 +216,27 @@ describe('the times at which keys were last used', () => {
       }
     });
 
-    it('are noted by requests over a limit, too', async () => {
+    it('a request over a limit counts as a use of its key', async () => {
       const service = await serveOn(20);
       try {
-        await setPlan(database.db, 'one', {
+        await setPlan(world.db, 'one', {
           name: 'One',
           requestsPerMinute: 1,
           requestsPerDay: 9,
           commercialUse: false,
         });
-        const { prefix, key } = await createKey(database.db, { developerId, planId: 'one' });
+        const { prefix, key } = await createKey(world.db, { developerId, planId: 'one' });
         for (const status of [200, 429]) {
           assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, status);
           await eventually(`the use is written, ${status}`, async () => (await lastUsed(prefix)) !== null);
-          await database.db('api_keys').where({ prefix }).update({ last_used_at: null });
+          await world.db('api_keys').where({ prefix }).update({ last_used_at: null });
         }
       } finally {
         await service.stop();
       }
     });
 
-    it('are written while it runs', async () => {
+    it('a running server writes the last use of keys now and then', async () => {
       const service = await serveOn(20);
       try {
         assert.equal((await service.get('/api/v1/me')).status, 200);
