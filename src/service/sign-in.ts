@@ -10,7 +10,7 @@ import { OIDC_CALLBACK } from '../site/sign-in/oidc-paths.js';
 /** How many sign-ins from one address may fail a minute. A search for links gets nowhere: they are 256 random bits. */
 const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
 
-/** Makes what signing in needs. It asks nothing of the provider of identities, which may be away. */
+/** Makes what signing in needs. It sends nothing to the identity provider, which may be down. */
 export function createSignIn(
   { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl }: Config,
   redis: RedisLink | undefined,

@@ -93,7 +93,7 @@ describe('two servers behind the balancer of the guide', function () {
     return eventually(`${name} is up`, async () => (await statisticsOf(name)).status === 'UP');
   }
 
-  it('are replaced one after the other under load, without a request that fails or a connection that is reset', async () => {
+  it('are replaced one after the other under load without a failed request or a reset connection', async () => {
     const clients = new KeptConnections(url, CONNECTIONS, requestFor('/api/v1/me', key));
     let rounds = 0;
     const over = new AbortController();

@@ -21,7 +21,7 @@ const ENDLESS_SECONDS = '600';
 const KEPT = 16;
 
 for (const workers of [1, 2]) {
-  describe(`a server that ends by SIGTERM (processes: ${workers})`, () => {
+  describe(`a server that SIGTERM stops (processes: ${workers})`, () => {
     let database: OpenTestDatabase;
     let redis: TestRedis;
     let headers: { authorization: string };
@@ -59,7 +59,7 @@ for (const workers of [1, 2]) {
       assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
     }
 
-    it('serves everything for DRAIN_SECONDS, and sends balancers and clients away', async () => {
+    it('keeps serving for DRAIN_SECONDS while balancers and clients leave', async () => {
       await start(String(DRAIN_SECONDS));
       const agent = new Agent({ keepAlive: true });
       const kept = await send(server.url, '/api/v1/me', { headers, agent });
@@ -98,7 +98,7 @@ for (const workers of [1, 2]) {
     });
 
     for (const drainSeconds of ['0', '1']) {
-      it(`answers every request of clients that send one after the other, until it refuses connections (DRAIN_SECONDS=${drainSeconds})`, async function () {
+      it(`answers every request of clients that send one after the other until it refuses connections (DRAIN_SECONDS=${drainSeconds})`, async function () {
         // A process may not get its turn for longer than clients keep their connections. Without the order of the end, most
         // clients are reset each time.
         this.retries(2);
@@ -124,12 +124,12 @@ for (const workers of [1, 2]) {
       });
     }
 
-    it('ends without a drain by SIGINT', async () => {
+    it('ends without a drain on SIGINT', async () => {
       await start(ENDLESS_SECONDS);
       assert.equal((await server.stop('SIGINT')).code, 0);
     });
 
-    it('ends at once by a second signal', async () => {
+    it('ends at once on a second signal', async () => {
       await start(ENDLESS_SECONDS);
       const pids = workersOf(server);
       const ended = server.stop();
@@ -140,7 +140,7 @@ for (const workers of [1, 2]) {
       await eventually('all processes are gone', () => !pids.some(isAlive));
     });
 
-    it('drains also where all its processes get SIGTERM, as systemd sends it', async () => {
+    it('drains when all its processes get SIGTERM, as systemd sends it', async () => {
       await start(String(DRAIN_SECONDS), true);
       process.kill(-(server.child.pid ?? assert.fail()), 'SIGTERM');
       await told();

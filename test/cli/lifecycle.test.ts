@@ -44,7 +44,7 @@ describe('the program on its embedded PostgreSQL', () => {
     return runProgram(args, environment);
   }
 
-  it('starts from nothing with a demo, and the calls it shows work', async () => {
+  it('starts from nothing with a demo, and prints calls that work', async () => {
     const server = await startServer(environment, ['--migrate', '--demo']);
     const welcome = await eventually('the welcome', () =>
       server.output.stdout.includes('/titles/') ? readWelcome(server.output.stdout) : undefined,
@@ -101,7 +101,7 @@ describe('the program on its embedded PostgreSQL', () => {
     assert.equal((await server.stop('SIGINT')).code, 0);
   });
 
-  it('follows changes of the command line from the next request on', async () => {
+  it('applies changes made on the command line from the next request', async () => {
     const server = await startServer(environment);
     const created = JSON.parse((await catalog('keys', 'create', '--demo', '--json')).stdout) as Record<string, string>;
     const second = created.key ?? '';
@@ -123,7 +123,7 @@ describe('the program on its embedded PostgreSQL', () => {
     assert.deepEqual(serverProcesses(environment.DATA_DIR), []);
   });
 
-  it('leaves nothing behind when its port is taken', async () => {
+  it('leaves nothing behind when its port is in use', async () => {
     const server = await startServer(environment);
     const port = new URL(server.url).port;
     const { code, stdout, stderr } = await runProgram(['serve'], { ...environment, PORT: port });
@@ -143,7 +143,7 @@ describe('the program on its embedded PostgreSQL', () => {
   });
 });
 
-describe('shutdown', () => {
+describe('a server that shuts down', () => {
   let database: TestDatabase;
   let key: string;
 

@@ -6,7 +6,7 @@ import { openTestDatabase, type OpenTestDatabase } from '../support/database.js'
 import { runProgram } from '../support/program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
-describe('the process of the program', () => {
+describe('the program as a process', () => {
   let database: OpenTestDatabase;
   before(async () => (database = await openTestDatabase()));
   after(() => database.close());
@@ -23,7 +23,7 @@ describe('the process of the program', () => {
     assert.match(misused.stderr, /^error: unknown option '--nonsense'/);
   });
 
-  it('prints commands the way it was started, so that they can be copied', async () => {
+  it('prints commands as it was started, so that they can be copied', async () => {
     const folder = await temporaryFolder();
     const link = `${folder}/catalog`;
     await symlink(fileURLToPath(new URL('../../.build/cli.js', import.meta.url)), link);
@@ -52,7 +52,7 @@ describe('the process of the program', () => {
     }
   });
 
-  it('gives its command the standard input, and the settings of its environment', async () => {
+  it('passes standard input and the environment to its command', async () => {
     const args = ['import', '-', '--kind', 'people', '--format', 'csv', '--json'];
     const { code, stdout, stderr } = await runProgram(args, { DATABASE_URL: database.url }, 'svc_id,name\np,Person\n');
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });

@@ -10,7 +10,7 @@ import { send } from '../support/request.js';
 
 type Line = Readonly<Record<string, unknown>>;
 
-describe('the log of requests that the program writes', () => {
+describe('the request log of the program', () => {
   let database: OpenTestDatabase;
   let server: ServerProcess;
   let record: CreatedKey;
@@ -36,7 +36,7 @@ describe('the log of requests that the program writes', () => {
     return eventually(`the line of ${requestId}`, () => lines().find((line) => line.request_id === requestId));
   }
 
-  it('has one line of each request, with what belongs in it', async () => {
+  it('has one line for each request, with its documented members', async () => {
     const { key, prefix } = record;
     for (const [id, path, headers, expected] of [
       ['a-me', '/api/v1/me', { 'x-api-key': key }, { operation: 'getMe', status: 200, key_prefix: prefix }],
@@ -60,7 +60,7 @@ describe('the log of requests that the program writes', () => {
     }
   });
 
-  it('holds no key of requests that fail, are malformed, or are none at all', async () => {
+  it('contains no key of requests that fail or are malformed', async () => {
     const { key, prefix } = record;
     await database.db.raw('alter table catalog_counts rename to mislaid');
     try {

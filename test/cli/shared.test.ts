@@ -29,7 +29,7 @@ const CHANGES = [
   ['plans set', 'plans', () => ['plans', 'set', 'free', '--name', 'Free']],
 ] as readonly (readonly [string, string, (names: Names) => string[]])[];
 
-describe('command line beside servers that share a Redis', () => {
+describe('commands beside servers that share a Redis', () => {
   let database: OpenTestDatabase;
   let redis: TestRedis;
   let direct: Redis;
@@ -77,7 +77,7 @@ describe('command line beside servers that share a Redis', () => {
     return { id, ...(JSON.parse(stdout) as { key: string; key_prefix: string }) };
   }
 
-  it('ends without a trace of the password in REDIS_URL', async () => {
+  it('never print the password in REDIS_URL', async () => {
     const developer = String((await newKey('free')).id);
     await direct.config('SET', 'requirepass', 's3cret');
     try {
@@ -97,7 +97,7 @@ describe('command line beside servers that share a Redis', () => {
     }
   });
 
-  describe('usage', () => {
+  describe('the command usage', () => {
     it('shows what each plan of a developer has used', async () => {
       const first = await newKey('free');
       const second = await newKey('pro', first.id);
@@ -147,7 +147,7 @@ describe('command line beside servers that share a Redis', () => {
       );
     });
 
-    it('names a developer without a key, and says what to do without Redis', async () => {
+    it('reports a developer without a key, and what to do without Redis', async () => {
       assert.deepEqual(await catalog('usage', '--developer', '2000000000'), {
         code: 1,
         stdout: '',
@@ -163,8 +163,8 @@ describe('command line beside servers that share a Redis', () => {
     });
   });
 
-  describe('a change to keys, developers and plans', () => {
-    it('holds from the next request on: keys set-plan', async () => {
+  describe('a change of keys, developers and plans', () => {
+    it('applies from the next request: keys set-plan', async () => {
       const { key, key_prefix: prefix } = await newKey('free');
       assert.equal(await planOf(key), 'free');
       assert.equal((await catalog('keys', 'set-plan', prefix, '--plan', 'pro')).code, 0);
@@ -174,7 +174,7 @@ describe('command line beside servers that share a Redis', () => {
     for (const [what, table, change] of CHANGES) {
       // What a command prints makes no difference to what it does.
       for (const flags of [[], ['--json']]) {
-        it(`ends the epoch once it is committed, and not before: ${[what, ...flags].join(' ')}`, async () => {
+        it(`ends the epoch after its commit and not before: ${[what, ...flags].join(' ')}`, async () => {
           const { id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
           const { prefix } = await createKey(database.db, { developerId: id, planId: 'free' });
           if (what === 'developers reinstate') await suspendDeveloper(database.db, id);
@@ -194,7 +194,7 @@ describe('command line beside servers that share a Redis', () => {
       }
     }
 
-    it('holds within moments without REDIS_URL, which the command says', async () => {
+    it('applies within moments without REDIS_URL, as the command reports', async () => {
       const { key, key_prefix: prefix } = await newKey('free');
       assert.equal(await ask(key), 200);
       assert.deepEqual(await runCommand(['keys', 'revoke', prefix], { DATABASE_URL: database.url }), {
@@ -205,7 +205,7 @@ describe('command line beside servers that share a Redis', () => {
       await eventually('the key is refused', async () => (await ask(key)) === 401);
     });
 
-    it('holds, and says so, where Redis cannot be reached', async () => {
+    it('applies although Redis cannot be reached, as the command reports', async () => {
       const { key, key_prefix: prefix } = await newKey('free');
       assert.equal(await ask(key), 200);
       const { key_prefix: other } = await newKey('free');

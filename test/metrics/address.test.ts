@@ -10,7 +10,7 @@ import { send } from '../support/request.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { metricsUrlOf, scrape } from '../support/http/exposition.js';
 
-describe('the address of metrics', () => {
+describe('the metrics address', () => {
   let database: TestDatabase;
 
   before(async () => {
@@ -38,7 +38,7 @@ describe('the address of metrics', () => {
     }
   }
 
-  it('is said in the log, answers to nothing but /metrics, and ends with the server', async () => {
+  it('serves nothing but /metrics, is named in the log, and closes with the server', async () => {
     const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '127.0.0.1:0' });
     const url = metricsUrlOf(server);
     assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
@@ -66,7 +66,7 @@ describe('the address of metrics', () => {
     malformed.end('nonsense\r\n\r\n');
     assert.match(await readText(malformed), /^HTTP\/1\.1 400 /);
 
-    // Connections that hang hold nothing up: not those who scrape, and not the end.
+    // Connections that hang delay neither a scrape nor the end.
     const hanging = Array.from({ length: 40 }, () => connect(Number(new URL(url).port), '127.0.0.1'));
     for (const socket of hanging) socket.on('error', () => undefined).write('GET /metrics HTTP/1.1\r\n');
     await eventually('they are cut off', async () => scrape(url));
@@ -77,7 +77,7 @@ describe('the address of metrics', () => {
     for (const socket of hanging) socket.destroy();
   });
 
-  it('may be one of IPv6', async function () {
+  it('may be an IPv6 address', async function () {
     const probe = createServer().listen(0, '::1');
     const hasIpv6 = await Promise.race([
       once(probe, 'listening').then(() => true),
@@ -92,7 +92,7 @@ describe('the address of metrics', () => {
     assert.equal((await server.stop()).code, 0);
   });
 
-  it('that was asked for and is taken refuses the start in one line', async () => {
+  it('prevents the start when it is configured and in use', async () => {
     await whileTaken(0, async (port) => {
       const { code, stdout, stderr } = await runProgram(['serve'], {
         DATABASE_URL: database.url,
@@ -120,7 +120,7 @@ describe('the address of metrics', () => {
     );
   });
 
-  it('that is the default and taken is done without, with one warning, and with "off" none', async () => {
+  it('is left out with one warning when it is the default and in use, and without a warning when it is "off"', async () => {
     await whileTaken(9464, async () => {
       // An empty setting is one that is not set.
       const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '' });

@@ -121,7 +121,7 @@ describe('metrics of requests', () => {
     return rows.length;
   }
 
-  it('count each kind of answer exactly', async () => {
+  it('count every response by operation and status, exactly', async () => {
     const since = Math.floor(Date.now() / 1000);
     const api = '/api/v1';
     assert.deepEqual(await ask(`${api}/me`, {}, 3), [200, 200, 200]);
@@ -197,7 +197,7 @@ describe('metrics of requests', () => {
     );
   });
 
-  it('show the failures of each operation from the start, so that the first one is an increase', () => {
+  it('show zero failures of each operation from the start, so that the first failure is an increase', () => {
     const { series } = fresh;
     for (const operation of [...Object.keys(operations), 'none']) {
       for (const status of ['500', '503']) {
@@ -212,7 +212,7 @@ describe('metrics of requests', () => {
     // The first answer is the last. It does not ask for the content, which might still come.
     ['requests that offer content', 'Expect: 100-continue\r\n', 1],
   ] as const) {
-    it(`have one in flight, however many ${what} a client sends at once`, async () => {
+    it(`count one request in flight, however many ${what} a client sends at once`, async () => {
       const COUNT = 16;
       await holdCounts();
       const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
@@ -227,14 +227,14 @@ describe('metrics of requests', () => {
       await release();
       const statuses = [...(await answers).matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => status);
       assert.equal(statuses.length, answered);
-      // Those that were held for too long stand before those that were let go, and there is nothing else.
+      // First the answers to requests that were held for too long, then the others.
       assert.match(statuses.join(' '), /^(?:503 ?)*(?:200 ?)*$/);
       if (answered > 1) assert.equal(statuses.at(-1), '200');
       assert.equal(Math.max(...inFlight), 1, inFlight.join());
     });
   }
 
-  it('hold nothing that a client sent or a developer chose', async () => {
+  it('contain no text that a client sent or a developer chose', async () => {
     const secret = key.split('_')[2] ?? assert.fail();
     const odd = `/${key}/..%2f"}\n{#${PROJECT}`.replaceAll('\n', '%0A').replaceAll(' ', '%20');
     for (const path of ['/api/v1/me', `/api/v1/titles/${key}`, `/api/v1/changes?since=${key}`, odd, `/api/v1${odd}`]) {
@@ -275,7 +275,7 @@ describe('metrics of requests', () => {
     );
   });
 
-  it('have no more series after a thousand requests for anything', async () => {
+  it('have no more series after a thousand arbitrary requests', async () => {
     const seriesOf = ({ series }: Scrape): string[] => [...series.keys()].filter((name) => name.startsWith('catalog_'));
     const before = seriesOf(await server.scrape()).length;
     const random = (n: number): number => Math.floor(Math.random() * n);
@@ -301,7 +301,7 @@ describe('metrics of requests', () => {
     }
   });
 
-  it('count what fails: 503 by a held table, 500 by a missing one, 503 without a database', async () => {
+  it('count failures: 503 for a locked table, 500 for a missing one, 503 without a database', async () => {
     await holdCounts();
     assert.deepEqual(await ask('/api/v1/stats'), [503]);
     await release();
@@ -320,7 +320,7 @@ describe('metrics of requests', () => {
     await postgres.restart();
   });
 
-  it('show what is in flight, what waits for a connection, and who went away', async () => {
+  it('show requests in flight, queries that wait for a connection, and clients that left', async () => {
     await server.stop();
     server = await startMeasuredServer({ DATABASE_URL: postgres.url, DATABASE_POOL_SIZE: '2' });
     beginning = await server.scrape();

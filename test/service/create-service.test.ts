@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -13,6 +14,22 @@ import { startRedis, type TestRedis } from '../support/redis.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+
+const BUILD = new URL('../../.build/', import.meta.url);
+
+/** Whether a process that imports modules of the service has loaded Koa, and so the application. */
+function loadsApplication(...modules: readonly string[]): boolean {
+  const script = `
+    import { createRequire } from 'node:module';
+    for (const url of ${JSON.stringify(modules.map((module) => new URL(module, BUILD).href))}) await import(url);
+    console.log(Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/koa/')));
+  `;
+  const output = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+    cwd: new URL('../../', import.meta.url),
+    encoding: 'utf8',
+  });
+  return JSON.parse(output) as boolean;
+}
 
 describe('a service that cannot be opened', () => {
   let database: OpenTestDatabase;
@@ -70,7 +87,7 @@ describe('a service that cannot be opened', () => {
     await assertNothingOpen();
   });
 
-  it('leaves nothing open when its port is in use, the address of metrics neither', async () => {
+  it('leaves nothing open when its port is in use, not even the metrics address', async () => {
     const occupier = createServer().listen(0, '127.0.0.1');
     await once(occupier, 'listening');
     const metrics = createServer().listen(0, '127.0.0.1');
@@ -91,5 +108,12 @@ describe('a service that cannot be opened', () => {
     } finally {
       occupier.close();
     }
+  });
+});
+
+describe('the primary of several workers', () => {
+  it('does not load the application, which would take memory and delay the start', () => {
+    assert.equal(loadsApplication('service/create-service.js'), true);
+    assert.equal(loadsApplication('commands/serve/serve.js', 'service/workers.js'), false);
   });
 });

@@ -18,7 +18,7 @@ describe('workers on the embedded PostgreSQL', () => {
 
   after(() => redis.stop());
 
-  it('find it started and filled, and it is stopped after them', async () => {
+  it('use the server that the primary started, which stops after them', async () => {
     const server = await startServer({ ...environment, WORKERS: '2' }, ['--demo']);
     const key = await eventually('the welcome', () => /svc_\w{8}_\w{38}/.exec(server.output.stdout)?.[0]);
     const headers = { authorization: `Bearer ${key}` };
@@ -34,7 +34,7 @@ describe('workers on the embedded PostgreSQL', () => {
     assert.deepEqual(serverProcesses(environment.DATA_DIR), []);
   });
 
-  it('stop it themselves when their primary was killed', async () => {
+  it('stop the server when their primary was killed', async () => {
     const server = await startWorkers(environment, 2);
     const pids = workersOf(server);
     await server.stop('SIGKILL');

@@ -27,7 +27,7 @@ export interface Answer {
   readonly retryAfter: number | undefined;
 }
 
-/** More than any test asks for. */
+/** Limits that no test reaches. */
 const UNLIMITED = { name: 'Unlimited', requestsPerMinute: 2_000_000_000, requestsPerDay: 2_000_000_000 };
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1_000, maxFreeSockets: 1_000 });

@@ -101,7 +101,7 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** So long may an answer take, in milliseconds, before it counts as never given. */
+/** An answer that takes longer counts as never given, in milliseconds. */
 const PATIENCE_MS = 15_000;
 
 let loads = 0;
