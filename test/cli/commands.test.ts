@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import type { Knex } from 'knex';
 import { toRfc3339 } from '../../src/platform/time/micros.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
 import { runCommand, runWithoutRedis } from '../support/programs/command.js';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { createEmptyDatabase } from '../support/postgres.js';
 import { runProgram, type Outcome } from '../support/program.js';
+import { testWorld } from '../support/world.js';
 
 const COMMANDS = [
   'serve',
@@ -38,27 +37,10 @@ function printable(text: string): string {
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
 describe('command line', () => {
-  let database: TestDatabase;
-  let db: Knex;
-
-  before(async () => {
-    database = await createTestDatabase();
-    db = openDatabase({
-      address: database.url,
-      applicationName: 'test',
-      poolSize: 2,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
-  });
-
-  after(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  const world = testWorld();
 
   function catalog(...args: string[]): Promise<Outcome> {
-    return runWithoutRedis(args, database.url);
+    return runWithoutRedis(args, world.url);
   }
 
   /** Runs a command that must succeed with one JSON document on stdout and nothing anywhere else. */
@@ -70,18 +52,16 @@ describe('command line', () => {
   }
 
   describe('help', () => {
-    for (const command of COMMANDS) {
-      it(`shows an example for ${command}`, async () => {
+    it('the help of every command has an example', async () => {
+      for (const command of COMMANDS) {
         const { code, stdout, stderr } = await catalog(...command.split(' '), '--help');
-        assert.equal(stderr, '');
-        assert.equal(code, 0);
+        assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
         assert.match(stdout, /^Usage: catalog /);
-        const words = command.split(' ').join(' ');
-        assert.match(stdout, new RegExp(`^Examples?:\\n  .*catalog ${words}`, 'm'));
-      });
-    }
+        assert.match(stdout, new RegExp(`^Examples?:\\n  .*catalog ${command}`, 'm'));
+      }
+    });
 
-    it('names every command', async () => {
+    it('the help of the program names every command', async () => {
       const { stdout } = await catalog('--help');
       for (const command of COMMANDS) assert.match(stdout, new RegExp(`^  ${command.split(' ')[0] ?? ''}\\b`, 'm'));
     });
@@ -112,7 +92,7 @@ describe('command line', () => {
       [['stats', 'verify', '--nonsense'], /unknown option '--nonsense'/],
     ];
     for (const [args, message] of cases) {
-      it(`ends "${printable(args.join(' '))}" with code 2`, async () => {
+      it(`"${printable(args.join(' '))}" is misuse and ends with code 2`, async () => {
         const { code, stdout, stderr } = await catalog(...args);
         assert.equal(stdout, '');
         assert.match(stderr, message);
@@ -123,7 +103,7 @@ describe('command line', () => {
   });
 
   describe('plans', () => {
-    it('are listed, changed and added', async () => {
+    it('plans are listed, changed and added', async () => {
       const { stdout } = await catalog('plans', 'list');
       assert.match(stdout, /^id +name +per minute +per day +commercial use$/m);
       assert.match(stdout, /^free +Free +60 +10000 +no$/m);
@@ -157,7 +137,7 @@ describe('command line', () => {
       );
     });
 
-    it('are not added by half', async () => {
+    it('a plan is not added without its limits', async () => {
       const { code, stderr } = await catalog('plans', 'set', 'half', '--name', 'Half');
       assert.equal(code, 1);
       assert.match(stderr, /There is no plan "half" yet.*--per-minute/);
@@ -165,7 +145,7 @@ describe('command line', () => {
   });
 
   describe('developers and keys', () => {
-    it('go through their whole life', async () => {
+    it('commands take a developer and a key through their whole life', async () => {
       const created = (await json('developers', 'create', '--project-name', ' Film club ', '--attribution-required'))
         .developer as Record<string, unknown>;
       const id = String(created.id);
@@ -232,58 +212,34 @@ describe('command line', () => {
       });
     });
 
-    it('shows a name that SQL has written without what would control the terminal', async () => {
-      await db('developers').insert({ project_name: 'Film \u001b[31mclub \u202E\u2069', attribution_required: false });
+    it('a name with control characters, written by SQL, is shown without them', async () => {
+      await world
+        .db('developers')
+        .insert({ project_name: 'Film \u001b[31mclub \u202E\u2069', attribution_required: false });
       const { stdout } = await catalog('developers', 'list');
       assert.match(stdout, /Film \uFFFD\[31mclub \uFFFD\uFFFD/);
     });
 
-    it('prints a new key once, in a form to copy', async () => {
-      const { developer } = await json('developers', 'create', '--project-name', 'Copied');
-      const { stdout } = await catalog(
-        'keys',
-        'create',
-        '--developer',
-        String((developer as { id: number }).id),
-        '--plan',
-        'free',
-      );
-      assert.match(stdout, /^Created svc_\w{8} on plan free\. .*\n {2}svc_\w{8}_\w{38}\n$/);
-    });
-
-    it('says what does not exist, with code 1', async () => {
-      const cases: readonly (readonly [string[], RegExp])[] = [
+    it('a command that names something unknown fails with code 1 and shows how to list it', async () => {
+      for (const [args, message] of [
         [['developers', 'suspend', '999'], /^catalog: There is no developer 999\..*developers list/],
-        [['developers', 'reinstate', '999'], /^catalog: There is no developer 999\./],
-        [['keys', 'create', '--developer', '999', '--plan', 'free'], /^catalog: There is no developer 999\./],
-        [['keys', 'revoke', 'svc_aaaaaaaa'], /^catalog: No key has the prefix "svc_aaaaaaaa"\./],
-      ];
-      for (const [args, message] of cases) {
+        [['keys', 'revoke', 'svc_aaaaaaaa'], /^catalog: No key has the prefix "svc_aaaaaaaa"\..*keys list/],
+        [['keys', 'create', '--developer', '1', '--plan', 'no'], /^catalog: There is no plan "no"\..*plans list/],
+      ] as const) {
         const { code, stdout, stderr } = await catalog(...args);
-        assert.equal(stdout, '');
+        assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
         assert.match(stderr, message);
-        assert.equal(code, 1);
       }
-      const { developer } = await json('developers', 'create', '--project-name', 'Planless');
-      const { stderr } = await catalog(
-        'keys',
-        'create',
-        '--developer',
-        String((developer as { id: number }).id),
-        '--plan',
-        'no',
-      );
-      assert.match(stderr, /^catalog: There is no plan "no"\..*plans list/);
     });
   });
 
   describe('feed restart', () => {
     async function beginning(): Promise<string> {
-      const [at = ''] = await db('catalog_feed').pluck<string[]>('beginning');
+      const [at = ''] = await world.db('catalog_feed').pluck<string[]>('beginning');
       return at;
     }
 
-    it('begins the feed anew, and says where', async () => {
+    it('the feed restarts, and the command reports where', async () => {
       const { beginning: seconds, clock } = await json('feed', 'restart');
       assert.equal(await beginning(), toRfc3339(BigInt(Number(seconds)) * 1_000_000n));
       assert.ok(Number(seconds) > Number(clock) + 60);
@@ -296,7 +252,7 @@ describe('command line', () => {
       );
     });
 
-    it('says how far it begins ahead of the clock, and refuses to begin days ahead', async () => {
+    it('the command reports how far ahead of the clock the feed begins, and refuses days', async () => {
       const now = Math.floor(Date.now() / 1000);
       const { code, stdout } = await catalog('feed', 'restart', '--after', `${now + 7_200}.5`);
       assert.equal(code, 0);
@@ -315,11 +271,13 @@ describe('command line', () => {
   });
 
   describe('stats verify', () => {
-    it('finds a counter that was spoilt, names it, and repairs it', async () => {
-      await db.raw("insert into titles (svc_id, media_type, title) values ('a', 'movie', 'A'), ('b', 'series', 'B')");
+    it('a wrong counter is found, named and repaired', async () => {
+      await world.db.raw(
+        "insert into titles (svc_id, media_type, title) values ('a', 'movie', 'A'), ('b', 'series', 'B')",
+      );
       assert.deepEqual((await json('stats', 'verify')).mismatches, []);
 
-      await db('catalog_counts').update({ movies: 7 });
+      await world.db('catalog_counts').update({ movies: 7 });
       const found = await catalog('stats', 'verify');
       assert.equal(found.code, 1);
       assert.match(found.stderr, /^catalog: Wrong: movies is kept as 7, but a recount found 1$/m);
@@ -337,7 +295,7 @@ describe('command line', () => {
   });
 
   describe('the database', () => {
-    it('is brought up to date by "migrate" alone when DATABASE_URL names it', async () => {
+    it('a database named by DATABASE_URL is migrated only by "migrate"', async () => {
       const empty = await createEmptyDatabase();
       try {
         const environment = { DATABASE_URL: empty.url };
@@ -352,7 +310,7 @@ describe('command line', () => {
       }
     });
 
-    it('is reported without its password when it cannot be reached', async () => {
+    it('a database that cannot be reached is reported without its password', async () => {
       const { code, stdout, stderr } = await runCommand(['plans', 'list'], {
         DATABASE_URL: 'postgres://someone:s3cret@127.0.0.1:1/nothing',
       });
@@ -363,7 +321,7 @@ describe('command line', () => {
     });
   });
 
-  it('reports all bad settings at once, before anything starts', async () => {
+  it('all wrong settings are reported at once, before anything starts', async () => {
     const { code, stdout, stderr } = await runProgram(['serve'], {
       PORT: 'eighty',
       HOST: 'not a host',

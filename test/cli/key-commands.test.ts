@@ -1,26 +1,20 @@
 import assert from 'node:assert/strict';
 import { callerLoader } from '../../src/admission/caller-loader.js';
-import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { runWithoutRedis } from '../support/programs/command.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 import { hashOf } from '../support/keys/key-hash.js';
 import type { Outcome } from '../support/program.js';
+import { testWorld } from '../support/world.js';
 
 describe('the commands for keys', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let developerId: number;
 
-  before(async () => {
-    database = await openTestDatabase();
-    developerId = (await createDeveloper(database.db, { projectName: 'P', attributionRequired: false })).id;
-  });
-
-  after(() => database.close());
+  before(async () => (developerId = await world.newDeveloper('P')));
 
   function catalog(args: readonly string[], input?: string): Promise<Outcome> {
-    return runWithoutRedis(args, database.url, input);
+    return runWithoutRedis(args, world.url, input);
   }
 
   async function json(...args: string[]): Promise<Record<string, unknown>> {
@@ -34,14 +28,14 @@ describe('the commands for keys', () => {
   }
 
   function newKey(): Promise<CreatedKey> {
-    return createKey(database.db, { developerId, planId: 'free', label: 'staging' });
+    return createKey(world.db, { developerId, planId: 'free', label: 'staging' });
   }
 
-  async function works(key: string): Promise<boolean> {
-    return (await callerLoader(database.db, 1)(hashOf(key))) !== undefined;
+  async function isActive(key: string): Promise<boolean> {
+    return (await callerLoader(world.db, 1)(hashOf(key))) !== undefined;
   }
 
-  it('create a key that expires after a time, or at one', async () => {
+  it('a command creates a key that expires after a time or at a time, and prints it once', async () => {
     const { created_at, expires_at } = await create('--expires', '90d');
     assert.equal(Date.parse(String(expires_at)) - Date.parse(String(created_at)), 90 * 86_400_000);
     assert.equal((await create('--expires', '2100-02-28')).expires_at, '2100-02-28T00:00:00.000000Z');
@@ -53,17 +47,16 @@ describe('the commands for keys', () => {
     assert.match(stdout, /^Created svc_\w{8} on plan free, until 2100-02-28T00:00:00Z\. The key is shown this once/);
   });
 
-  for (const when of ['90', '0d', '99999d', '2020-01-01', '2100-02-30', '2100-13-01', '2100-01-31T18:30', 'soon', '']) {
-    it(`refuse "${when}" as the time at which a key expires, and show the forms of it`, async () => {
-      const { code, stdout, stderr } = await catalog(
-        ['keys', 'create', '--developer', '1', '--plan', 'free'].concat('--expires', when),
-      );
-      assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
+  it('a malformed or past expiry ends the command with code 2 and shows the accepted forms', async () => {
+    const create = ['keys', 'create', '--developer', '1', '--plan', 'free', '--expires'];
+    for (const when of ['90', '0d', '99999d', '2020-01-01', '2100-02-30', '2100-13-01', '2100-01-31T18:30', '']) {
+      const { code, stdout, stderr } = await catalog([...create, when]);
+      assert.deepEqual({ code, stdout }, { code: 2, stdout: '' }, when);
       assert.match(stderr, /Use a (?:duration such as 90d|number with s, m, h or d)/);
-    });
-  }
+    }
+  });
 
-  it('roll a key, print its successor once, and say how long the old one goes on', async () => {
+  it('a command rolls a key and prints its successor and the end of the overlap', async () => {
     const old = await newKey();
     const { code, stdout, stderr } = await catalog(['keys', 'roll', old.prefix, '--overlap', '24h']);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
@@ -73,21 +66,21 @@ describe('the commands for keys', () => {
       ) ?? assert.fail(stdout);
     const left = Date.parse(until) - Date.now();
     assert.ok(left > 86_390_000 && left <= 86_400_000, until);
-    assert.deepEqual([await works(old.key), await works(key)], [true, true]);
+    assert.deepEqual([await isActive(old.key), await isActive(key)], [true, true]);
     assert.ok(key.startsWith(`${successor}_`));
     const table = (await catalog(['keys', 'list', '--developer', String(developerId)])).stdout;
     assert.match(table, new RegExp(`^${old.prefix} .* rolled, replaced by ${successor}$`, 'm'));
     assert.match(table, new RegExp(`^${successor} .* staging .* active$`, 'm'));
   });
 
-  it('end the old key at once where the overlap is "now"', async () => {
+  it('a key that is rolled with the overlap "now" ends at once', async () => {
     const old = await newKey();
     const { stdout } = await catalog(['keys', 'roll', old.prefix, '--overlap', 'now']);
     assert.match(stdout, /: it is refused within moments\. Its successor /);
-    assert.equal(await works(old.key), false);
+    assert.equal(await isActive(old.key), false);
     const second = await newKey();
     const document = await json('keys', 'roll', second.prefix, '--overlap', '0s');
-    assert.equal(await works(String(document.key)), true);
+    assert.equal(await isActive(String(document.key)), true);
     assert.deepEqual(
       [document.state, document.label, (document.predecessor as Record<string, unknown>).state],
       ['active', 'staging', 'expired'],
@@ -97,7 +90,7 @@ describe('the commands for keys', () => {
     assert.match(again.stderr, /^catalog: Key svc_\w{8} has expired and cannot be rolled\./);
   });
 
-  it('ask for the overlap, and refuse one without a unit', async () => {
+  it('rolling a key requires an overlap with a unit', async () => {
     const missing = await catalog(['keys', 'roll', 'svc_aaaaaaaa']);
     assert.equal(missing.code, 2);
     assert.match(missing.stderr, /required option '--overlap <duration>'/);
@@ -107,21 +100,21 @@ describe('the commands for keys', () => {
   });
 
   for (const command of [['revoke'], ['roll', '--overlap', 'now'], ['set-plan', '--plan', 'pro']]) {
-    it(`take no whole key as an argument of "${command.join(' ')}", and name its prefix`, async () => {
+    it(`"keys ${command.join(' ')}" refuses a whole key as an argument, without repeating it`, async () => {
       const { key, prefix } = await newKey();
       const [name = '', ...options] = command;
       const { code, stdout, stderr } = await catalog(['keys', name, key, ...options]);
       assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
       assert.match(stderr, new RegExp(`use the prefix alone, ${prefix}: every user of this machine can read`));
       assert.ok(!stderr.includes(key.slice(prefix.length + 1)), 'the key was repeated');
-      assert.equal(await works(key), true);
+      assert.equal(await isActive(key), true);
       const mistyped = await catalog(['keys', name, `${prefix}x`, ...options]);
       assert.equal(mistyped.code, 2);
       assert.match(mistyped.stderr, /the prefix of a key is svc_ and 8 letters and digits/);
     });
   }
 
-  it('revoke a key that standard input names by its prefix or as a whole', async () => {
+  it('a command revokes the key whose prefix or whole text is on standard input', async () => {
     const [whole, named] = [await newKey(), await newKey()];
     for (const [{ key, prefix }, input] of [
       [whole, `  ${whole.key}\r\nmore\n`],
@@ -130,11 +123,11 @@ describe('the commands for keys', () => {
       const { code, stdout, stderr } = await catalog(['keys', 'revoke', '-'], input);
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
       assert.equal(stdout, `Revoked ${prefix}. It is refused within moments, permanently.\n`);
-      assert.equal(await works(key), false);
+      assert.equal(await isActive(key), false);
     }
   });
 
-  it('revoke nothing for a key on standard input that is cut off or has another secret', async () => {
+  it('a truncated or forged key on standard input revokes nothing', async () => {
     const { key, prefix } = await newKey();
     for (const input of [key.slice(0, -1), '', 'x'.repeat(10_000)]) {
       const { code, stderr } = await catalog(['keys', 'revoke', '-'], input);
@@ -144,10 +137,10 @@ describe('the commands for keys', () => {
     const forged = await catalog(['keys', 'revoke', '-'], forgeKey(prefix));
     assert.equal(forged.code, 1);
     assert.match(forged.stderr, /^catalog: This is not a key of this service\. Check that you copied all of it\.\n$/);
-    assert.equal(await works(key), true);
+    assert.equal(await isActive(key), true);
   });
 
-  it('set the plan of the keys that a developer makes', async () => {
+  it('a command sets the plan of keys that a developer creates', async () => {
     const id = String(developerId);
     assert.equal(
       (await catalog(['developers', 'set-plan', id, '--plan', 'pro'])).stdout,
@@ -161,10 +154,9 @@ describe('the commands for keys', () => {
     assert.match(missing.stderr, /^catalog: There is no plan "gone"\..*plans list/);
   });
 
-  it('list what happened, to one developer or to all, newest first', async () => {
-    const { db } = database;
-    const { id } = await createDeveloper(db, { projectName: 'Q', attributionRequired: false });
-    const { prefix } = await createKey(db, { developerId: id, planId: 'free' });
+  it('a command lists the events of one developer or of all, newest first', async () => {
+    const id = await world.newDeveloper();
+    const { prefix } = await createKey(world.db, { developerId: id, planId: 'free' });
     await catalog(['keys', 'revoke', prefix]);
     const { stdout } = await catalog(['events', '--developer', String(id)]);
     assert.match(

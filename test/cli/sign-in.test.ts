@@ -2,40 +2,34 @@ import assert from 'node:assert/strict';
 import { findDeveloperOf } from '../../src/accounts/identities.js';
 import { findSession, startSession } from '../../src/accounts/sessions.js';
 import { spendSignInLink } from '../../src/accounts/sign-in-links.js';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runCommand } from '../support/programs/command.js';
+import { testWorld } from '../support/world.js';
 
-describe('the commands about signing in', () => {
-  let database: OpenTestDatabase;
+describe('the commands for sign-in', () => {
+  const world = testWorld();
   let id: number;
 
-  before(async () => {
-    database = await openTestDatabase();
-    ({ id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false }));
-  });
-
-  after(() => database.close());
+  before(async () => (id = await world.newDeveloper()));
 
   function run(args: string, environment: Record<string, string> = {}): ReturnType<typeof runCommand> {
-    return runCommand(['developers', ...args.split(' ')], { DATABASE_URL: database.url, ...environment });
+    return runCommand(['developers', ...args.split(' ')], { DATABASE_URL: world.url, ...environment });
   }
 
-  it('print a link under the public URL that signs the developer in', async () => {
+  it('the command prints a sign-in link under the public URL', async () => {
     const { code, stdout } = await run(`sign-in-link ${id}`, { PUBLIC_URL: 'https://catalog.example/' });
     assert.equal(code, 0);
     const token = /^ {2}https:\/\/catalog\.example\/sign-in\/link\/([0-9a-f]{64})$/m.exec(stdout)?.[1];
-    assert.equal(await spendSignInLink(database.db, token), id);
+    assert.equal(await spendSignInLink(world.db, token), id);
   });
 
-  it('print it as JSON, and without a public URL for this machine', async () => {
+  it('the command prints a sign-in link as JSON, for this machine if there is no public URL', async () => {
     const { stdout } = await run(`sign-in-link ${id} --json`, { HOST: '0.0.0.0', PORT: '9000' });
     const { url, ...rest } = JSON.parse(stdout) as { url: string };
     assert.match(url, /^http:\/\/127\.0\.0\.1:9000\/sign-in\/link\/[0-9a-f]{64}$/);
     assert.deepEqual(rest, { developer_id: id, expires_in_seconds: 600 });
   });
 
-  it('say what is missing for a link', async () => {
+  it('the command for a sign-in link names what is missing', async () => {
     for (const [args, environment, message] of [
       ['sign-in-link 999', {}, 'There is no developer 999. "catalog developers list" shows them all.'],
       [`sign-in-link ${id}`, { PORT: '0' }, 'Set PUBLIC_URL: with PORT 0 the server chooses its own port.'],
@@ -45,25 +39,25 @@ describe('the commands about signing in', () => {
     }
   });
 
-  it('link an identity to a developer', async () => {
+  it('a command links an identity to a developer', async () => {
     const { code, stdout } = await run(`link ${id} --issuer https://id.example --subject abc`);
     assert.equal(code, 0);
     assert.equal(stdout, `Linked developer ${id}: this identity can now sign in as that developer.\n`);
-    assert.equal(await findDeveloperOf(database.db, { issuer: 'https://id.example', subject: 'abc' }), id);
+    assert.equal(await findDeveloperOf(world.db, { issuer: 'https://id.example', subject: 'abc' }), id);
     const { stdout: json } = await run(`link ${id} --issuer https://id.example --subject abc --json`);
     assert.deepEqual(JSON.parse(json), { developer_id: id, issuer: 'https://id.example', subject: 'abc' });
     assert.equal((await run(`link ${id}`)).code, 2);
   });
 
-  it('the commands list the identities of a developer and unlink one', async () => {
+  it('commands list the identities of a developer and unlink one', async () => {
     const identity = '--issuer https://id.example --subject list';
-    const { id: own } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
+    const own = await world.newDeveloper();
     await run(`link ${own} ${identity}`);
     const { stdout } = await run(`identities ${own}`);
     assert.match(stdout, /^issuer +subject +linked\nhttps:\/\/id\.example +list +\d{4}-\d\d-\d\dT[\d:]+Z\n$/);
     const { identities } = JSON.parse((await run(`identities ${own} --json`)).stdout) as { identities: object[] };
     assert.deepEqual(identities.map(Object.keys), [['issuer', 'subject', 'linked_at']]);
-    await startSession(database.db, { developerId: own, userAgent: '', replaced: undefined });
+    await startSession(world.db, { developerId: own, userAgent: '', replaced: undefined });
     assert.equal(
       (await run(`unlink ${own} ${identity}`)).stdout,
       `Unlinked the identity and ended 1 session of developer ${own}.\n`,
@@ -82,11 +76,11 @@ describe('the commands about signing in', () => {
     });
   });
 
-  it('end all sessions of a developer', async () => {
+  it('a command ends all sessions of a developer', async () => {
     const details = { developerId: id, userAgent: '', replaced: undefined };
-    const token = await startSession(database.db, details);
+    const token = await startSession(world.db, details);
     assert.equal((await run(`sign-out ${id}`)).stdout, `Ended 1 session of developer ${id}.\n`);
-    assert.equal(await findSession(database.db, token), undefined);
+    assert.equal(await findSession(world.db, token), undefined);
     assert.deepEqual(JSON.parse((await run(`sign-out ${id} --json`)).stdout), { developer_id: id, sessions_ended: 0 });
     assert.equal((await run('sign-out 999')).code, 1);
   });
