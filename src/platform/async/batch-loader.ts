@@ -18,7 +18,7 @@ export interface BatchLoaderOptions {
 
 /**
  * Makes calls of the same turn of the event loop share one load. The load begins after each of them was made, and
- * nothing is kept. So a call sees all that happened before it, and a later call never gets an earlier answer.
+ * nothing is kept. A call therefore sees all that happened before it, and a later call never gets an earlier answer.
  *
  * @returns a function that loads the value of one key
  */

@@ -3,7 +3,7 @@ const JITTER = 0.2;
 
 /** Work that is done again and again. */
 export interface Recurring {
-  /** Ends it. Work that has begun goes on to its end, which this waits for. */
+  /** Ends it. Resolves when work that has begun is done. */
   stop(): Promise<void>;
 }
 

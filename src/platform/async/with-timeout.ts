@@ -5,7 +5,7 @@
  * @param reply - awaited once: a query of Knex runs each time that it is awaited
  * @param timeoutMs - in milliseconds
  * @param timeUp - makes the error
- * @throws that error when no reply arrives in time; the work behind the reply goes on
+ * @throws that error when no reply arrives in time; the work behind the reply continues
  */
 export function withTimeout<T>(
   reply: Promise<T>,

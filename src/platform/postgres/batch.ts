@@ -49,7 +49,7 @@ export function coalesced<Key = void, Value = unknown>(
   // Wrapped, because a loader takes no undefined key.
   const load = batched<readonly [Key], Promise<Value>>((db, keys) => {
     const reads = new Map<string, Promise<Value>>();
-    // The reads are not awaited together: each request goes on when its own read ends.
+    // The reads are not awaited together: each request continues when its own read ends.
     const values = keys.map(([key]) => {
       const id = identify(key);
       const value = reads.get(id) ?? read(db, key);

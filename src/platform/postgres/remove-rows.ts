@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 
-/** The most rows that one statement removes, so that it stays short and other work goes on. */
+/** The most rows that one statement removes, so that it stays short and does not hold up other work. */
 const BATCH = 1_000;
 
-/** Statements of one run at most; the next run goes on. */
+/** The most statements of one run; the next run continues. */
 const BATCHES_PER_RUN = 20;
 
 /**

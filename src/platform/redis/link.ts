@@ -22,7 +22,7 @@ export class RedisUnavailable extends Error {
   override readonly name = 'RedisUnavailable';
 }
 
-/** @returns the error of a caller that has less time than Redis takes. It says nothing about Redis. */
+/** @returns the error of a caller that has less time than Redis takes. Redis itself may be well. */
 export function noTimeLeft(): RedisUnavailable {
   return new RedisUnavailable('there is no time left for Redis');
 }

@@ -10,7 +10,7 @@ export type DependencyState = 'up' | 'lost';
 export const CONSEQUENCES: Readonly<Record<Dependency, string>> = {
   database: 'Requests that need the database are answered with 503.',
   redis: 'Limits are counted in each process, and keys are checked in the database.',
-  announcements: 'Changes made in the database are not heard of, so keys are checked there at each request.',
+  announcements: 'Change notifications are down; each request looks its key up in the database.',
   replica: 'The primary is read in place of the replica.',
 };
 

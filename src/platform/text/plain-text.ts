@@ -1,6 +1,6 @@
 /**
  * The embeddings, overrides and isolates of the Unicode bidirectional algorithm. They turn the direction of what follows,
- * also beyond the text that holds them. A name with them can make a page or a table read differently from what it says.
+ * also beyond the text that holds them. A name with them can make a page or a table appear to read differently.
  */
 export const DIRECTION_CONTROLS = /[\u202A-\u202E\u2066-\u2069]/gu;
 
@@ -8,10 +8,9 @@ export const DIRECTION_CONTROLS = /[\u202A-\u202E\u2066-\u2069]/gu;
 const UNPRINTABLE = /\p{Cc}|\p{Cs}|[\u2028\u2029]/u;
 
 /** What to do about a name or a label that {@link isPlainText} refuses. */
-export const NOT_PLAIN =
-  'Leave out line ends and other control characters, such as those that turn the direction of text.';
+export const NOT_PLAIN = 'Leave out line breaks and other control characters, including text direction marks.';
 
-/** @returns whether a name or a label that a person types may be shown as it is */
+/** @returns whether a name or a label that a person types may be shown unchanged */
 export function isPlainText(text: string): boolean {
   return !UNPRINTABLE.test(text) && text.search(DIRECTION_CONTROLS) < 0;
 }

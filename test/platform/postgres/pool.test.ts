@@ -24,7 +24,7 @@ describe('a pool of connections', () => {
     });
   }
 
-  /** Connections of the pool that the server knows of. */
+  /** How many connections of the pool the server has. */
   async function connections(): Promise<number> {
     const { rows } = await database.db.raw<{ rows: { n: number }[] }>(
       "select count(*) as n from pg_stat_activity where application_name = 'test pool'",

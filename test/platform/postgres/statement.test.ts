@@ -38,7 +38,7 @@ describe('a statement', () => {
     assert.deepEqual(heard, [{ sql: 'select $2::integer - $1::integer as sum', bindings: [1, 2] }]);
   });
 
-  it("fails with the database's error, and its connection goes on", async () => {
+  it("fails with the database's error, and its connection is used again", async () => {
     const { db } = database;
     const fails = new Statement('test-fails', 'select 1 / 0');
     const whoAmI = new Statement<{ pid: number }>('test-pid', 'select pg_backend_pid() as pid');
@@ -75,7 +75,7 @@ describe('a statement', () => {
     }
   });
 
-  it('fails where a text of the answer cannot be read, and where it does not compile, and its connection goes on', async () => {
+  it('fails where a text of the answer cannot be read, and where it does not compile, and its connection is used again', async () => {
     const { db } = database;
     const broken = new Statement('test-broken', 'select no_such_column from titles');
     const { idle } = poolOf(db).state;
@@ -100,7 +100,7 @@ describe('a statement', () => {
     assert.deepEqual(await SUM.rows(database.db, 1, 2), [{ sum: 1 }]);
   });
 
-  it('goes on where its columns have become others, on however many connections', async () => {
+  it('is answered when its columns have changed, on however many connections', async () => {
     const { db } = database;
     const all = new Statement('test-outdated', 'select a from outdated');
     await db.raw('create table outdated as select 1 as a');

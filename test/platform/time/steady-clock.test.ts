@@ -26,7 +26,7 @@ describe('a steady clock', () => {
     assert.equal(clock.now() - start, 250);
   });
 
-  it('goes on where the time of day is set back', () => {
+  it('continues when the time of day is set back', () => {
     const start = clock.now();
     timeOfDay -= 3_600_000;
     pass(250);

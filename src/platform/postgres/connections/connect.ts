@@ -98,7 +98,7 @@ async function requireUsable(options: Options, address: string): Promise<void> {
     // The database may allow no further one.
     const other = await open().catch(() => undefined);
     if (other !== undefined && !(await haveOwnSessions(connection, other))) throw withoutSessions();
-    // Those that follow may need their places.
+    // The next connections may need their places.
     await withTimeout(Promise.all(opened.map((each) => each.end())), START_BOUNDS.acquireTimeoutMs);
   } catch (error) {
     if (error instanceof OperatorError) throw error;
@@ -136,8 +136,8 @@ function withoutSessions(): OperatorError {
 function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
   return new OperatorError(
     isStandby
-      ? 'The database named by DATABASE_URL is a standby: keys that were revoked may still work there. Name the primary; a server may read from a standby that DATABASE_READ_URL names.'
-      : 'The database named by DATABASE_URL takes no writes: default_transaction_read_only is on, for the server, the database or the role. Switch it off, or name the primary.',
+      ? 'The database named by DATABASE_URL is a standby: it may still accept revoked keys. Set it to the primary; use DATABASE_READ_URL for a standby to read from.'
+      : 'The database named by DATABASE_URL takes no writes: default_transaction_read_only is on, for the server, the database or the role. Switch it off, or set DATABASE_URL to the primary.',
   );
 }
 

@@ -26,7 +26,7 @@ export class DatabaseCheck {
       await withTimeout(poolOf(this.db).check(), CHECK_TIMEOUT_MS);
       this.health.note('database', 'up');
     } catch (error) {
-      // Older connections would go on answering, while the server refuses new ones.
+      // Older connections would still answer, while the server refuses new ones.
       if (error instanceof DatabaseNotWritable) poolOf(this.db).renew();
       this.health.note('database', 'lost', error);
     }

@@ -10,8 +10,8 @@ const CLOSE_TIMEOUT_MS = 500;
 const IDLE_TIMEOUT_MS = 30_000;
 
 /**
- * The pool replaces a connection of this age, in seconds. So a process leaves a primary that was replaced, but lives, when
- * nothing else tells of that.
+ * The pool replaces a connection of this age, in seconds. This bounds how long a process stays on a primary that was
+ * replaced but is still running.
  */
 const MAX_AGE_SECONDS = 60;
 
