@@ -107,6 +107,8 @@ describe('a server with workers', () => {
       await client.query('begin; lock table catalog_counts in access exclusive mode');
       const reply = send(server.url, '/api/v1/stats', { headers: { 'x-api-key': key } });
       await eventually('the request waits', async () => {
+        // A transaction sees the activity as it was at its first look.
+        await client.query('select pg_stat_clear_snapshot()');
         const { rows } = await client.query(
           "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
         );
