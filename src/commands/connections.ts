@@ -15,7 +15,7 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 const REDIS_TIMEOUT_MS = 2_000;
 
 /** The part of the context that opens a command's database and Redis. */
-type CommandBase = Pick<CommandContext, 'config' | 'packageRoot' | 'pid'>;
+type CommandBase = Pick<CommandContext, 'config' | 'packageRoot'>;
 
 /** Opens the service's database for a command. The caller closes it. */
 export async function connectForCommand(
@@ -29,7 +29,6 @@ export async function connectForCommand(
     databaseUrl,
     dataDir,
     packageRoot: context.packageRoot,
-    pid: context.pid,
     applicationName: 'catalog command',
     poolSize: POOL_SIZE,
     acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,

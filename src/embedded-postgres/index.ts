@@ -1,21 +1,29 @@
-/**
- * The PostgreSQL that comes with the service, used when no DATABASE_URL is set.
- *
- * Several processes (a server, commands) use one cluster in one data directory, and start and stop in any order. The
- * first process starts the server, which is not its child and outlives it. Each process holds a lease, a connection
- * that ends with the process in any case. The process that releases the last lease stops the server. When the last
- * process was killed, the server runs on until the next process has used it.
- *
- * A data directory holds `postgresql` (the cluster and its socket, for its owner alone), `postgresql.log`,
- * `pg_hba.conf` and, for moments, `lock`. Several machines or containers cannot share it.
- */
-import { findNativePackage, prepareBinaries, type Binaries } from './binaries.js';
-import { Cluster } from './cluster/cluster.js';
-import { runningAsRoot } from './command.js';
-import { chooseDataDirectory, SYSTEM_DIRECTORY } from './cluster/data-directory.js';
-import type { EventListener } from './events.js';
-import { DATABASE } from './lease-client.js';
-import { takeLease, type Lease } from './lease.js';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { platform } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { lock } from 'proper-lockfile';
+import { OperatorError } from '../errors.js';
+import { findNativePackage, prepareBinaries } from './binaries.js';
+import { SUPERUSER } from './cluster.js';
+import { CLUSTER_FOLDER, openDataDirectory, SYSTEM_DIRECTORY, type DataDirectoryChoice } from './data-directory.js';
+import { readServerState, SOCKET_PORT, startServer, type Server } from './server.js';
+
+/** The service's database in the cluster. */
+const DATABASE = 'catalog';
+
+/** The longest address of a Unix socket on every system, in bytes: macOS takes 104, Linux 108. */
+const MAX_SOCKET_PATH = 103;
+
+/** How long to wait for a server that another process is about to stop, in milliseconds. */
+const MAX_STOPPING_MS = 3_000;
+
+/** How long to wait for another process that starts PostgreSQL or uses it alone, in milliseconds. */
+const MAX_LOCKED_MS = 120_000;
+
+const POLL_INTERVAL_MS = 50;
 
 /** The address of the service's database, by a Unix socket. */
 export interface ConnectionAddress {
@@ -31,69 +39,153 @@ export interface ConnectionAddress {
   readonly options: string;
 }
 
+/** See README.md. */
 export interface EmbeddedPostgres {
   /** Absolute path of the data directory. */
   readonly dataDir: string;
-  /** It does not change until the release, also when the server restarts. */
   readonly address: ConnectionAddress;
-  /**
-   * Releases the lease, and stops the server when nobody else uses it. Close all other connections first. Takes a
-   * bounded time and never rejects: an event reports a failure.
-   */
-  release(): Promise<void>;
+  /** Stops the server if this process started it. Close all connections first. */
+  close(): Promise<void>;
 }
 
-export interface EmbeddedPostgresOptions {
-  /** The DATA_DIR setting; undefined for the default place. */
-  readonly dataDir: string | undefined;
-  /** The folder of this package's package.json. */
-  readonly packageRoot: string;
-  /** The id of this process, shown with its lease in `pg_stat_activity`. */
-  readonly pid?: number;
-  readonly onEvent?: EventListener;
-  /** Where root puts files that PostgreSQL's user must reach when it cannot enter the checkout. */
-  readonly systemDirectory?: string;
+export interface EmbeddedPostgresOptions extends DataDirectoryChoice {
+  /**
+   * Given by a process that serves: it starts the server and lets others use it. Called when the server ends before
+   * `close`. Without it, this process uses the server of a process that serves. If there is none, it starts one for its
+   * own duration, in which the others wait.
+   */
+  readonly onLost?: ((reason: OperatorError) => void) | undefined;
 }
 
 /**
- * Starts the embedded PostgreSQL, or joins the one that another process has started. Keeps it running until released.
+ * Opens the embedded PostgreSQL, and creates its database the first time.
  *
  * @throws OperatorError with the remedy, such as for an unusable data directory, a full disk or another major version
  */
-export async function acquireEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { systemDirectory = SYSTEM_DIRECTORY, onEvent = () => undefined } = options;
-  const isRoot = runningAsRoot();
-  const directory = await chooseDataDirectory({
-    packageRoot: options.packageRoot,
-    configured: options.dataDir,
-    isRoot,
-    systemDirectory,
-  });
-  let binaries: Promise<Binaries> | undefined;
-  const cluster = new Cluster(directory, () => {
-    binaries ??= findNativePackage()
-      .then((source) => prepareBinaries(source, directory.account, isRoot ? systemDirectory : directory.path))
-      .catch((error: unknown) => {
-        // The next attempt tries again: the obstacle may be gone.
-        binaries = undefined;
-        throw error;
-      });
-    return binaries;
-  });
-  let lease: Lease;
+export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { onLost, systemDirectory = SYSTEM_DIRECTORY } = options;
+  const directory = await openDataDirectory(options);
+  const cluster = join(directory.path, CLUSTER_FOLDER);
+  const unlock = await takeLock(directory.path);
+  let server: Server | undefined;
+  let isClosing = false;
   try {
-    lease = await takeLease(cluster, String(options.pid ?? ''), onEvent);
+    if (!(await isServed(cluster, onLost === undefined))) {
+      const binaries = await prepareBinaries(await findNativePackage(), directory.account, systemDirectory);
+      server = await startServer(directory, binaries);
+      void server.ended.then(() => {
+        if (!isClosing) onLost?.(new OperatorError(`The embedded PostgreSQL in ${directory.path} ended unexpectedly.`));
+      });
+    }
+    const socket = await openSocketFolder(cluster);
+    if (server) await createDatabase({ ...addressIn(socket.path), database: 'postgres' });
+    if (onLost || !server) await unlock();
+    return {
+      dataDir: directory.path,
+      address: addressIn(socket.path),
+      async close() {
+        isClosing = true;
+        await server?.stop();
+        await socket.close();
+        await unlock();
+      },
+    };
   } catch (error) {
-    await cluster.close();
+    isClosing = true;
+    await server?.stop();
+    await unlock();
     throw error;
   }
+}
+
+/**
+ * Whether another process has started the server. One that is about to stop is waited for.
+ *
+ * @param mayJoin - whether that is of use
+ */
+async function isServed(cluster: string, mayJoin: boolean): Promise<boolean> {
+  const deadline = Date.now() + MAX_STOPPING_MS;
+  for (;;) {
+    const state = await readServerState(cluster);
+    if (!state) return false;
+    if (state.isReady && mayJoin) return true;
+    if (Date.now() > deadline) {
+      throw new OperatorError(
+        `Another process uses the PostgreSQL in ${cluster} (process ${state.pid}). Stop it first, or set DATA_DIR to ` +
+          'another folder.',
+      );
+    }
+    await delay(POLL_INTERVAL_MS);
+  }
+}
+
+/**
+ * Takes the lock of a data directory: nobody else starts a server there meanwhile. A process that is suspended for long
+ * may lose it. PostgreSQL's own lock then still refuses a second server.
+ *
+ * @returns releases the lock; may be called again
+ */
+async function takeLock(dataDirectory: string): Promise<() => Promise<void>> {
+  try {
+    const unlock = await lock(dataDirectory, {
+      lockfilePath: join(dataDirectory, 'lock'),
+      stale: 3_000,
+      update: 1_000,
+      retries: { forever: true, maxRetryTime: MAX_LOCKED_MS, minTimeout: 20, maxTimeout: 250, factor: 1.5 },
+      // The default throws from a timer, and so ends the process.
+      onCompromised: () => undefined,
+    });
+    return () => unlock().catch(() => undefined);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ELOCKED') throw error;
+    throw new OperatorError(
+      `Another process has been using the PostgreSQL in ${dataDirectory} alone for more than ${MAX_LOCKED_MS / 1000} s. ` +
+        'Wait for it to end, or look for one that hangs.',
+      { cause: error },
+    );
+  }
+}
+
+/** A path to a folder that is short enough for the address of a socket. */
+async function openSocketFolder(folder: string): Promise<{ path: string; close: () => Promise<void> }> {
+  const path = join(folder, `.s.PGSQL.${SOCKET_PORT}`);
+  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) return { path: folder, close: () => Promise.resolve() };
+  if (platform() !== 'linux') {
+    throw new OperatorError(`The path ${path} is too long for a socket. Set DATA_DIR to a folder with a shorter path.`);
+  }
+  const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+  return { path: `/proc/self/fd/${handle.fd}`, close: () => handle.close() };
+}
+
+/** All options are given, so that the driver adds none of PGSSLMODE and PGOPTIONS, which concern other servers. */
+function addressIn(socketFolder: string): ConnectionAddress {
   return {
-    dataDir: directory.path,
-    // All options are given, so that the driver does not add PGSSLMODE and PGOPTIONS, which concern other servers.
-    address: { ...(await cluster.address()), database: DATABASE, ssl: false, options: '-c search_path=public' },
-    async release() {
-      await lease.release();
-      await cluster.close();
-    },
+    host: socketFolder,
+    port: SOCKET_PORT,
+    user: SUPERUSER,
+    password: refusePassword,
+    database: DATABASE,
+    ssl: false,
+    options: '-c search_path=public',
   };
+}
+
+/** The driver calls this when a server asks for a password, instead of sending that of PGPASSWORD or ~/.pgpass. */
+function refusePassword(): never {
+  throw new OperatorError(
+    'Another program answers in place of the embedded PostgreSQL: it asks for a password, and the embedded one has none. ' +
+      'Find out which program.',
+  );
+}
+
+/** @param address - of the database that PostgreSQL creates itself */
+async function createDatabase(address: pg.ClientConfig): Promise<void> {
+  const client = new pg.Client({ ...address, connectionTimeoutMillis: 10_000 });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('select from pg_database where datname = $1', [DATABASE]);
+    if (rowCount === 0) await client.query(`create database ${DATABASE} template template0`);
+  } finally {
+    await client.end();
+  }
 }

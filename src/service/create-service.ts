@@ -51,6 +51,7 @@ const SHUTDOWN_GRACE_MS = 5_000;
 const NEXT_REQUEST_MS = 500;
 
 export interface ServiceOptions extends DatabaseOptions {
+  readonly log: Logger;
   readonly droppedLines: () => number;
   /** Called when the database is open, before the service takes requests. */
   readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;

@@ -143,7 +143,6 @@ describe('the migration of roles, in an installation at work', () => {
       databaseUrl: database.url,
       dataDir: undefined,
       packageRoot: '',
-      pid: process.pid,
       applicationName: 'test',
       poolSize: 1,
       acquireTimeoutMs: 10_000,

@@ -3,109 +3,84 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access, chmod, cp, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { postgresAccount, runningAsRoot } from '../../src/embedded-postgres/account.js';
 import { findNativePackage, prepareBinaries } from '../../src/embedded-postgres/binaries.js';
-import { postgresAccount, runningAsRoot } from '../../src/embedded-postgres/command.js';
-import { chooseDataDirectory } from '../../src/embedded-postgres/cluster/data-directory.js';
-import { OperatorError } from '../../src/errors.js';
-import { temporaryFolder } from '../support/temporary-folder.js';
+import { openDataDirectory } from '../../src/embedded-postgres/data-directory.js';
+import { openEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
 import { skipWithout } from '../support/programs/skip.js';
-import { acquire, releaseAll } from './users.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 const isRoot = runningAsRoot();
 
 describe('the places of the embedded PostgreSQL', function () {
   this.timeout(60_000);
 
-  afterEach(releaseAll);
-
-  describe('the data directory', () => {
-    it('is .data in the checkout, or as configured', async () => {
-      const packageRoot = await temporaryFolder();
-      await chmod(packageRoot, 0o755);
-      const systemDirectory = join(packageRoot, 'system');
-      const choice = { packageRoot, isRoot, systemDirectory };
-      const chosen = await chooseDataDirectory({ ...choice, configured: undefined });
-      assert.equal(chosen.path, join(packageRoot, '.data'));
-      const configured = join(packageRoot, 'a', 'b');
-      assert.equal((await chooseDataDirectory({ ...choice, configured })).path, configured);
-      assert.deepEqual((await readdir(packageRoot)).sort(), ['.data', 'a']);
-    });
-
-    it('gives an error that names it and says what to do when it cannot be made', async () => {
-      const folder = await temporaryFolder();
-      const file = join(folder, 'file');
-      await writeFile(file, '');
-      // Linux takes no new folder in /proc, and says of it that it does not exist.
-      for (const configured of [join(file, 'data'), file, '/proc/data']) {
-        await assert.rejects(
-          chooseDataDirectory({ packageRoot: folder, configured, isRoot: false, systemDirectory: folder }),
-          (error) =>
-            error instanceof OperatorError && error.message.startsWith(`The data directory ${configured} cannot be`),
-        );
-      }
-    });
+  it('the data lie in .data of the checkout, or in DATA_DIR', async () => {
+    const packageRoot = await openFolder();
+    const pathOf = async (dataDir?: string) =>
+      (await openDataDirectory({ packageRoot, dataDir, systemDirectory: join(packageRoot, 'system') })).path;
+    assert.equal(await pathOf(), join(packageRoot, '.data'));
+    assert.equal(await pathOf(join(packageRoot, 'a', 'b')), join(packageRoot, 'a', 'b'));
+    assert.deepEqual((await readdir(packageRoot)).sort(), ['.data', 'a']);
   });
 
-  describe('as root', function () {
+  it('a data directory that cannot be made is named in the error, with what to do', async () => {
+    const folder = await openFolder();
+    const file = join(folder, 'file');
+    await writeFile(file, '');
+    for (const dataDir of [join(file, 'data'), file]) {
+      await assert.rejects(openDataDirectory({ packageRoot: folder, dataDir }), (error: Error) => {
+        return (
+          error.name === 'OperatorError' && error.message.startsWith(`The data directory ${dataDir} cannot be used`)
+        );
+      });
+    }
+  });
+
+  describe('as root', () => {
     before(function () {
       if (!isRoot) skipWithout('the rights of root', this);
     });
 
-    it('lie elsewhere when only root may enter the checkout', async () => {
+    it('the data lie elsewhere when only root may enter the checkout, and stay there', async () => {
       const closed = await temporaryFolder();
       const packageRoot = join(closed, 'checkout');
       await mkdir(packageRoot);
-      const systemDirectory = await temporaryFolder();
-      await chmod(systemDirectory, 0o755);
-      const options = { packageRoot, systemDirectory, dataDir: undefined };
-      const postgres = await acquire(options);
-      await postgres.release();
+      const options = { packageRoot, systemDirectory: join(await openFolder(), 'made'), dataDir: undefined };
+      const { path, account } = await openDataDirectory(options);
       const name = createHash('sha256').update(packageRoot).digest('hex').slice(0, 12);
-      assert.equal(postgres.dataDir, join(systemDirectory, name));
+      assert.deepEqual([path, account], [join(options.systemDirectory, name), await postgresAccount()]);
       assert.deepEqual([await readdir(packageRoot), (await stat(closed)).mode & 0o777], [[], 0o700]);
-      assert.equal((await stat(join(postgres.dataDir, 'postgresql'))).uid, (await postgresAccount()).uid);
-
-      // The data stays in use when the way becomes free.
+      // The way becomes free.
       await chmod(closed, 0o755);
-      const again = await acquire(options);
-      await again.release();
-      assert.equal(again.dataDir, postgres.dataDir);
+      assert.equal((await openDataDirectory(options)).path, path);
     });
 
-    it('may be a configured folder of root alone, which is opened for passing through', async () => {
+    it('a data directory of root alone is opened for passing through, and one behind it is refused', async () => {
       const dataDir = await temporaryFolder();
-      const postgres = await acquire({ packageRoot: dataDir, dataDir });
-      await postgres.release();
+      const behind = join(await temporaryFolder(), 'data');
+      assert.equal((await openDataDirectory({ packageRoot: dataDir, dataDir })).path, dataDir);
       assert.equal((await stat(dataDir)).mode & 0o777, 0o711);
-      assert.equal((await stat(join(dataDir, 'postgresql'))).mode & 0o777, 0o700);
-    });
-
-    it('may not be a configured folder behind one of root alone', async () => {
-      const closed = await temporaryFolder();
-      const dataDir = join(closed, 'data');
       const { uid } = await postgresAccount();
-      await assert.rejects(acquire({ packageRoot: closed, dataDir }), {
+      await assert.rejects(openDataDirectory({ packageRoot: dataDir, dataDir: behind }), {
         name: 'OperatorError',
         message:
-          `DATA_DIR ${dataDir} cannot be used: PostgreSQL does not run as root, and the user it runs as (uid ${uid}) ` +
-          `cannot enter ${closed}. Set DATA_DIR to a directory that every user can reach, or allow passing through ` +
-          `with: chmod o+x ${closed}`,
+          `The data directory ${behind} cannot be used: PostgreSQL does not run as root, and the user it runs as (uid ${uid}) ` +
+          'cannot enter one of the parents. Set DATA_DIR to a directory that every user can reach.',
       });
-      assert.deepEqual(await readdir(closed), []);
     });
 
-    it('copy the programs that PostgreSQL’s user cannot reach, once', async () => {
-      const { native, version } = await copyOfPackage();
-      await chmod(join(native, '..'), 0o700);
-      await chmod(join(native, 'share'), 0o700);
-      await chmod(join(native, 'bin', 'initdb'), 0o700);
+    it('programs that PostgreSQL’s user cannot read are copied once, and again when the copy is damaged', async () => {
+      const source = await copyOfPackage();
+      await chmod(join(source.directory, '..'), 0o700);
+      await chmod(join(source.directory, 'share'), 0o700);
+      await chmod(join(source.directory, 'bin', 'initdb'), 0o700);
       const systemDirectory = join(await openFolder(), 'made');
       const account = await postgresAccount();
-      const prepare = () => prepareBinaries({ directory: native, version }, account, systemDirectory);
-      const copy = join(systemDirectory, `postgresql-${version}`);
+      const prepare = () => prepareBinaries(source, account, systemDirectory);
+      const copy = join(systemDirectory, `postgresql-${source.version}`);
       const binaries = await prepare();
       assert.equal(binaries.initdb, join(copy, 'bin', 'initdb'));
-      assert.deepEqual(await readdir(systemDirectory), [basename(copy)]);
       const { ino } = await stat(copy);
       assert.deepEqual(await prepare(), binaries);
       assert.equal((await stat(copy)).ino, ino);
@@ -117,66 +92,43 @@ describe('the places of the embedded PostgreSQL', function () {
     });
   });
 
-  it('are put right where an installation without scripts left out links and exec bits', async () => {
-    const { native, version } = await copyOfPackage();
-    const library = join(native, 'lib');
+  it('links and exec bits that an installation without scripts left out are restored', async () => {
+    const source = await copyOfPackage();
+    const library = join(source.directory, 'lib');
     const links: string[] = [];
     for (const name of await readdir(library)) {
       if (!(await lstat(join(library, name))).isSymbolicLink()) continue;
       links.push(name);
       await rm(join(library, name));
     }
-    await chmod(join(native, 'bin', 'postgres'), 0o644);
+    await chmod(join(source.directory, 'bin', 'postgres'), 0o644);
     const account = isRoot ? await postgresAccount() : undefined;
-    const binaries = await prepareBinaries({ directory: native, version }, account, join(native, 'unused'));
-    assert.equal(binaries.initdb, join(native, 'bin', 'initdb'));
+    const { postgres } = await prepareBinaries(source, account, join(source.directory, 'unused'));
+    assert.equal(postgres, join(source.directory, 'bin', 'postgres'));
     assert.ok(links.length === 0 || (await lstat(join(library, links[0] ?? ''))).isSymbolicLink());
   });
 
-  describe('the errors', () => {
-    let dataDir: string;
-    let cluster: string;
-    const acquireHere = () => acquire({ packageRoot: dataDir, dataDir });
-    before(async () => {
-      dataDir = join(await openFolder(), 'a folder with spaces');
-      cluster = join(dataDir, 'postgresql');
-      await (await acquireHere()).release();
+  it('data of another version and a wrong configuration are named in the error', async () => {
+    const dataDir = join(await openFolder(), `a folder with 'quotes" and $HOME`);
+    const cluster = join(dataDir, 'postgresql');
+    const open = () => openEmbeddedPostgres({ packageRoot: dataDir, dataDir });
+    await mkdir(dataDir);
+    await (await open()).close();
+
+    const configuration = join(cluster, 'postgresql.conf');
+    await writeFile(configuration, "work_mem = 'lots'\n");
+    await assert.rejects(open(), (error: Error) => {
+      assert.match(error.message, /^PostgreSQL does not start in .*: .*invalid value for parameter "work_mem": "lots"/);
+      assert.ok(error.message.endsWith(`Its log is ${join(cluster, 'server.log')}`));
+      return error.name === 'OperatorError';
     });
 
-    it('name the version of data that is another one', async () => {
-      await writeFile(join(cluster, 'PG_VERSION'), '9\n');
-      await assert.rejects(acquireHere(), {
-        name: 'OperatorError',
-        message:
-          `The data in ${cluster} is of PostgreSQL 9, and this is PostgreSQL 18. Dump it with the version it was made ` +
-          'with and import it here, or set DATA_DIR to another folder.',
-      });
-      await writeFile(join(cluster, 'PG_VERSION'), '18\n');
-    });
-
-    it('quote the log of a server that does not start', async () => {
-      const configuration = join(cluster, 'postgresql.conf');
-      await writeFile(configuration, "work_mem = 'lots'\n");
-      await assert.rejects(acquireHere(), (error) => {
-        assert.ok(error instanceof OperatorError);
-        assert.match(
-          error.message,
-          /^PostgreSQL does not start in .*: .*invalid value for parameter "work_mem": "lots"/,
-        );
-        assert.ok(error.message.endsWith(`Its log is ${join(dataDir, 'postgresql.log')}`));
-        return true;
-      });
-      await writeFile(configuration, '');
-    });
-
-    it('refuse a path that pg_ctl would hand to the shell', async () => {
-      const path = join(dataDir, '$HOME');
-      await assert.rejects(acquire({ packageRoot: dataDir, dataDir: path }), {
-        name: 'OperatorError',
-        message:
-          `PostgreSQL cannot be started with this path: ${path}/postgresql.log. Use folders whose names have no quotes, ` +
-          'dollar signs, backticks, backslashes or line ends.',
-      });
+    await writeFile(join(cluster, 'PG_VERSION'), '9\n');
+    await assert.rejects(open(), {
+      name: 'OperatorError',
+      message:
+        `The data in ${cluster} is of PostgreSQL 9, and this is PostgreSQL 18. Dump it with the version it was made with ` +
+        'and import it here, or set DATA_DIR to another folder.',
     });
   });
 });
@@ -188,13 +140,13 @@ async function openFolder(): Promise<string> {
 }
 
 /** The platform's package in a folder of its own, to be damaged. */
-async function copyOfPackage(): Promise<{ native: string; version: string }> {
-  const { directory, version } = await findNativePackage();
+async function copyOfPackage(): Promise<{ directory: string; version: string }> {
+  const { directory: original, version } = await findNativePackage();
   const folder = join(await openFolder(), 'package');
-  const native = join(folder, 'native');
+  const directory = join(folder, 'native');
   await mkdir(folder);
-  await cp(directory, native, { recursive: true, verbatimSymlinks: true });
+  await cp(original, directory, { recursive: true, verbatimSymlinks: true });
   // Also where the packages were installed under a strict umask: the account must be able to enter.
   execFileSync('chmod', ['-R', 'a+rX', folder]);
-  return { native, version };
+  return { directory, version };
 }

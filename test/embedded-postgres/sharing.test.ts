@@ -3,18 +3,17 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access, copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import pg from 'pg';
-import { SUPERUSER } from '../../src/embedded-postgres/cluster/cluster-creation.js';
-import { readServerState, SOCKET_PORT } from '../../src/embedded-postgres/cluster/server-state.js';
-import { DATABASE } from '../../src/embedded-postgres/lease-client.js';
+import { readServerState } from '../../src/embedded-postgres/server.js';
 import { eventually } from '../support/eventually.js';
 import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { killUsers, User } from './users.js';
 
-describe('the embedded PostgreSQL, shared by processes', function () {
+describe('the embedded PostgreSQL of several processes', function () {
   this.timeout(60_000);
   let dataDir: string;
+  /** All visits so far: none may be lost. */
+  let visits = 0;
 
   before(async () => {
     dataDir = await temporaryFolder();
@@ -24,129 +23,90 @@ describe('the embedded PostgreSQL, shared by processes', function () {
     signalServers(dataDir, 'SIGKILL');
   });
 
-  const serverRuns = (folder = dataDir) => serverProcesses(folder).length > 0;
+  const start = (serves: boolean): User => new User({ dataDir, serves });
+  const isStopped = (): boolean => serverProcesses(dataDir).length === 0;
 
-  it('is started by the first and stopped by the last, and keeps data and address', async () => {
-    const first = await User.start({ dataDir });
-    const started = await first.look();
-    const second = await User.start({ dataDir });
-    assert.deepEqual(await second.look(), { ...started, visits: started.visits + 1 });
-    await first.leave();
-    assert.deepEqual(await second.look(), { ...started, visits: started.visits + 2 });
-    await second.leave();
-    assert.equal(serverRuns(), false);
-    assert.deepEqual(
-      [first.events, second.events],
-      [['postgres_started', 'postgres_left_running'], ['postgres_stopped']],
+  it('processes that start at once take turns where none serves, and nothing is lost', async () => {
+    const counts = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const user = start(false);
+        const visit = await user.visit();
+        await user.leave();
+        return visit;
+      }),
     );
-
-    const third = await User.start({ dataDir });
-    const again = await third.look();
-    assert.deepEqual([again.visits, again.host], [started.visits + 3, started.host]);
-    assert.notEqual(again.started, started.started);
-    await third.leave();
-    assert.deepEqual((await readdir(dataDir)).sort(), ['pg_hba.conf', 'postgresql', 'postgresql.log']);
+    assert.deepEqual(counts.map((it) => it.visits).sort(), [1, 2, 3]);
+    assert.equal(new Set(counts.map(({ started }) => started)).size, 3);
+    assert.deepEqual([isStopped(), (await readdir(dataDir)).sort()], [true, ['postgresql']]);
+    visits = 3;
   });
 
-  it('is one server for processes that start at once, and stops when they end at once', async () => {
-    const fresh = await temporaryFolder();
-    const users = Array.from({ length: 4 }, () => new User({ dataDir: fresh }));
-    await Promise.all(users.map((user) => user.ready()));
-    const first = await users[0]?.look();
-    const sights = await Promise.all(users.slice(1).map((user) => user.look()));
-    assert.deepEqual(
-      sights.map(({ started, host }) => ({ started, host })),
-      Array.from({ length: 3 }, () => ({ started: first?.started, host: first?.host })),
-    );
-    await Promise.all(users.map((user) => user.leave()));
-    assert.equal(serverRuns(fresh), false);
-    const events = users.flatMap((user) => user.events);
-    assert.equal(events.filter((event) => event === 'postgres_started').length, 1);
-    assert.equal(events.filter((event) => event === 'postgres_stopped').length, 1);
+  it('a command uses the server of a process that serves, and a second one that serves is refused', async () => {
+    const server = start(true);
+    const { started } = await server.visit();
+    const [command, second] = [start(false), start(true)];
+    assert.deepEqual(await command.visit(), { started, visits: visits + 2 });
+    const { message } = await second.next('failure');
+    assert.match(message, /^Another process uses the PostgreSQL in .+\(process \d+\)\. Stop it first, or set DATA_DIR/);
+    await command.leave();
+    assert.deepEqual(await server.visit(true), { started, visits: visits + 3 });
+    await server.leave();
+    assert.equal(isStopped(), true);
+    visits += 3;
   });
 
-  it('outlives a user that is killed, until the next one has taken it over', async () => {
-    const first = await User.start({ dataDir });
-    const { started } = await first.look();
-    await first.kill();
-    assert.equal(serverRuns(), true);
-    const second = await User.start({ dataDir });
-    assert.equal((await second.look()).started, started);
-    await second.leave();
-    assert.equal(serverRuns(), false);
-  });
-
-  it('keeps running after the last lease while a plain connection uses it', async () => {
-    const first = await User.start({ dataDir });
-    const { host, started } = await first.look();
-    const plain = new pg.Client({ host, port: SOCKET_PORT, user: SUPERUSER, database: DATABASE });
-    await plain.connect();
-    try {
-      await first.leave();
-      assert.deepEqual(first.events.slice(-1), ['postgres_left_running']);
-      await plain.query('select 1');
-    } finally {
-      await plain.end();
+  it('the server ends with a process that is killed, and the next one finds all data', async () => {
+    for (const serves of [true, false]) {
+      const user = start(serves);
+      assert.equal((await user.visit()).visits, (visits += 1));
+      await user.kill();
+      const next = start(true);
+      assert.equal((await next.visit()).visits, (visits += 1));
+      await next.leave();
+      assert.equal(isStopped(), true);
     }
-    const second = await User.start({ dataDir });
-    assert.equal((await second.look()).started, started);
-    await second.leave();
-    assert.equal(serverRuns(), false);
   });
 
-  it('is not stopped by Ctrl-C in the terminal that started it', async () => {
-    const first = await User.start({ dataDir });
-    const { started } = await first.look();
-    const second = await User.start({ dataDir });
-    await first.interruptGroup();
-    assert.equal((await second.look()).started, started);
-    assert.deepEqual(second.events, []);
-    await second.leave();
-  });
-
-  it('is brought back for all its users when it is killed', async () => {
-    const users = [await User.start({ dataDir }), await User.start({ dataDir })];
-    const before = await users[0]?.look();
-    assert.ok(before);
+  it('a server that is killed is reported to the process that serves, and the next one finds all data', async () => {
+    const user = start(true);
+    await user.visit();
     signalServers(dataDir, 'SIGKILL');
-    for (const user of users) {
-      await eventually('the lease is back', () => user.events.includes('postgres_back'));
-    }
-    const sights = [await users[0]?.look(), await users[1]?.look()];
-    assert.notEqual(sights[0]?.started, before.started);
-    assert.equal(sights[0]?.started, sights[1]?.started);
-    assert.deepEqual([sights[0]?.visits, sights[1]?.visits], [before.visits + 1, before.visits + 2]);
-    for (const user of users) await user.leave();
-    assert.equal(serverRuns(), false);
+    const { message } = await user.next('lost');
+    assert.equal(message, `The embedded PostgreSQL in ${dataDir} ended unexpectedly.`);
+    await user.leave();
+    const next = start(false);
+    assert.equal((await next.visit()).visits, (visits += 2));
+    await next.leave();
   });
 
-  it('repairs a first start that was killed half-way', async () => {
+  it('a first start that was killed half-way is repaired by the next one', async () => {
     const fresh = await temporaryFolder();
-    const first = new User({ dataDir: fresh });
-    await eventually('a cluster is being made', async () =>
+    const first = new User({ dataDir: fresh, serves: true });
+    await eventually('a cluster is being created', async () =>
       (await readdir(fresh)).some((name) => name.includes('.new-')),
     );
     await first.kill();
     signalServers(fresh, 'SIGKILL');
     await assert.rejects(access(join(fresh, 'postgresql')), 'it was too late');
-    const second = await User.start({ dataDir: fresh });
-    assert.equal((await second.look()).visits, 1);
+    const second = new User({ dataDir: fresh, serves: true });
+    assert.equal((await second.visit()).visits, 1);
     await second.leave();
-    assert.deepEqual((await readdir(fresh)).sort(), ['pg_hba.conf', 'postgresql', 'postgresql.log']);
+    assert.deepEqual(await readdir(fresh), ['postgresql']);
   });
 
-  it('is not mistaken for another process that has its number, or another server', async () => {
-    const user = await User.start({ dataDir });
-    const lockFile = join(dataDir, 'postgresql', 'postmaster.pid');
-    const state = await readServerState(join(dataDir, 'postgresql'));
-    assert.equal(state.phase, 'ready');
+  it('a lock file that a killed server has left names no server, whoever has its process number now', async () => {
+    const user = start(true);
+    await user.visit();
+    const cluster = join(dataDir, 'postgresql');
+    const lockFile = join(cluster, 'postmaster.pid');
+    assert.equal((await readServerState(cluster))?.isReady, true);
 
     const copy = join(await temporaryFolder(), 'postgresql');
     await mkdir(copy);
     const [, ...rest] = (await readFile(lockFile, 'utf8')).split('\n');
     if (process.platform === 'linux') {
       await copyFile(lockFile, join(copy, 'postmaster.pid'));
-      assert.deepEqual(await readServerState(copy), { phase: 'stopped', stale: true });
+      assert.equal(await readServerState(copy), undefined, 'the server of the folder that was copied');
       // A server that was killed, and whose parent does not collect it.
       const program = join(copy, 'postgres');
       await symlink('/bin/sleep', program);
@@ -155,17 +115,21 @@ describe('the embedded PostgreSQL, shared by processes', function () {
         const pid = Number(((await once(parent.stdout, 'data')) as [Buffer])[0].toString());
         const statusOf = (process: number) => readFile(`/proc/${process}/stat`, 'utf8');
         await eventually('its parent is no shell', async () => (await statusOf(parent.pid ?? 0)).includes('(tail)'));
+        await eventually('it has begun', async () => (await statusOf(pid)).includes('(postgres)'));
         process.kill(pid, 'SIGKILL');
         await eventually('it is a zombie', async () => (await statusOf(pid)).includes('(postgres) Z'));
         await writeFile(join(copy, 'postmaster.pid'), [pid, ...rest].join('\n'));
-        assert.deepEqual(await readServerState(copy), { phase: 'stopped', stale: true });
+        assert.equal(await readServerState(copy), undefined, 'a zombie');
       } finally {
         parent.kill('SIGKILL');
       }
     }
     await writeFile(join(copy, 'postmaster.pid'), [process.pid, ...rest].join('\n'));
-    assert.deepEqual(await readServerState(copy), { phase: 'stopped', stale: true });
+    assert.equal(await readServerState(copy), undefined, 'another program');
     await user.leave();
-    assert.deepEqual(await readServerState(join(dataDir, 'postgresql')), { phase: 'stopped', stale: false });
+    await writeFile(lockFile, [process.pid, ...rest].join('\n'));
+    const next = start(false);
+    assert.equal((await next.visit()).visits, (visits += 2));
+    await next.leave();
   });
 });

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import pg from 'pg';
+import { runningAsRoot } from '../../src/embedded-postgres/account.js';
 import { findNativePackage, prepareBinaries, type Binaries } from '../../src/embedded-postgres/binaries.js';
-import { Cluster, type ServerAccess, type StopMode } from '../../src/embedded-postgres/cluster/cluster.js';
-import { runningAsRoot } from '../../src/embedded-postgres/command.js';
-import { chooseDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/cluster/data-directory.js';
+import { SUPERUSER } from '../../src/embedded-postgres/cluster.js';
+import { CLUSTER_FOLDER, openDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/data-directory.js';
+import { startServer, type ServerAccess, type StopMode } from '../../src/embedded-postgres/server.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/postgres/migrations.js';
 import { eventually } from './eventually.js';
@@ -39,8 +41,6 @@ export interface TestPostgres {
 const TEMPLATE = 'template_catalog';
 
 /** Servers of tests are reached by TCP, since tests put proxies between and give out URLs. */
-const USER = 'catalog';
-const MAX_PORT_ATTEMPTS = 5;
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   // Shared memory in files goes with the folder, also when the server was killed.
@@ -83,31 +83,12 @@ async function cloneDatabase(template: string): Promise<TestDatabase> {
 
 /** Starts a server for one suite alone. */
 export async function startPostgres(): Promise<TestPostgres> {
-  const { cluster, urlOf } = await startCluster();
-  const { directory } = cluster;
+  const server = await startCluster();
   const database = 'catalog';
-  const url = urlOf(database);
-  await runSql(urlOf('postgres'), `create database ${database}`);
+  const url = server.urlOf(database);
+  await runSql(server.urlOf('postgres'), `create database ${database}`);
   await migrateDatabase(url);
-  return {
-    folder: cluster.dataDirectory,
-    url,
-    stop: (mode) => cluster.stop(mode),
-    async restart() {
-      await cluster.stop();
-      await cluster.ensureRunning();
-    },
-    async kill() {
-      signalServers(directory, 'SIGKILL');
-      await eventually('all processes are gone', () => serverProcesses(directory).length === 0);
-    },
-    pause() {
-      signalServers(directory, 'SIGSTOP');
-    },
-    resume() {
-      signalServers(directory, 'SIGCONT');
-    },
-  };
+  return { ...server, url };
 }
 
 async function startShared(): Promise<SharedServer> {
@@ -118,60 +99,64 @@ async function startShared(): Promise<SharedServer> {
   return { run, url };
 }
 
-/** A cluster whose server listens on a port of 127.0.0.1, the same after each start. */
-export interface TcpCluster {
-  readonly cluster: Cluster;
+/** A server that listens on a port of 127.0.0.1, the same after each start. */
+export interface TcpServer extends Omit<TestPostgres, 'url'> {
   readonly urlOf: (database: string) => string;
 }
 
-async function startCluster(): Promise<TcpCluster> {
-  const started = await startClusterIn(await temporaryFolder());
-  const { cluster } = started;
-  const client = new pg.Client({ ...(await cluster.address()), database: 'postgres', ssl: false });
+async function startCluster(): Promise<TcpServer> {
+  const server = await startServerIn(await temporaryFolder());
+  const client = new pg.Client({ host: server.socketFolder, port: server.port, user: SUPERUSER, database: 'postgres' });
   await client.connect();
   try {
-    await client.query(`alter role ${USER} password '${PASSWORD}'`);
+    await client.query(`alter role ${SUPERUSER} password '${PASSWORD}'`);
   } finally {
     await client.end();
-    await cluster.close();
   }
-  return started;
+  return server;
 }
 
 /** Starts the server of a folder, whose cluster is made where there is none. */
-export async function startClusterIn(folder: string): Promise<TcpCluster> {
-  for (let attempt = 1; ; attempt += 1) {
-    const { cluster, urlOf } = await clusterIn(folder);
-    try {
-      await cluster.ensureRunning();
-      return { cluster, urlOf };
-    } catch (error) {
-      // A port that was free a moment ago is somebody else's by now.
-      if (attempt === MAX_PORT_ATTEMPTS || !String(error).includes('Address already in use')) throw error;
-    }
-  }
+export async function startServerIn(folder: string): Promise<TcpServer & { socketFolder: string; port: number }> {
+  const directory = await openDataDirectory({ packageRoot: folder, dataDir: folder });
+  // Once a process: each search starts all the programs.
+  binaries ??= prepareBinaries(await findNativePackage(), directory.account, SYSTEM_DIRECTORY);
+  const programs = await binaries;
+  const cluster = join(folder, CLUSTER_FOLDER);
+  let port = await freePort();
+  const start = () => startServer(directory, programs, accessTo(folder, port));
+  let server = await start().catch(async (error: unknown) => {
+    // A port that was free a moment ago is somebody else's by now.
+    if (!String(error).includes('Address already in use')) throw error;
+    port = await freePort();
+    return start();
+  });
+  return {
+    folder,
+    port,
+    socketFolder: cluster,
+    urlOf: (database) => `postgres://${SUPERUSER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
+    stop: (mode) => server.stop(mode),
+    async restart() {
+      await server.stop();
+      server = await start();
+    },
+    async kill() {
+      signalServers(cluster, 'SIGKILL');
+      await eventually('all processes are gone', () => serverProcesses(cluster).length === 0);
+    },
+    pause() {
+      signalServers(cluster, 'SIGSTOP');
+    },
+    resume() {
+      signalServers(cluster, 'SIGCONT');
+    },
+  };
 }
 
-async function clusterIn(folder: string): Promise<TcpCluster> {
-  const isRoot = runningAsRoot();
-  const directory = await chooseDataDirectory({
-    packageRoot: folder,
-    configured: folder,
-    isRoot,
-    systemDirectory: SYSTEM_DIRECTORY,
-  });
-  const port = await freePort();
-  const access: ServerAccess = {
-    settings: { ...SETTINGS, ...(isInMemory(folder) && SETTINGS_IN_MEMORY), port: String(port) },
-    rules: `${RULES.join('\n')}\n`,
-  };
-  // Once a process: each search starts all the programs.
-  const findBinaries = async (): Promise<Binaries> =>
-    prepareBinaries(await findNativePackage(), directory.account, isRoot ? SYSTEM_DIRECTORY : await temporaryFolder());
-  return {
-    cluster: new Cluster(directory, () => (binaries ??= findBinaries()), access),
-    urlOf: (database) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
-  };
+function accessTo(folder: string, port: number): ServerAccess {
+  const settings = { ...SETTINGS, ...(isInMemory(folder) && SETTINGS_IN_MEMORY), port: String(port) };
+  return { settings, rules: `${RULES.join('\n')}\n` };
 }
 
 async function runSql(url: string, sql: string): Promise<void> {

@@ -3,11 +3,11 @@ import { eventually } from '../support/eventually.js';
 import { startServer } from '../support/program.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
-import { serverProcesses } from '../support/programs/server-processes.js';
+import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { areGone, startWorkers, workersOf } from '../support/deployments/workers.js';
 
-describe('workers on the embedded PostgreSQL', () => {
+describe('a server with workers on the embedded PostgreSQL', () => {
   let redis: TestRedis;
   let environment: { DATA_DIR: string; REDIS_URL: string };
 
@@ -18,7 +18,13 @@ describe('workers on the embedded PostgreSQL', () => {
 
   after(() => redis.stop());
 
+<<<<<<< HEAD
   it('use the server that the primary started, which stops after them', async () => {
+=======
+  const isStopped = (): boolean => serverProcesses(environment.DATA_DIR).length === 0;
+
+  it('shares one server among its workers and stops it after them', async () => {
+>>>>>>> d831913 (Tie the embedded PostgreSQL to the process that serves: no leases, no restarts, nothing only production needs)
     const server = await startServer({ ...environment, WORKERS: '2' }, ['--demo']);
     const key = await eventually('the welcome', () => /svc_\w{8}_\w{38}/.exec(server.output.stdout)?.[0]);
     const headers = { authorization: `Bearer ${key}` };
@@ -27,18 +33,31 @@ describe('workers on the embedded PostgreSQL', () => {
       replies.map(({ status }) => status),
       [200, 200, 200, 200],
     );
-    const { code, stdout, stderr } = await server.stop();
-    assert.deepEqual([code, stderr], [0, '']);
-    assert.equal(stdout.match(/"msg":"postgres_started"/g)?.length, 1);
-    assert.match(stdout, /"msg":"postgres_stopped"}\n.*"msg":"stopped"}\n$/);
-    assert.deepEqual(serverProcesses(environment.DATA_DIR), []);
+    const { code, stderr } = await server.stop();
+    assert.deepEqual([code, stderr, isStopped()], [0, '', true]);
   });
 
+<<<<<<< HEAD
   it('stop the server when their primary was killed', async () => {
+=======
+  it('stops PostgreSQL also when its primary was killed', async () => {
+>>>>>>> d831913 (Tie the embedded PostgreSQL to the process that serves: no leases, no restarts, nothing only production needs)
     const server = await startWorkers(environment, 2);
     const pids = workersOf(server);
     await server.stop('SIGKILL');
     await areGone(pids);
-    assert.deepEqual(serverProcesses(environment.DATA_DIR), []);
+    await eventually('PostgreSQL has stopped', isStopped);
   });
+
+  for (const WORKERS of ['1', '2']) {
+    it(`ends with an error when its PostgreSQL is killed: WORKERS=${WORKERS}`, async () => {
+      const server = await startServer({ ...environment, WORKERS });
+      signalServers(environment.DATA_DIR, 'SIGKILL');
+      const { code, stderr } = await server.ended;
+      assert.deepEqual(
+        [code, stderr],
+        [1, `catalog: The embedded PostgreSQL in ${environment.DATA_DIR} ended unexpectedly.\n`],
+      );
+    });
+  }
 });

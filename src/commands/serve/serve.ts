@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { SETTINGS } from '../../config/settings.js';
+import type { OperatorError } from '../../errors.js';
 import type { RunningService, ServiceOptions } from '../../service/create-service.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import type { Demo } from '../demo/prepare-demo.js';
@@ -21,17 +22,20 @@ export const registerServe: RegisterCommand = (program, context) => {
 };
 
 async function run({ migrate = false, demo = false }: ServeFlags, context: CommandContext): Promise<void> {
-  const { drains, packageRoot, pid, workerId } = context;
+  const { drains, packageRoot, workerId } = context;
   const config = context.config();
   const serverLog = openServerLog(context);
-  const { log, droppedLines, ending } = serverLog;
+  const { log, droppedLines } = serverLog;
+  const databaseLost = new AbortController();
+  const ending = AbortSignal.any([serverLog.ending, databaseLost.signal]);
   let prepared: Demo | undefined;
   const prepare: ServiceOptions['prepare'] = async ({ db }) => {
     if (!demo) return;
     const { prepareDemo } = await import('../demo/prepare-demo.js');
     prepared = await prepareDemo(db, packageRoot);
   };
-  const options = { config, log, droppedLines, packageRoot, pid, migrate, prepare };
+  const onDatabaseLost = (reason: OperatorError): void => databaseLost.abort(reason);
+  const options = { config, log, droppedLines, packageRoot, migrate, prepare, onDatabaseLost };
   try {
     const service = await (workerId === undefined ? start(options) : startWorker(options));
     const isTooSoon = ending.aborted;
@@ -55,6 +59,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
     log.info({ err: error }, 'stopped before it could serve');
   }
   await serverLog.close();
+  databaseLost.signal.throwIfAborted();
 }
 
 /**
@@ -70,8 +75,8 @@ async function start(options: ServiceOptions): Promise<RunningService> {
   return createService(options);
 }
 
-/** Starts this process as a worker. The primary migrates the database, and serves the metrics of all workers. */
-async function startWorker({ config, prepare: _, ...options }: ServiceOptions): Promise<RunningService> {
+/** Starts this process as a worker. The primary opens and migrates the database, and serves the metrics of all workers. */
+async function startWorker({ config, prepare: _, onDatabaseLost: __, ...options }: ServiceOptions): Promise<RunningService> {
   const { Metrics } = await import('../../platform/telemetry/metrics.js');
   Metrics.answerPrimary();
   const { createService } = await import('../../service/create-service.js');

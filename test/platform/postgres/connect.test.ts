@@ -21,7 +21,6 @@ function connect(
     databaseUrl,
     dataDir: undefined,
     packageRoot: fileURLToPath(new URL('../../../', import.meta.url)),
-    pid: process.pid,
     applicationName,
     poolSize: 1,
     acquireTimeoutMs: timeoutMs,

@@ -2,8 +2,7 @@ import { appendFile, chmod, chown, cp, mkdir, readdir, stat, writeFile } from 'n
 import { join } from 'node:path';
 import pg from 'pg';
 import { eventually } from '../eventually.js';
-import { startClusterIn, type TestPostgres } from '../postgres.js';
-import { serverProcesses, signalServers } from '../programs/server-processes.js';
+import { startServerIn, type TestPostgres } from '../postgres.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** A streaming replica of a test's PostgreSQL. It is stopped and removed with the test run at the latest. */
@@ -51,8 +50,8 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
     await mkdir(join(data, 'pg_wal'), { recursive: true });
     await ownLike(original, data);
   });
-  const { cluster, urlOf } = await startClusterIn(folder);
-  const url = urlOf('catalog');
+  const server = await startServerIn(folder);
+  const url = server.urlOf('catalog');
 
   async function caughtUp(): Promise<void> {
     const position = await withClient(primary.url, async (client) => {
@@ -90,19 +89,10 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
       withClient(url, async (client) => {
         await client.query('select pg_promote()');
       }),
-    async kill() {
-      signalServers(cluster.directory, 'SIGKILL');
-      await eventually('all processes are gone', () => serverProcesses(cluster.directory).length === 0);
-    },
-    async restart() {
-      await cluster.ensureRunning();
-    },
-    freeze: () => {
-      signalServers(cluster.directory, 'SIGSTOP');
-    },
-    thaw: () => {
-      signalServers(cluster.directory, 'SIGCONT');
-    },
+    kill: () => server.kill(),
+    restart: () => server.restart(),
+    freeze: () => server.pause(),
+    thaw: () => server.resume(),
   };
 }
 

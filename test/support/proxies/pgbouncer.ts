@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { runningAsRoot } from '../../../src/embedded-postgres/command.js';
+import { runningAsRoot } from '../../../src/embedded-postgres/account.js';
 import { eventually } from '../eventually.js';
 import { freePort } from '../programs/free-port.js';
 import { temporaryFolder } from '../temporary-folder.js';

@@ -23,8 +23,6 @@ export interface ConnectOptions extends Omit<PoolOptions, 'address' | 'accept'> 
   readonly dataDir: string | undefined;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
-  /** The id of this process, shown in `pg_stat_activity`. */
-  readonly pid: number;
   /**
    * Whether to bring the schema up to date. This always happens for the embedded database. For DATABASE_URL the
    * operator does it, since replicas of several versions may share the database.
@@ -32,8 +30,8 @@ export interface ConnectOptions extends Omit<PoolOptions, 'address' | 'accept'> 
   readonly migrate: boolean;
   /** Whether a server that takes no writes is accepted, such as a standby. */
   readonly mayBeReadOnly?: boolean;
-  /** Called for each event of the embedded PostgreSQL. */
-  readonly onEvent?: (event: string, detail: Record<string, unknown>) => void;
+  /** Given by a process that serves: called when the embedded PostgreSQL that it has started ends by itself. */
+  readonly onLost?: ((reason: OperatorError) => void) | undefined;
 }
 
 type Options = ConnectOptions & Pick<PoolOptions, 'accept'>;
@@ -47,7 +45,7 @@ export interface ConnectedDatabase {
   readonly applied: readonly string[];
   /** Opens one connection apart from the pool. The caller closes it. */
   readonly connectDedicated: () => Promise<Connection>;
-  /** Closes the connections, and stops the embedded PostgreSQL if nobody else uses it. */
+  /** Closes the connections, and stops the embedded PostgreSQL if this process has started it. */
   close(): Promise<void>;
 }
 
@@ -60,14 +58,14 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
   const { databaseUrl, mayBeReadOnly } = connectOptions;
   const fence = new Fence();
   const options = { ...connectOptions, accept: mayBeReadOnly ? () => undefined : fence.accept.bind(fence) };
-  const embedded = databaseUrl === undefined ? await acquireEmbedded(options) : undefined;
+  const embedded = databaseUrl === undefined ? await openEmbedded(options) : undefined;
   if (databaseUrl !== undefined) await requireUsable(options, databaseUrl);
   const address = embedded?.address ?? databaseUrl ?? '';
   const db = openDatabase({ ...options, address });
   fence.onRaised(() => poolOf(db).renew());
   const close = async (): Promise<void> => {
     await db.destroy();
-    await embedded?.release();
+    await embedded?.close();
   };
   try {
     const applied =
@@ -79,10 +77,10 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
   }
 }
 
-async function acquireEmbedded({ dataDir, packageRoot, pid, onEvent }: ConnectOptions): Promise<EmbeddedPostgres> {
+async function openEmbedded({ dataDir, packageRoot, onLost }: ConnectOptions): Promise<EmbeddedPostgres> {
   // Imported only when it is used: most commands have DATABASE_URL.
-  const { acquireEmbeddedPostgres } = await import('../../../embedded-postgres/index.js');
-  return acquireEmbeddedPostgres({ dataDir, packageRoot, pid, ...(onEvent && { onEvent }) });
+  const { openEmbeddedPostgres } = await import('../../../embedded-postgres/index.js');
+  return openEmbeddedPostgres({ dataDir, packageRoot, onLost });
 }
 
 /** The pool would only report a timeout; one connection gives the reason. Another one shows whether both are sessions. */
