@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import pg from 'pg';
-import { runningAsRoot } from '../../src/embedded-postgres/account.js';
 import { findNativePackage, prepareBinaries, type Binaries } from '../../src/embedded-postgres/binaries.js';
 import { SUPERUSER } from '../../src/embedded-postgres/cluster.js';
 import { CLUSTER_FOLDER, openDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/data-directory.js';
