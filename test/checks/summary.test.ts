@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const mocha = `"${process.execPath}" "${root}node_modules/mocha/bin/mocha.js" --color --reporter "${root}test/support/reporter.cjs"`;
+const mocha = `"${process.execPath}" "${root}node_modules/mocha/bin/mocha.js" --color --reporter "${root}test/reporter.cjs"`;
 
 const SPECS = {
   'good.cjs':

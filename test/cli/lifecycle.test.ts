@@ -127,19 +127,12 @@ describe('the program on its embedded PostgreSQL', () => {
     assert.deepEqual(serverProcesses(environment.DATA_DIR), []);
   });
 
-<<<<<<< HEAD
   it('leaves nothing behind when its port is in use', async () => {
-    const server = await startServer(environment);
-    const port = new URL(server.url).port;
-    const { code, stdout, stderr } = await runProgram(['serve'], { ...environment, PORT: port });
-=======
-  it('leaves nothing behind when its port is taken', async () => {
     const holder = createServer().listen(0, '127.0.0.1');
     await once(holder, 'listening');
     const { port } = holder.address() as AddressInfo;
     const { code, stdout, stderr } = await runProgram(['serve'], { ...environment, PORT: String(port) });
     holder.close();
->>>>>>> d831913 (Tie the embedded PostgreSQL to the process that serves: no leases, no restarts, nothing only production needs)
     assert.equal(code, 1);
     assert.equal(
       stderr,

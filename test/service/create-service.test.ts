@@ -59,11 +59,6 @@ describe('a service that cannot be opened', () => {
       log: createLog('silent', process.stdout),
       droppedLines: () => 0,
       packageRoot,
-<<<<<<< HEAD
-      pid: process.pid,
-=======
-      openFiles: Infinity,
->>>>>>> d831913 (Tie the embedded PostgreSQL to the process that serves: no leases, no restarts, nothing only production needs)
       migrate: false,
     };
   }

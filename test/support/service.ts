@@ -82,11 +82,6 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     log: createLog('info', keepLines(logged, changes)),
     droppedLines: () => 0,
     packageRoot: PACKAGE_ROOT,
-<<<<<<< HEAD
-    pid: process.pid,
-=======
-    openFiles: Infinity,
->>>>>>> d831913 (Tie the embedded PostgreSQL to the process that serves: no leases, no restarts, nothing only production needs)
     migrate: false,
     prepare({ db }) {
       db.on('query', ({ sql, bindings }: Statement) => {

@@ -18,13 +18,9 @@ describe('a server with workers on the embedded PostgreSQL', () => {
 
   after(() => redis.stop());
 
-<<<<<<< HEAD
-  it('use the server that the primary started, which stops after them', async () => {
-=======
   const isStopped = (): boolean => serverProcesses(environment.DATA_DIR).length === 0;
 
   it('shares one server among its workers and stops it after them', async () => {
->>>>>>> d831913 (Tie the embedded PostgreSQL to the process that serves: no leases, no restarts, nothing only production needs)
     const server = await startServer({ ...environment, WORKERS: '2' }, ['--demo']);
     const key = await eventually('the welcome', () => /svc_\w{8}_\w{38}/.exec(server.output.stdout)?.[0]);
     const headers = { authorization: `Bearer ${key}` };
@@ -37,11 +33,7 @@ describe('a server with workers on the embedded PostgreSQL', () => {
     assert.deepEqual([code, stderr, isStopped()], [0, '', true]);
   });
 
-<<<<<<< HEAD
-  it('stop the server when their primary was killed', async () => {
-=======
   it('stops PostgreSQL also when its primary was killed', async () => {
->>>>>>> d831913 (Tie the embedded PostgreSQL to the process that serves: no leases, no restarts, nothing only production needs)
     const server = await startWorkers(environment, 2);
     const pids = workersOf(server);
     await server.stop('SIGKILL');

@@ -76,7 +76,12 @@ async function start(options: ServiceOptions): Promise<RunningService> {
 }
 
 /** Starts this process as a worker. The primary opens and migrates the database, and serves the metrics of all workers. */
-async function startWorker({ config, prepare: _, onDatabaseLost: __, ...options }: ServiceOptions): Promise<RunningService> {
+async function startWorker({
+  config,
+  prepare: _,
+  onDatabaseLost: __,
+  ...options
+}: ServiceOptions): Promise<RunningService> {
   const { Metrics } = await import('../../platform/telemetry/metrics.js');
   Metrics.answerPrimary();
   const { createService } = await import('../../service/create-service.js');
