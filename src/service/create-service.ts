@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import type { Logger } from 'pino';
 import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
 import { beginChange } from '../admission/forget-callers.js';
 import { callerLoader } from '../admission/caller-loader.js';
