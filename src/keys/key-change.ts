@@ -7,10 +7,10 @@ import { IS_ACTIVE } from './key-record.js';
  * How many active keys a developer may have. Rolled keys that are still active are counted apart, up to the same number:
  * a developer who has reached the limit can still roll a key.
  */
-export const MOST_ACTIVE_KEYS = 20;
+export const MAX_ACTIVE_KEYS = 20;
 
 /** How many keys a developer may create within 24 hours, successors included. Keys created by an operator do not count. */
-export const MOST_KEYS_A_DAY = 100;
+export const MAX_KEYS_PER_DAY = 100;
 
 /** Who changes a key. Operators may change all keys; somebody who has found a whole key may revoke it. */
 export type KeyActor =
@@ -34,9 +34,9 @@ export type RefusalReason =
   /** It has a successor that is no longer active. */
   | 'not_replaced'
   | 'suspended'
-  /** The developer has {@link MOST_ACTIVE_KEYS}. */
+  /** The developer has {@link MAX_ACTIVE_KEYS}. */
   | 'too_many'
-  /** The developer has created {@link MOST_KEYS_A_DAY}. */
+  /** The developer has created {@link MAX_KEYS_PER_DAY}. */
   | 'too_many_today'
   /** The form has already created a key. */
   | 'repeated';
@@ -107,10 +107,10 @@ export async function requireRoom(
   );
   const { made = null, today = 0, active = 0 } = rows[0] ?? {};
   if (made !== null) throw new KeyRefused('repeated', `The form has already created the key ${made}.`, made);
-  if (today >= MOST_KEYS_A_DAY) {
+  if (today >= MAX_KEYS_PER_DAY) {
     throw new KeyRefused('too_many_today', `Developer ${developerId} has created ${today} keys within 24 hours.`);
   }
-  if (added !== 'neither' && active >= MOST_ACTIVE_KEYS) {
+  if (added !== 'neither' && active >= MAX_ACTIVE_KEYS) {
     throw new KeyRefused('too_many', `Developer ${developerId} has ${active} active keys.`);
   }
 }

@@ -5,7 +5,7 @@ import type { Config } from '../config/settings.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { SiteOptions } from '../site/context.js';
-import { OIDC_CALLBACK } from '../site/sign-in/oidc-paths.js';
+import { OIDC_CALLBACK } from '../site/sign-in/oidc.js';
 
 /** How many sign-ins from one address may fail a minute. A search for links gets nowhere: they are 256 random bits. */
 const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };

@@ -11,7 +11,7 @@ import {
 } from '../../src/developers/developers.js';
 import { OperatorError } from '../../src/errors.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { MOST_ACTIVE_KEYS, type KeyActor, type KeyRefused } from '../../src/keys/key-change.js';
+import { MAX_ACTIVE_KEYS, type KeyActor, type KeyRefused } from '../../src/keys/key-change.js';
 import { stateOf, type KeyRecord, type Successor } from '../../src/keys/key-record.js';
 import {
   createKey,
@@ -292,7 +292,7 @@ describe('keys', () => {
     }
 
     function fill(): Promise<CreatedKey[]> {
-      return Promise.all(Array.from({ length: MOST_ACTIVE_KEYS }, () => create()));
+      return Promise.all(Array.from({ length: MAX_ACTIVE_KEYS }, () => create()));
     }
 
     /** Why the rejected attempts were refused. */
@@ -308,7 +308,7 @@ describe('keys', () => {
     });
 
     it('a developer has at most 20 active keys, even when they are created at the same time', async () => {
-      const refusals = await refusalsOf(Array.from({ length: MOST_ACTIVE_KEYS + 12 }, () => create()));
+      const refusals = await refusalsOf(Array.from({ length: MAX_ACTIVE_KEYS + 12 }, () => create()));
       assert.deepEqual(
         refusals.map(({ reason }) => reason),
         Array<string>(12).fill('too_many'),

@@ -183,7 +183,7 @@ describe('the pages in Chromium', () => {
       await page.locator('#found a[href="#schema-Problem"]').click();
       await page.locator('#schema-Problem').getByText('The oldest').waitFor();
       await search.fill('nothing has these words');
-      assert.equal(await page.locator('#found').innerText(), 'Nothing found');
+      assert.equal(await page.locator('#found').innerText(), 'No results');
     });
   });
 });

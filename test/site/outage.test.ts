@@ -1,29 +1,33 @@
 import assert from 'node:assert/strict';
-import { CachedValue } from '../../src/site/delivery/cached-value.js';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { boundConcurrency } from '../../src/http/request/concurrency.js';
-import type { RequestState } from '../../src/http/request/context.js';
+import type { Middleware, RequestContext, RequestState } from '../../src/http/request/context.js';
+import { cached } from '../../src/site/delivery/cached.js';
+import { eventually } from '../support/eventually.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
 import { serveWithoutDatabase } from './site-alone.js';
 
-describe('the pages while something is away', () => {
-  it('are there without the database: the numbers are missing, and the page says so', async () => {
+describe('the pages during an outage', () => {
+  it('the landing page is served without the database, and says that its numbers are unavailable', async () => {
     const { url, health, server } = await serveWithoutDatabase();
     health.note('database', 'lost');
     const { status, text } = await send(url, '/');
     assert.equal(status, 200);
-    assert.ok(text.includes('The database does not answer at the moment'));
+    assert.ok(text.includes('The database is not responding'));
     assert.ok(text.includes('Not ready') && text.includes('Requests that need the database are answered with 503.'));
     assert.ok(text.includes('curl -H'));
     health.note('database', 'up');
     health.note('redis', 'lost');
-    const degraded = await send(url, '/');
-    assert.ok(degraded.text.includes('Degraded') && degraded.text.includes('Limits are counted in each process'));
+    await eventually('the page shows the new status', async () => {
+      const degraded = await send(url, '/');
+      return degraded.text.includes('Degraded') && degraded.text.includes('Limits are counted in each process');
+    });
     server.close();
   });
 
-  it('are refused with 503 and Retry-After where too many requests wait, as a page', async () => {
-    const { url, server } = await serveWithoutDatabase({ running: 0, waiting: 0, ofOneAddress: 1 });
+  it('a page is refused with a 503 page and Retry-After while too many requests wait', async () => {
+    const { url, server } = await serveWithoutDatabase({ running: 0, waiting: 0, perAddress: 1 });
     const { status, headers, text } = await send(url, '/');
     assert.equal(status, 503);
     assertHeaders({ headers } as never, { 'retry-after': '2', 'content-type': 'text/html; charset=utf-8' });
@@ -34,100 +38,78 @@ describe('the pages while something is away', () => {
   });
 });
 
-describe('the bound on pages', () => {
-  const state = {} as RequestState;
+describe('a bound on concurrency', () => {
+  let finish: (() => void)[];
 
-  /** Lets what waits for a turn begin. */
-  const turns = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  beforeEach(() => (finish = []));
 
-  it('lets so many be made at a time, lets others wait in turn, and refuses the rest', async () => {
-    const bounded = boundConcurrency({ running: 2, waiting: 2, ofOneAddress: 4 });
-    const finish: (() => void)[] = [];
-    const make = (): Promise<void> => new Promise((resolve) => finish.push(resolve));
-    const four = [1, 2, 3, 4].map((address) => bounded(state, String(address), make));
-    await turns();
+  /** Sends a request through a bound. It ends when the test finishes it. */
+  function pass(bounded: Middleware, address = '192.0.2.1', state: Partial<RequestState> = {}): Promise<void> {
+    const ctx = { state, req: { socket: { remoteAddress: address } } } as unknown as RequestContext;
+    return bounded(ctx, () => new Promise((resolve) => finish.push(resolve)));
+  }
+
+  it('serves a number of requests at a time, lets others wait, and refuses the rest', async () => {
+    const bounded = boundConcurrency({ running: 2, waiting: 2, perAddress: 9 }, 0);
+    const four = [1, 2, 3, 4].map(() => pass(bounded));
+    await immediate();
     assert.equal(finish.length, 2);
-    await assert.rejects(bounded(state, '5', make), { code: 'service_unavailable' });
+    await assert.rejects(pass(bounded), { code: 'service_unavailable' });
     for (const end of finish.splice(0)) end();
-    await turns();
+    await immediate();
     assert.equal(finish.length, 2);
     for (const end of finish) end();
     await Promise.all(four);
   });
 
-  it('gives the turn of a page that failed, or whose client has an answer, to the next', async () => {
-    const bounded = boundConcurrency({ running: 1, waiting: 2, ofOneAddress: 3 });
+  it('passes on the turn of a request that failed, or that was answered while it waited', async () => {
+    const bounded = boundConcurrency({ running: 1, waiting: 2, perAddress: 9 }, 0);
+    const ctx = { state: {}, req: { socket: { remoteAddress: '192.0.2.1' } } } as unknown as RequestContext;
     await assert.rejects(
-      bounded(state, 'a', () => Promise.reject(new Error('broken'))),
+      bounded(ctx, () => Promise.reject(new Error('broken'))),
       /broken/,
     );
-    const late = { timedOut: true } as RequestState;
-    await bounded(late, 'a', () => assert.fail('was made although nobody waits for it'));
-    let made = false;
-    await bounded(state, 'a', async () => {
-      made = true;
-    });
-    assert.ok(made);
+    await pass(bounded, '192.0.2.1', { timedOut: true });
+    assert.equal(finish.length, 0);
+    const served = pass(bounded);
+    await immediate();
+    finish.shift()?.();
+    await served;
   });
 
-  it('leaves a turn to other addresses, takes turns among addresses, and refuses an address that asks for much', async () => {
-    const bounded = boundConcurrency({ running: 3, waiting: 100, ofOneAddress: 5 });
-    const begun: string[] = [];
-    const finish: (() => void)[] = [];
-    const ask = (address: string): Promise<void> =>
-      bounded(state, address, () => {
-        begun.push(address);
-        return new Promise<void>((resolve) => finish.push(resolve));
-      });
-    const asked = Array.from({ length: 5 }, () => ask('a'));
-    await assert.rejects(ask('a'), { status: 429, headers: { 'Retry-After': '2' } });
-    asked.push(ask('b'), ask('b'), ask('c'));
-    await turns();
-    assert.equal(begun.join(''), 'aab');
-    while (begun.length < asked.length) {
-      finish.shift()?.();
-      await turns();
-    }
-    for (const end of finish.splice(0)) end();
-    await Promise.all(asked);
-    assert.equal(begun.join('').indexOf('c'), 4, begun.join(''));
-    // What an address has asked for is forgotten when it has ended.
-    const again = ask('a');
-    await turns();
-    finish.shift()?.();
-    await again;
+  it('refuses an address above its limit, and serves another one', async () => {
+    const bounded = boundConcurrency({ running: 9, waiting: 9, perAddress: 2 }, 0);
+    const served = [pass(bounded), pass(bounded)];
+    await assert.rejects(pass(bounded), { status: 429, headers: { 'Retry-After': '10' } });
+    served.push(pass(bounded, '192.0.2.2'));
+    await immediate();
+    assert.equal(finish.length, 3);
+    for (const end of finish) end();
+    await Promise.all(served);
   });
 });
 
-describe('a value that is kept for a while', () => {
-  it('is read once for all who ask meanwhile, and again when its time is up', async () => {
+describe('a cached value', () => {
+  it('is made once for concurrent calls, and again once it has expired', async () => {
     let time = 0;
-    let reads = 0;
-    const value = new CachedValue(
-      async () => (reads += 1),
-      { valueMs: 100, failureMs: 10 },
+    let made = 0;
+    const value = cached(
+      () => (made += 1),
+      100,
       () => time,
     );
-    assert.deepEqual(await Promise.all([value.get(), value.get()]), [1, 1]);
+    assert.deepEqual(await Promise.all([value(), value()]), [1, 1]);
     time = 99;
-    assert.equal(await value.get(), 1);
+    assert.equal(await value(), 1);
     time = 100;
-    assert.equal(await value.get(), 2);
+    assert.equal(await value(), 2);
   });
 
-  it('is missing after a failure, for a shorter time', async () => {
-    let time = 0;
-    const outcomes = [Promise.reject(new Error('away')), Promise.resolve('back')];
-    outcomes[0]?.catch(() => undefined);
-    const value = new CachedValue(
-      () => outcomes.shift() ?? assert.fail('was read too often'),
-      { valueMs: 100, failureMs: 10 },
-      () => time,
-    );
-    assert.equal(await value.get(), undefined);
-    time = 9;
-    assert.equal(await value.get(), undefined);
-    time = 10;
-    assert.equal(await value.get(), 'back');
+  it('is made again after a failure', async () => {
+    let isBroken = true;
+    const value = cached(() => (isBroken ? Promise.reject(new Error('broken')) : 'made'), 100);
+    await assert.rejects(value(), /broken/);
+    isBroken = false;
+    assert.equal(await value(), 'made');
   });
 });

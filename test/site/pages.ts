@@ -3,17 +3,18 @@ import { readFileSync } from 'node:fs';
 import type { SiteParts } from '../../src/site/context.js';
 import type { Contract } from '../../src/site/reference/contract.js';
 import { routePages } from '../../src/site/site.js';
-import { GUIDES, ROOT } from '../support/guides.js';
+import { GUIDES } from '../../src/site/guides/guide-files.js';
+import { ROOT } from '../support/guides.js';
 
-/** As many routes as a service has. They are not called: what they need is not there. */
-const { stack } = routePages({
+/** The routes of a service. They are not called, and what they need is not there. */
+const router = routePages({
   contract: JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract,
-  site: { guides: { guides: GUIDES.map((name) => ({ name })), pictures: new Map() } },
+  site: { files: { representations: new Map() }, guides: { guides: GUIDES, pictures: new Map() } },
 } as unknown as SiteParts);
 
 /** @returns the paths of the routes of a method, with a value for each parameter */
 function pathsOf(method: 'GET' | 'POST', values: Readonly<Record<string, string>>): string[] {
-  return stack
+  return router.stack
     .filter(({ methods }) => methods.includes(method))
     .map(({ path }) =>
       String(path).replaceAll(/:(\w+)/g, (_, name: string) => values[name] ?? assert.fail(`${String(path)}: which?`)),

@@ -226,9 +226,9 @@ describe('revoking a key that was found', () => {
     const form = await visitor.get(PATH);
     assert.equal(form.status, 200);
     for (const [text, status, answer] of [
-      [key.slice(0, 40), 422, 'This is not a whole key'],
-      [generateApiKey().key, 200, 'This is no key of this service'],
-      [key, 200, 'This key does not work any more'],
+      [key.slice(0, 40), 422, 'This is not a complete key'],
+      [generateApiKey().key, 200, 'This is not a key of this service'],
+      [key, 200, 'The key has been revoked'],
     ] as const) {
       const reply = await visitor.post(PATH, { key: text });
       assert.equal(reply.status, status);

@@ -83,9 +83,9 @@ describe('the site', () => {
   it('answers other methods at a page or a file with 405, as a page', async () => {
     const [file = ''] = assetsOf(await ask('/'));
     for (const path of ['/', file]) {
-      for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      for (const method of ['POST', 'PUT', 'DELETE', 'PROPFIND']) {
         const reply = await ask(path, {}, method);
-        assertPage(reply, 405, { allow: 'GET, HEAD', 'cache-control': 'no-store' });
+        assertPage(reply, 405, { allow: 'HEAD, GET', 'cache-control': 'no-store' });
       }
     }
   });
@@ -100,17 +100,11 @@ describe('the site', () => {
     assertProblem(await ask('/nope', {}), 'not_found');
   });
 
-  it('leads from the address of a page with a slash at its end to the one without', async () => {
-    for (const path of ['/docs/', '/docs/guides/?from=mail']) {
-      const { status, headers } = await ask(path);
-      assert.deepEqual([status, headers.location], [301, path.replace('/?', '?').replace(/\/$/, '')]);
-      assert.equal(headers['cache-control'], 'no-store');
-    }
-    const head = await ask('/docs/', BROWSER, 'HEAD');
-    assert.deepEqual([head.status, head.headers.location, head.text], [301, '/docs', '']);
-    for (const path of ['/nope/', '//docs/', '/docs//', '/readyz/', '/sign-out/']) assertPage(await ask(path), 404);
+  it('serves a page also with a slash at the end of its path, and nothing else with one', async () => {
+    assert.equal((await ask('/docs/')).text, (await ask('/docs')).text);
+    for (const path of ['/nope/', '//docs/', '/docs//', '/readyz/', '/DOCS']) assertPage(await ask(path), 404);
     assertProblem(await ask('/api/v1/stats/'), 'missing_api_key');
-    assertPage(await ask('/docs/', BROWSER, 'POST'), 404);
+    assertPage(await ask('/docs/', BROWSER, 'POST'), 405);
   });
 
   it('leaves the API and the probes as they are, also to a browser', async () => {

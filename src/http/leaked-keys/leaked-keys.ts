@@ -15,7 +15,7 @@ export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 /** The most content of a report, in bytes: some 250 matches of a scanner. */
 const MAX_CONTENT = 64 * 1024;
 
-const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, ofOneAddress: 25 };
+const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, perAddress: 300 };
 
 interface LeakedKeyParts extends ReportParts {
   /** How many proxies stand in front of the service. */
@@ -39,7 +39,7 @@ interface Match {
  */
 export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
   const withDeadline = deadline();
-  const bounded = boundConcurrency(REPORT_LIMITS);
+  const bounded = boundConcurrency(REPORT_LIMITS, parts.trustedProxies);
 
   return async (ctx, next) => {
     if (ctx.state.target.path !== LEAKED_KEY_PATH || (parts.site && isForPeople(ctx))) return next();
@@ -52,7 +52,7 @@ export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
     }
     const content = parse(await readContent(ctx, MAX_CONTENT));
     const address = clientAddress(ctx.req, parts.trustedProxies);
-    await withDeadline(ctx, () => bounded(ctx.state, address, () => answer(ctx, parts, content, address)));
+    await withDeadline(ctx, () => bounded(ctx, () => answer(ctx, parts, content, address)));
   };
 }
 

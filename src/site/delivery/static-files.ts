@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { RequestContext } from '../../http/request/context.js';
 import { Representation } from '../../http/response/representation.js';
 
 /** The files of `src/site/static`, each with its media type. */
@@ -12,9 +11,6 @@ const MEDIA_TYPES = {
 
 /** A file of `src/site/static`. */
 export type StaticFile = keyof typeof MEDIA_TYPES;
-
-/** The name of a file changes with its content, so a client may keep it for a year. */
-const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 /** Hexadecimal digits of the SHA-256 in a name. */
 const DIGITS = 12;
@@ -45,13 +41,8 @@ export class StaticFiles {
     return this.#paths.get(file) ?? `/assets/${file}`;
   }
 
-  /** Whether a path is that of a file. */
-  has(path: string): boolean {
-    return this.#representations.has(path);
-  }
-
-  /** Answers with the file of the request's path, which must be one of these. */
-  async send(ctx: RequestContext): Promise<void> {
-    await this.#representations.get(ctx.state.target.path)?.send(ctx, IMMUTABLE);
+  /** Every file with its path. */
+  get representations(): ReadonlyMap<string, Representation> {
+    return this.#representations;
   }
 }

@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
 import type { PageRouter, SiteOptions, SiteParts } from '../context.js';
-import type { Representation } from '../../http/response/representation.js';
+import { cached } from '../delivery/cached.js';
 import { publicPage } from '../layout/page.js';
-import { renderMarkdown } from '../markdown/markdown.js';
+import { renderMarkdown } from '../layout/markdown.js';
 import { errorId } from '../reference/anchors.js';
 import type { Guide } from './guide-files.js';
 
@@ -14,33 +14,22 @@ const EXAMPLE_ORIGIN = 'http://127.0.0.1:8080';
 /** Adds the guides of the repository: a list of them, and a page for each. */
 export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>): void {
   const { guides, pictures } = site.guides;
-  const made = new Map<string, Representation>();
-
-  router.get(ROOT, async (ctx) => {
+  const list = cached(() => {
     const description = 'Guides for people who call, mirror or operate the service.';
-    const make = (): Representation =>
-      publicPage(site, { title: 'Guides', section: 'guides', description }, <GuideList guides={guides} />);
-    await madeOnce('', make).send(ctx, 'no-cache');
-  });
+    return publicPage(site, { title: 'Guides', section: 'guides', description }, <GuideList guides={guides} />);
+  }, Infinity);
+  router.get(ROOT, async (ctx) => (await list()).send(ctx, 'no-cache'));
   for (const guide of guides) {
-    router.get(`${ROOT}/${guide.name}`, async (ctx) => {
-      await madeOnce(guide.name, () => makePage(site, guide)).send(ctx, 'no-cache');
-    });
+    const { title, description } = guide;
+    const page = cached(
+      () => publicPage(site, { title, section: 'guides', description }, <GuidePage guide={guide} site={site} />),
+      Infinity,
+    );
+    router.get(`${ROOT}/${guide.name}`, async (ctx) => (await page()).send(ctx, 'no-cache'));
   }
   for (const [name, picture] of pictures) {
     router.get(`${ROOT}/${name}`, (ctx) => picture.send(ctx, 'no-cache'));
   }
-
-  function madeOnce(name: string, make: () => Representation): Representation {
-    const page = made.get(name) ?? make();
-    made.set(name, page);
-    return page;
-  }
-}
-
-function makePage(site: SiteOptions, guide: Guide): Representation {
-  const description = { title: guide.title, section: 'guides', description: guide.description } as const;
-  return publicPage(site, description, <GuidePage guide={guide} site={site} />);
 }
 
 function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {

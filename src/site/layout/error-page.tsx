@@ -10,8 +10,8 @@ export class PageError extends Error {
 
   /**
    * @param title - the heading, a few words
-   * @param detail - what happened and what to do; it repeats nothing secret
-   * @param cause - for the log; it tells nothing secret either
+   * @param detail - what happened and what to do, without secrets
+   * @param cause - for the log, without secrets
    */
   constructor(
     readonly status: number,
@@ -24,11 +24,11 @@ export class PageError extends Error {
   }
 }
 
-/** The text for people in place of the detail, which is about calls of the API. */
+/** For people, in place of the detail, which is about calls of the API. */
 const DETAILS: Partial<Record<number, string>> = {
-  404: 'There is no page at this address. It may be mistyped, or the page has moved.',
-  500: 'The service made a mistake. It is logged with the id below, which helps when you report it.',
-  503: 'The service cannot make this page at the moment. Try again in a few seconds.',
+  404: 'There is no page at this address. Check the address, or start from the overview.',
+  500: 'Something went wrong on our side. If it happens again, report it and quote the request ID below.',
+  503: 'This page is temporarily unavailable. Try again in a few seconds.',
 };
 
 /** Answers with an error as a page. */
@@ -64,7 +64,7 @@ function ErrorBody({ status, title, detail, requestId }: ErrorBodyProps): VNode 
         </a>
       </p>
       <p class="muted small">
-        Request <code>{requestId}</code>
+        Request ID: <code>{requestId}</code>
       </p>
     </div>
   );

@@ -10,7 +10,7 @@ interface FieldProps {
   readonly children: ComponentChildren;
 }
 
-/** An input with its label, its hint and what is wrong with it. The input takes the attributes of {@link described}. */
+/** An input with its label, hint and error. The input takes the attributes of {@link described}. */
 export function Field({ id, label, hint, error, children }: FieldProps): VNode {
   return (
     <div class="field">
@@ -30,7 +30,7 @@ export function Field({ id, label, hint, error, children }: FieldProps): VNode {
   );
 }
 
-/** Ties an input to its hint and to what is wrong with it, for screen readers. */
+/** Ties an input to its hint and its error, for screen readers. */
 export function described(id: string, { hint, error }: { readonly hint: boolean; readonly error: string | undefined }) {
   const parts = [...(error === undefined ? [] : [`${id}-error`]), ...(hint ? [`${id}-hint`] : [])];
   return {

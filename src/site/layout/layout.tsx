@@ -14,7 +14,7 @@ const SECTIONS = [
 /** A part of the site. */
 export type Section = (typeof SECTIONS)[number]['id'];
 
-/** What a page says of itself. */
+/** The metadata of a page. */
 export interface PageDescription {
   /** For the window and for search engines; the heading of the page stands in its body. */
   readonly title: string;
@@ -45,7 +45,7 @@ export function Layout({ files, title, section, description, children }: LayoutP
       </head>
       <body>
         <a class="skip-link" href="#main">
-          Skip to the content
+          Skip to content
         </a>
         <header class="site-header">
           <div class="site-header-inner">
@@ -75,7 +75,7 @@ export function Layout({ files, title, section, description, children }: LayoutP
         </main>
         <footer class="site-footer">
           <div class="site-footer-inner">
-            <p>{SERVICE}. A read-only HTTP catalogue of titles, people and collections.</p>
+            <p>{SERVICE}. A read-only HTTP API for titles, people and collections.</p>
             <ul>
               <li>
                 <a href="/openapi.yaml">OpenAPI (YAML)</a>

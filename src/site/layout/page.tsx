@@ -4,7 +4,7 @@ import type { PageContext, SiteOptions } from '../context.js';
 import { Representation } from '../../http/response/representation.js';
 import { Layout, type PageDescription } from './layout.js';
 
-const HTML = 'text/html; charset=utf-8';
+export const HTML = 'text/html; charset=utf-8';
 
 /** How a page is answered. */
 export interface PageOptions extends PageDescription {
@@ -13,8 +13,8 @@ export interface PageOptions extends PageDescription {
 }
 
 /**
- * Answers with a page for this request alone. No cache keeps it. It is not compressed, since it may have a secret as
- * well as text of the client.
+ * Answers with a page for this request alone. It is not cached, and not compressed: compression would leak a secret beside
+ * text that the client chose.
  *
  * @example page(ctx, { title: 'API keys', section: 'settings' }, <KeyList keys={keys} />);
  */
@@ -24,13 +24,13 @@ export function page(ctx: PageContext, options: PageOptions, body: ComponentChil
   ctx.body = renderPage(ctx.state.site, options, body);
 }
 
-/** Makes a page that is the same for everybody: for {@link Representation.send}, which caches may keep. */
+/** Makes a page that is the same for everybody and may be cached. */
 export function publicPage(site: SiteOptions, description: PageDescription, body: ComponentChildren): Representation {
   return new Representation(renderPage(site, description, body), HTML);
 }
 
-/** @returns the text of a page, as HTML */
-function renderPage(site: SiteOptions, description: PageDescription, body: ComponentChildren): string {
+/** @returns the HTML of a page */
+export function renderPage(site: SiteOptions, description: PageDescription, body: ComponentChildren): string {
   return `<!doctype html>\n${render(
     <Layout files={site.files} {...description}>
       {body}

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Heading } from '../markdown/markdown.js';
+import type { Heading } from '../layout/markdown.js';
 import { operationsOf, tagsOf, type Contract } from './contract.js';
 
 interface NavigationProps {
@@ -8,7 +8,7 @@ interface NavigationProps {
   readonly headings: readonly Heading[];
 }
 
-/** What stands beside the reference: the search, and links to its parts. */
+/** The sidebar of the reference: the search, and links to its sections. */
 export function Navigation({ contract, headings }: NavigationProps): VNode {
   const operations = operationsOf(contract);
   return (
@@ -42,7 +42,7 @@ export function Navigation({ contract, headings }: NavigationProps): VNode {
           links={[
             ['security', 'Security schemes'],
             ['parameters', 'Shared parameters'],
-            ['responses', 'Shared answers'],
+            ['responses', 'Shared responses'],
             ['headers', 'Response headers'],
             ['schemas', 'Schemas'],
             ['sdks', 'SDKs and downloads'],

@@ -1,6 +1,5 @@
 import type { VNode } from 'preact';
-import { AN_HOUR_AGO } from '../layout/samples.js';
-import { SampleTabs } from '../layout/sample-tabs.js';
+import { AN_HOUR_AGO, SampleTabs } from '../layout/samples.js';
 import { inWords, parameterId, responseId } from './anchors.js';
 import { operationsOf, resolve, tagsOf, type Parameter, type PlacedOperation } from './contract.js';
 import { Examples, HeaderField, HeaderList, ResponseDetails } from './responses.js';
@@ -13,7 +12,7 @@ interface OperationProps {
   readonly operation: PlacedOperation;
 }
 
-/** The operations, by their tags. */
+/** The operations, by tag. */
 export function Operations({ context }: { readonly context: ReferenceContext }): VNode {
   const { contract } = context;
   return (
@@ -73,7 +72,7 @@ function Operation({ context, operation }: OperationProps): VNode {
         {success && media && (
           <>
             <h4>
-              <span class="status">200</span> Answer
+              <span class="status">200</span> Response
             </h4>
             <Text context={context} text={success.description} />
             <HeaderList context={context} response={success} />
@@ -83,7 +82,7 @@ function Operation({ context, operation }: OperationProps): VNode {
             <Fields context={context} schema={media.schema} expands />
           </>
         )}
-        <h4>Other answers</h4>
+        <h4>Other responses</h4>
         <OtherResponses context={context} operation={operation} />
       </div>
       <div class="operation-code">
@@ -99,7 +98,7 @@ function Operation({ context, operation }: OperationProps): VNode {
   );
 }
 
-/** Shared answers are links; what only this operation answers unfolds in place. */
+/** Shared responses are links; the operation's own unfold in place. */
 function OtherResponses({ context, operation: { operationId, responses, summary } }: OperationProps): VNode {
   const others = Object.entries(responses)
     .filter(([status]) => status !== '200')
@@ -121,7 +120,7 @@ function OtherResponses({ context, operation: { operationId, responses, summary 
       {own.map(({ status, part }) => (
         <details key={status} id={`${operationId}-${status}`} class="fold" data-find={`${status}: ${summary}`}>
           <summary>
-            <span class="status">{status}</span> of this operation alone
+            <span class="status">{status}</span> specific to this operation
           </summary>
           <ResponseDetails context={context} response={part} />
         </details>
@@ -130,7 +129,7 @@ function OtherResponses({ context, operation: { operationId, responses, summary 
   );
 }
 
-/** The parameters that several operations take. */
+/** The parameters that several operations share. */
 export function SharedParameters({ context }: { readonly context: ReferenceContext }): VNode {
   return (
     <section aria-labelledby="parameters">
@@ -146,7 +145,7 @@ export function SharedParameters({ context }: { readonly context: ReferenceConte
   );
 }
 
-/** @returns path and query of a call that works, from the examples of the required parameters */
+/** @returns the path and query of a sample call, from the examples of the required parameters */
 function sampleTarget({ path }: PlacedOperation, parameters: readonly { readonly part: Parameter }[]): string {
   const required = parameters.map(({ part }) => part).filter((part) => part.required === true);
   const filled = required.reduce((text, { name, example }) => text.replace(`{${name}}`, String(example)), path);
@@ -154,7 +153,7 @@ function sampleTarget({ path }: PlacedOperation, parameters: readonly { readonly
   return query.length === 0 ? filled : `${filled}?${query.join('&')}`;
 }
 
-/** The example of `since` would be too far in the past when somebody reads the page. */
+/** The example of `since` may be too far in the past by the time somebody reads the page. */
 function sampleValue({ name, example }: Parameter): string {
   return name === 'since' ? AN_HOUR_AGO : String(example);
 }

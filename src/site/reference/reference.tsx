@@ -1,29 +1,34 @@
 import type { VNode } from 'preact';
 import type { PageRouter, SiteParts } from '../context.js';
-import { madeDaily, withRecentExamples } from '../../http/probes/recent-examples.js';
+import { withRecentExamples } from '../../http/probes/recent-examples.js';
+import { Representation } from '../../http/response/representation.js';
+import { cached } from '../delivery/cached.js';
 import { CodeBlock } from '../layout/components.js';
-import { publicPage } from '../layout/page.js';
-import { renderMarkdown } from '../markdown/markdown.js';
+import { HTML, renderPage } from '../layout/page.js';
+import { renderMarkdown } from '../layout/markdown.js';
 import { codeLinks, errorId, securityId } from './anchors.js';
-import { tagsOf, type Contract } from './contract.js';
+import { tagsOf } from './contract.js';
 import { Navigation } from './navigation.js';
 import { Operations, SharedParameters } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
 import { Schemas } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
 
-/** Adds the reference, `/docs`: all that the contract says, made from it once a day. */
-export function addReference(router: PageRouter, parts: Pick<SiteParts, 'contract' | 'site'>): void {
-  const { site } = parts;
-  const page = madeDaily((now) => {
-    const contract = JSON.parse(withRecentExamples(JSON.stringify(parts.contract), now)) as Contract;
-    return publicPage(
-      site,
-      { title: 'Reference', section: 'docs', description: 'Every operation, parameter, answer and error of the API.' },
-      <Reference context={{ contract, baseUrl: site.publicUrl() }} />,
-    );
-  });
-  router.get('/docs', (ctx) => page().send(ctx, 'no-cache'));
+/** How long the times of the examples stay the same, in milliseconds. They change by whole days. */
+const EXAMPLES_LIFETIME_MS = 3_600_000;
+
+/** Adds the reference, `/docs`: everything in the contract. It is rendered once; later only its times are replaced. */
+export function addReference(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
+  const html = cached(() => {
+    const description = 'Every operation, parameter, response and error of the API.';
+    const context = { contract, baseUrl: site.publicUrl(), linkCode: codeLinks(contract) };
+    return renderPage(site, { title: 'Reference', section: 'docs', description }, <Reference context={context} />);
+  }, Infinity);
+  const page = cached(
+    async () => new Representation(withRecentExamples(await html(), Date.now()), HTML),
+    EXAMPLES_LIFETIME_MS,
+  );
+  router.get('/docs', async (ctx) => (await page()).send(ctx, 'no-cache'));
 }
 
 function Reference({ context }: { readonly context: ReferenceContext }): VNode {
@@ -31,10 +36,8 @@ function Reference({ context }: { readonly context: ReferenceContext }): VNode {
   const { info } = contract;
   const chapters = tagsOf(contract).chapters.map(({ name, description }) => `## ${name}\n\n${description}`);
   const introduction = renderMarkdown([info.description, ...chapters].join('\n\n'), {
-    deeper: 0,
-    linkCode: codeLinks(contract),
+    linkCode: context.linkCode,
     rowId: errorId,
-    resolve: (address) => address,
   });
   return (
     <div class="container-wide with-sidebar">
@@ -68,7 +71,7 @@ function Security({ context }: { readonly context: ReferenceContext }): VNode {
   return (
     <section aria-labelledby="security">
       <h2 id="security">Security schemes</h2>
-      <p>Each operation takes any one of these.</p>
+      <p>Every operation accepts any one of these.</p>
       <ul class="fields">
         {Object.entries(context.contract.components.securitySchemes).map(([name, { description, ...facts }]) => (
           <li key={name} id={securityId(name)} data-find={name}>
@@ -96,15 +99,15 @@ function Sdks({ context: { contract, baseUrl } }: { readonly context: ReferenceC
       <h2 id="sdks">SDKs and downloads</h2>
       <p>
         The contract is an OpenAPI document, as <a href="/openapi.yaml">YAML</a> and as <a href="/openapi.json">JSON</a>
-        . It needs no key. {contract.servers.map(({ description }) => description).join(' ')} Generators make a client
-        from it in most languages.
+        . Downloading it needs no key. {contract.servers.map(({ description }) => description).join(' ')} Generators
+        turn it into a client for most languages.
       </p>
       <CodeBlock
-        label="Types for TypeScript, with openapi-fetch"
+        label="TypeScript types, with openapi-fetch"
         code={`npx openapi-typescript ${baseUrl}/openapi.yaml -o catalog.d.ts\nnpm install openapi-fetch`}
       />
       <CodeBlock
-        label="A whole SDK for TypeScript, with Hey API"
+        label="TypeScript SDK, with Hey API"
         code={`npx @hey-api/openapi-ts -i ${baseUrl}/openapi.json -o catalog`}
       />
       <CodeBlock

@@ -10,7 +10,7 @@ interface ResponseProps {
   readonly response: Response;
 }
 
-/** What an answer consists of: its description, header fields, body and examples. */
+/** A response: its description, header fields, body and examples. */
 export function ResponseDetails({ context, response }: ResponseProps): VNode {
   const content = Object.entries(response.content ?? {});
   return (
@@ -29,7 +29,7 @@ export function ResponseDetails({ context, response }: ResponseProps): VNode {
   );
 }
 
-/** The header fields of an answer, as links to what they mean. */
+/** The header fields of a response, as links to their descriptions. */
 export function HeaderList({ context, response: { headers = {} } }: ResponseProps): VNode {
   return (
     <p class="header-list">
@@ -58,12 +58,12 @@ export function Examples({ media: { examples = {} } }: { readonly media: MediaTy
   );
 }
 
-/** The answers that several operations give. */
+/** The responses that several operations share. */
 export function SharedResponses({ context }: { readonly context: ReferenceContext }): VNode {
   const { contract } = context;
   return (
     <section aria-labelledby="responses">
-      <h2 id="responses">Shared answers</h2>
+      <h2 id="responses">Shared responses</h2>
       {Object.entries(contract.components.responses).map(([name, response]) => (
         <details key={name} id={responseId(name)} class="fold">
           <summary>
@@ -78,7 +78,7 @@ export function SharedResponses({ context }: { readonly context: ReferenceContex
   );
 }
 
-/** @returns the statuses that a shared answer has */
+/** @returns the statuses of a shared response */
 function statusesOf({ contract }: ReferenceContext, name: string): readonly string[] {
   const statuses = operationsOf(contract).flatMap(({ responses }) =>
     Object.entries(responses)
@@ -88,7 +88,7 @@ function statusesOf({ contract }: ReferenceContext, name: string): readonly stri
   return [...new Set(statuses)];
 }
 
-/** Every header field of an answer that the contract has under a name. */
+/** The header fields that several responses share. */
 export function Headers({ context }: { readonly context: ReferenceContext }): VNode {
   const names = headerNames(context);
   return (
@@ -109,11 +109,11 @@ interface HeaderFieldProps {
   readonly context: ReferenceContext;
   readonly name: string;
   readonly header: Header;
-  /** Where a parameter stands. */
+  /** Where a parameter is sent. */
   readonly place?: string;
 }
 
-/** What a header field, or a parameter, means and must be like. */
+/** A header field or a parameter: its type, its description and its bounds. */
 export function HeaderField({ context, name, header, place }: HeaderFieldProps): VNode {
   const { part } = resolve(context.contract, 'schemas', header.schema);
   const absentWith = header['x-absent-with'] ?? [];
@@ -136,7 +136,7 @@ export function HeaderField({ context, name, header, place }: HeaderFieldProps):
   );
 }
 
-/** @returns the names of the shared header fields, as they stand in an answer */
+/** @returns the names of the shared header fields, as a response has them */
 function headerNames({ contract }: ReferenceContext): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   const inline = operationsOf(contract).flatMap(({ responses }) => Object.values(responses));

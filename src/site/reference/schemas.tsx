@@ -3,7 +3,7 @@ import { schemaId } from './anchors.js';
 import { resolve, type OrReference, type Schema } from './contract.js';
 import { Text, type ReferenceContext } from './text.js';
 
-/** Keywords that bound a value, each with the words before its value. */
+/** Keywords that bound a value, and how each is written. */
 const BOUNDS = {
   format: 'format',
   minimum: 'at least',
@@ -41,7 +41,7 @@ interface BoundsProps {
   readonly example?: string | number | undefined;
 }
 
-/** The bounds of a value besides its type, and an example. Nothing where the type is all. */
+/** The bounds of a value besides its type, and an example. Nothing where there are none. */
 export function Bounds({ schema, example }: BoundsProps): VNode | null {
   const bounds: ComponentChildren[] = Object.entries(BOUNDS)
     .filter(([keyword]) => schema[keyword] !== undefined)
@@ -68,7 +68,7 @@ export function Bounds({ schema, example }: BoundsProps): VNode | null {
   if (example !== undefined) {
     bounds.push(
       <li key="example">
-        such as <code>{String(example)}</code>
+        example <code>{String(example)}</code>
       </li>,
     );
   }
@@ -78,7 +78,7 @@ export function Bounds({ schema, example }: BoundsProps): VNode | null {
 interface FieldProps extends SchemaProps {
   readonly name: string;
   readonly isRequired: boolean;
-  /** Whether the fields of a named schema follow in place, or are a link away. */
+  /** Whether the fields of a named schema follow in place, or only a link to them. */
   readonly expands: boolean;
 }
 
@@ -121,7 +121,7 @@ export function Fields({
   );
 }
 
-/** @returns the fields of an object, also those of the parts that it is composed of */
+/** @returns the fields of an object, those of its `allOf` included */
 function fieldsOf(
   context: ReferenceContext,
   { properties = {}, required = [], allOf = [] }: Schema,
@@ -132,7 +132,7 @@ function fieldsOf(
   ];
 }
 
-/** Every schema of the contract that has a name. */
+/** The named schemas of the contract. */
 export function Schemas({ context }: { readonly context: ReferenceContext }): VNode {
   return (
     <section aria-labelledby="schemas">
@@ -153,7 +153,7 @@ export function Schemas({ context }: { readonly context: ReferenceContext }): VN
   );
 }
 
-/** The schemas that a schema is put together from. */
+/** The named schemas in `allOf` of a schema. */
 function Composition({
   context,
   schema: { allOf = [] },
@@ -165,7 +165,7 @@ function Composition({
   if (named.length === 0) return null;
   return (
     <>
-      <p>All fields of these, and those below:</p>
+      <p>All fields of these schemas, and the fields below:</p>
       <ul>
         {named.map((part, index) => (
           <li key={index}>
@@ -177,7 +177,7 @@ function Composition({
   );
 }
 
-/** The fields that a schema has itself: those of the schemas that it names are a link away. */
+/** The fields of a schema itself, without those of the schemas that it names. */
 function OwnFields({ context, schema }: { readonly context: ReferenceContext; readonly schema: Schema }): VNode {
   const own = [schema, ...(schema.allOf ?? []).filter((part) => !('$ref' in part))];
   return (

@@ -1,6 +1,5 @@
 import type { VNode } from 'preact';
-import { Prose } from '../markdown/prose.js';
-import { codeLinks } from './anchors.js';
+import { Prose } from '../layout/markdown.js';
 import type { Contract } from './contract.js';
 
 /** What each part of the reference needs. */
@@ -8,6 +7,8 @@ export interface ReferenceContext {
   readonly contract: Contract;
   /** The public URL of the service, an origin. */
   readonly baseUrl: string;
+  /** The address of what inline code names: error codes, operations and schemas. */
+  readonly linkCode: (code: string) => string | undefined;
 }
 
 interface TextProps {
@@ -15,7 +16,7 @@ interface TextProps {
   readonly text: string | undefined;
 }
 
-/** A description of the contract. Error codes, operations and schemas that it names are links. */
+/** A description of the contract, with links to what it names. */
 export function Text({ context, text }: TextProps): VNode | null {
-  return text === undefined ? null : <Prose text={text} options={{ linkCode: codeLinks(context.contract) }} />;
+  return text === undefined ? null : <Prose text={text} options={{ linkCode: context.linkCode }} />;
 }

@@ -7,8 +7,8 @@ interface TryItProps {
 }
 
 /**
- * A form that calls the operation from the page. The script shows it. Without the script, readers use the samples. No
- * field has a name, so a form that is sent without the script says nothing. The key stays in the memory of the page.
+ * A form that calls the operation from the page, shown by the script. No field has a name, so sending the form without the
+ * script sends nothing. The key stays in the memory of the page.
  */
 export function TryIt({ operation: { operationId, path }, parameters }: TryItProps): VNode {
   const id = (name: string): string => `try-${operationId}-${name}`;
@@ -29,7 +29,7 @@ export function TryIt({ operation: { operationId, path }, parameters }: TryItPro
           aria-describedby={id('key-hint')}
         />
         <p class="hint" id={id('key-hint')}>
-          It stays in the memory of this page.
+          Kept in the memory of this page only.
         </p>
       </div>
       {parameters.map(({ name, in: place, required = false, example }) => (

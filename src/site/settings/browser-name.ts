@@ -1,4 +1,4 @@
-/** By which word of a browser's name it is known. Many name others as well, so the order counts. */
+/** How a User-Agent names each browser. Many also name others, so the order counts. */
 const BROWSERS = [
   ['Edge', /\bEdg(?:e|A|iOS)?\//],
   ['Opera', /\bOPR\//],
@@ -18,10 +18,10 @@ const SYSTEMS = [
   ['Linux', /\bLinux\b/],
 ] as const;
 
-/** What is shown of a name that is none of these, in characters. */
+/** How much of any other User-Agent is shown, in characters. */
 const MAX_LENGTH = 60;
 
-/** @returns a browser and its system, for people to recognise: `Firefox on Linux`; otherwise what it calls itself */
+/** @returns a browser and its system for people to recognise, `Firefox on Linux`; otherwise its User-Agent */
 export function browserName(userAgent: string): string {
   const find = (names: readonly (readonly [string, RegExp])[]): string | undefined =>
     names.find(([, pattern]) => pattern.test(userAgent))?.[0];

@@ -2,8 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { listEvents, type Actor, type DeveloperEvent } from '../../events/events.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { Table } from '../layout/components.js';
-import { Time } from '../layout/time.js';
-import { UserText } from '../layout/user-text.js';
+import { Time, UserText } from '../layout/values.js';
 import type { Guards } from './guards.js';
 import { Pager, readListPage, type ListPage } from './list-page.js';
 import { settingsPage } from './settings-page.js';
@@ -13,11 +12,11 @@ const PATH = '/settings/events';
 const ACTORS: Readonly<Record<Actor, string>> = {
   developer: 'You',
   operator: 'Operator',
-  finder: 'Finder of the key',
-  system: 'By itself',
+  finder: 'Somebody who found the key',
+  system: 'The service',
 };
 
-/** Adds the list of what happened to a developer and to the developer's keys. */
+/** Adds the list of what happened to a developer and their keys. */
 export function addEvents(router: PageRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(
     PATH,
@@ -32,15 +31,13 @@ export function addEvents(router: PageRouter, { db }: SiteParts, { requireSessio
 function Events({ events }: { readonly events: ListPage<DeveloperEvent> }): VNode {
   return (
     <>
-      <p>
-        What happened to your keys and to your project, newest first. Each change is recorded together with its event.
-      </p>
+      <p>Every change to your keys and your project, newest first.</p>
       {events.rows.length === 0 ? (
-        <p class="empty">There are no events here.</p>
+        <p class="empty">No events</p>
       ) : (
         <Table
           caption="Events"
-          columns={['When', 'What', 'Key', 'By']}
+          columns={['Time', 'Event', 'Key', 'By']}
           rows={events.rows.map((event) => [
             <Time at={event.at} />,
             describe(event),
@@ -62,19 +59,20 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
       return (
         <>
           Key created on plan {plan}
-          {end && <>, until {end}</>}
+          {end && <>, expires {end}</>}
         </>
       );
     case 'rolled':
       return (
         <>
-          Key rolled: <code class="nowrap">{successor}</code> replaces it{end && <>, and it works until {end}</>}
+          Key rolled: replaced by <code class="nowrap">{successor}</code>
+          {end && <>, active until {end}</>}
         </>
       );
     case 'expiry_changed':
-      return end ? <>Key expires at {end} from now on</> : 'Key does not expire any more';
+      return end ? <>Expiry changed to {end}</> : 'Expiry removed';
     case 'plan_changed':
-      return `${keyPrefix === null ? 'Plan of new keys' : 'Plan of the key'} changed from ${from ?? ''} to ${to ?? ''}`;
+      return `Plan of ${keyPrefix === null ? 'new keys' : 'the key'} changed from ${from ?? ''} to ${to ?? ''}`;
     case 'revoked':
       return 'Key revoked';
     case 'expired':
@@ -82,7 +80,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'registered':
       return 'Project registered';
     case 'suspended':
-      return 'Account suspended: all keys are refused';
+      return 'Account suspended: all keys are rejected';
     case 'reinstated':
       return 'Account reinstated';
     case 'identity_linked':

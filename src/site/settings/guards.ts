@@ -1,35 +1,35 @@
+import type Koa from 'koa';
 import type { Knex } from 'knex';
 import { findSession, type Session } from '../../accounts/sessions.js';
-import type { PageContext } from '../context.js';
+import type { PageContext, PageState } from '../context.js';
 import { PageError } from '../layout/error-page.js';
 import { redirectToSignIn } from '../sign-in/return-to.js';
 import { readCookie } from '../sign-in/cookies.js';
-import type { PageHandler, SettingsContext, SettingsHandler } from './context.js';
 
-/** Lets a request pass to a handler, or answers it. */
-export type Guard = (handler: SettingsHandler) => PageHandler;
+/** The context of a request behind sign-in. */
+export type SettingsContext = Koa.ParameterizedContext<PageState & { readonly session: Session }>;
+
+/** Wraps the handler of a route: passes a request on to it, or answers the request itself. */
+export type Guard = (handler: (ctx: SettingsContext) => unknown) => (ctx: PageContext) => Promise<void>;
 
 /** What stands before the pages of the settings. */
 export interface Guards {
   /**
-   * Lets a developer who is signed in pass; asks everybody else to sign in, and to come back. A suspended developer passes:
-   * use it for what only reads, and for signing out.
+   * Requires a session, and redirects everybody else to sign-in. A suspended developer passes: use it for pages that only
+   * read, and for ending sessions.
    */
   readonly requireSession: Guard;
   /**
-   * Lets a developer pass who is not suspended, however old the sign-in is. Use it for what only takes access away, and for
-   * its form: a leaked key must not wait for a sign-in.
+   * Requires a developer who is not suspended, however old the sign-in is. Use it for what only takes access away: revoking
+   * a leaked key must not wait for a sign-in.
    */
   readonly notSuspended: Guard;
-  /**
-   * Lets a developer pass who is not suspended and has signed in within the last 15 minutes. Use it for what makes keys,
-   * and for its form.
-   */
+  /** Requires a developer who is not suspended and signed in within the last 15 minutes. Use it for what creates keys. */
   readonly requireRecentSignIn: Guard;
 }
 
 /**
- * Makes the guards of the settings. No cache keeps an answer behind them.
+ * Makes the guards of the settings. Responses behind them are never cached.
  *
  * @example
  *   const { requireSession, requireRecentSignIn } = createGuards(parts);
@@ -37,28 +37,28 @@ export interface Guards {
  *   router.post('/settings/keys/new', requireRecentSignIn((ctx) => createKey(ctx, db)));
  */
 export function createGuards({ db }: { readonly db: Knex }): Guards {
-  /** A form and the page that shows it share one address: a form that was sent before the sign-in is not sent again. */
-  const active =
+  const requireActive =
     (mayPass: (session: Session) => boolean): Guard =>
     (handler) =>
     async (ctx) => {
       const session = await enter(ctx, db);
       if (session !== undefined && session.suspendedAt !== null) throw suspended();
       if (session !== undefined && mayPass(session)) await handler(ctx as SettingsContext);
+      // A form and the page that shows it share one path: after the sign-in, the form is shown, not sent.
       else redirectToSignIn(ctx, ctx.path);
     };
   return {
     requireSession: (handler) => async (ctx) => {
       if ((await enter(ctx, db)) !== undefined) await handler(ctx as SettingsContext);
-      // An address that takes only forms is no place to come back to.
+      // A path that only takes forms cannot be returned to.
       else redirectToSignIn(ctx, ctx.method === 'POST' ? '/settings' : ctx.path);
     },
-    notSuspended: active(() => true),
-    requireRecentSignIn: active(({ isRecent }) => isRecent),
+    notSuspended: requireActive(() => true),
+    requireRecentSignIn: requireActive(({ isRecent }) => isRecent),
   };
 }
 
-/** Finds the session of a request, and gives it to the handler. @returns undefined where there is none */
+/** Finds the session of a request for the handler. @returns undefined for none */
 async function enter(ctx: PageContext, db: Knex): Promise<Session | undefined> {
   ctx.set('Cache-Control', 'no-store');
   const session = await findSession(db, readCookie(ctx, 'session'));
@@ -70,6 +70,6 @@ function suspended(): PageError {
   return new PageError(
     403,
     'Account suspended',
-    'Your account is suspended. You can read the settings, and change nothing. Ask the operator of this service.',
+    'Your account is suspended: you can view the settings but not change them. Contact the operator of this service.',
   );
 }

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { Slice } from '../../platform/postgres/slice.js';
-import type { SettingsContext } from './context.js';
+import type { SettingsContext } from './guards.js';
 
 /** Rows on one page of a list. */
 const PAGE_SIZE = 50;
@@ -14,7 +14,7 @@ export interface ListPage<T> {
 }
 
 /**
- * Reads the page of a list that a request names in `?page=`. Other values lead to the first page.
+ * Reads the page of a list that `?page=` names. Any other value means the first page.
  *
  * @example
  *   const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
@@ -23,9 +23,9 @@ export async function readListPage<T>(
   { state }: SettingsContext,
   read: (slice: Slice) => Promise<readonly T[]>,
 ): Promise<ListPage<T>> {
-  const asked = state.target.search.get('page') ?? '';
-  const number = /^[1-9]\d{0,5}$/.test(asked) ? Number(asked) : 1;
-  // One row more than is shown, which tells whether there is a next page.
+  const text = state.target.search.get('page') ?? '';
+  const number = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1;
+  // One row more than is shown: if it is there, so is a next page.
   const rows = await read({ limit: PAGE_SIZE + 1, offset: (number - 1) * PAGE_SIZE });
   return { rows: rows.slice(0, PAGE_SIZE), number, hasNext: rows.length > PAGE_SIZE };
 }
@@ -36,7 +36,7 @@ interface PagerProps {
   readonly page: ListPage<unknown>;
 }
 
-/** Links to the pages before and after one. */
+/** Links to the previous and the next page of a list. */
 export function Pager({ path, page: { number, hasNext } }: PagerProps): VNode | null {
   if (number === 1 && !hasNext) return null;
   return (

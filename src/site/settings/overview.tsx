@@ -2,24 +2,22 @@ import type { VNode } from 'preact';
 import type { LinkedIdentity } from '../../accounts/identities.js';
 import type { Session } from '../../accounts/sessions.js';
 import type { Plan } from '../../limits/plans.js';
-import { formatNumber } from '../layout/numbers.js';
-import { Time } from '../layout/time.js';
-import { UserText } from '../layout/user-text.js';
+import { formatNumber, Time, UserText } from '../layout/values.js';
 import { TABS, type Tab } from './settings-page.js';
 
-/** What each other page of the settings is for. */
+/** What the other pages of the settings are for. */
 const PURPOSES: Readonly<Record<Exclude<Tab, 'overview'>, string>> = {
-  keys: 'Create, roll and revoke the keys of your back ends.',
-  usage: 'See what your plans have left, and the requests of 30 days.',
-  events: 'See what happened to your keys and your account, and by whom.',
-  sessions: 'See which browsers are signed in, and end sessions.',
+  keys: 'Create, roll and revoke the API keys of your back ends.',
+  usage: 'See your remaining quota and the requests of the last 30 days.',
+  events: 'See every change to your keys and your account, and who made it.',
+  sessions: 'See where you are signed in, and sign out other browsers.',
 };
 
 interface OverviewProps {
   readonly session: Session;
-  /** Those that count for the developer. */
+  /** The plan of the developer's new keys, and those of the active keys. */
   readonly plans: readonly Plan[];
-  /** Those that sign in as the developer. */
+  /** The identities that sign in as the developer. */
   readonly identities: readonly LinkedIdentity[];
 }
 
@@ -39,18 +37,20 @@ export function Overview({ session, plans, identities }: OverviewProps): VNode {
           <dd>
             {plans.map(({ id, name, requestsPerMinute, requestsPerDay }) => (
               <div key={id}>
-                {name}: {formatNumber(requestsPerMinute)} requests a minute, {formatNumber(requestsPerDay)} a day
+                {name}: {formatNumber(requestsPerMinute)} requests per minute, {formatNumber(requestsPerDay)} per day
               </div>
             ))}
           </dd>
         </div>
         <div>
-          <dt>Developer</dt>
-          <dd>{session.developerId}, as the operator of this service knows you</dd>
+          <dt>Developer ID</dt>
+          <dd>
+            {session.developerId} <span class="muted">Quote it to the operator.</span>
+          </dd>
         </div>
         {identities.length > 0 && (
           <div>
-            <dt>Signs in as you</dt>
+            <dt>{identities.length === 1 ? 'Linked identity' : 'Linked identities'}</dt>
             <dd>
               {identities.map(({ issuer, subject }) => (
                 <div key={`${issuer} ${subject}`}>

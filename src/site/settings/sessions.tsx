@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { endAllSessions, endSessionOf, listSessions, type ListedSession } from '../../accounts/sessions.js';
 import type { PageRouter, SiteParts } from '../context.js';
-import { formOf } from '../delivery/form.js';
+import { formParser } from '../delivery/form.js';
 import { Badge, Table } from '../layout/components.js';
-import { Time } from '../layout/time.js';
+import { Time } from '../layout/values.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { setCookie } from '../sign-in/cookies.js';
 import { browserName } from './browser-name.js';
@@ -13,10 +13,10 @@ import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/sessions';
 
-/** Fits the type of the column. */
-const SESSION_ID = /^\d{1,9}$/;
+/** An id fits the type of its column. */
+const parseEnd = formParser({ session: { schema: { pattern: '^[0-9]{1,9}$' } } });
 
-/** Adds the list of a developer's sessions. Ending one needs no recent sign-in: it only takes access away. */
+/** Adds the list of a developer's sessions. Ending one only takes access away, so any session may do it. */
 export function addSessions(router: PageRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(
     PATH,
@@ -31,8 +31,7 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { requireSess
     `${PATH}/end`,
     requireSession(async (ctx) => {
       const { id, developerId } = ctx.state.session;
-      const text = formOf(ctx).get('session') ?? '';
-      const ended = SESSION_ID.test(text) ? Number(text) : 0;
+      const ended = Number(parseEnd(ctx).values.session);
       await endSessionOf(db, developerId, ended);
       if (ended === id) setCookie(ctx, 'session', undefined);
       seeOther(ctx, PATH);
@@ -42,7 +41,6 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { requireSess
   router.post(
     `${PATH}/end-all`,
     requireSession(async (ctx) => {
-      formOf(ctx);
       await endAllSessions(db, ctx.state.session.developerId, 'developer');
       setCookie(ctx, 'session', undefined);
       seeOther(ctx, '/sign-in');
@@ -52,27 +50,30 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { requireSess
 
 interface SessionsProps {
   readonly sessions: ListPage<ListedSession>;
-  /** The id of the session that asks. */
+  /** The id of the session of this request. */
   readonly current: number;
 }
 
 function Sessions({ sessions, current }: SessionsProps): VNode {
   return (
     <>
-      <p>Each browser that is signed in. End a session that you do not know, and tell the operator of this service.</p>
+      <p>
+        The browsers that are signed in to your project. If you do not recognise one, end its session and tell the
+        operator of this service.
+      </p>
       <Table
         caption="Sessions"
-        columns={['Browser', 'End', 'Signed in', 'Last seen']}
+        columns={['Browser', 'Action', 'Signed in', 'Last seen']}
         rows={sessions.rows.map(({ id, userAgent, signedInAt, lastSeenAt }) => [
           <>
-            {browserName(userAgent)} {id === current && <Badge tone="ok">This one</Badge>}
+            {browserName(userAgent)} {id === current && <Badge tone="ok">This browser</Badge>}
           </>,
           <form method="post" action={`${PATH}/end`}>
             <input type="hidden" name="session" value={id} />
             <button
               class="button button-quiet"
               type="submit"
-              aria-label={`End the session of ${browserName(userAgent)}, number ${id}`}
+              aria-label={`End session ${id}, ${browserName(userAgent)}`}
             >
               End
             </button>

@@ -1,26 +1,26 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { Notice } from '../layout/components.js';
 import { page } from '../layout/page.js';
-import { UserText } from '../layout/user-text.js';
-import type { SettingsContext } from './context.js';
+import { UserText } from '../layout/values.js';
+import type { SettingsContext } from './guards.js';
 
-/** The parts of the settings, as their navigation lists them, and what the guide tells of each. */
+/** The pages of the settings, as their navigation lists them, and the link of each to the guide. */
 export const TABS = [
-  { id: 'overview', path: '/settings', label: 'Overview', help: 'How the settings work' },
-  { id: 'keys', path: '/settings/keys', label: 'Keys', help: 'How keys work' },
-  { id: 'usage', path: '/settings/usage', label: 'Usage', help: 'What the numbers mean' },
-  { id: 'events', path: '/settings/events', label: 'Events', help: 'What the events say' },
-  { id: 'sessions', path: '/settings/sessions', label: 'Sessions', help: 'How sessions work' },
+  { id: 'overview', path: '/settings', label: 'Overview', help: 'About the settings' },
+  { id: 'keys', path: '/settings/keys', label: 'Keys', help: 'About keys' },
+  { id: 'usage', path: '/settings/usage', label: 'Usage', help: 'About usage' },
+  { id: 'events', path: '/settings/events', label: 'Events', help: 'About events' },
+  { id: 'sessions', path: '/settings/sessions', label: 'Sessions', help: 'About sessions' },
 ] as const;
 
-/** The guide to the settings. It has a heading for each part but the first. */
+/** The guide to the settings. It has a heading for each page but the first. */
 const GUIDE = '/docs/guides/developer-settings';
 
-/** A part of the settings. */
+/** A page of the settings. */
 export type Tab = (typeof TABS)[number]['id'];
 
-/** What a page of the settings says of itself. */
-export interface SettingsPageOptions {
+/** What a page of the settings is called, and where it belongs. */
+interface SettingsPageOptions {
   /** The heading. */
   readonly title: string;
   readonly tab: Tab;
@@ -29,7 +29,7 @@ export interface SettingsPageOptions {
 }
 
 /**
- * Answers with a page of the settings: whose they are, the navigation, and the body under its heading.
+ * Answers with a page of the settings: the project, the navigation, and the body under its heading.
  *
  * @example settingsPage(ctx, { title: 'Sessions', tab: 'sessions' }, <SessionList sessions={sessions} />);
  */
@@ -91,8 +91,8 @@ function Suspended(): VNode {
   return (
     <Notice tone="danger">
       <p>
-        <strong>Your account is suspended.</strong> Your keys are refused. You can read the settings, and change
-        nothing. Ask the operator of this service.
+        <strong>Your account is suspended.</strong> Your keys are rejected, and you can view the settings but not change
+        them. Contact the operator of this service.
       </p>
     </Notice>
   );

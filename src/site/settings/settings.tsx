@@ -2,7 +2,6 @@ import { listIdentities } from '../../accounts/identities.js';
 import { endSession } from '../../accounts/sessions.js';
 import { listPlansOf } from '../../limits/plans.js';
 import type { PageRouter, SiteParts } from '../context.js';
-import { formOf } from '../delivery/form.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { readCookie, setCookie } from '../sign-in/cookies.js';
 import { addEvents } from './events.js';
@@ -13,7 +12,7 @@ import { addSessions } from './sessions.js';
 import { addUsage } from './usage/usage.js';
 import { settingsPage } from './settings-page.js';
 
-/** Adds the developer settings, `/settings`, and signing out. */
+/** Adds the developer settings, `/settings`, and sign-out. */
 export function addSettings(router: PageRouter, parts: SiteParts): void {
   const guards = createGuards(parts);
 
@@ -32,10 +31,9 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
   );
 
   router.post('/sign-out', async (ctx) => {
-    formOf(ctx);
     await endSession(parts.db, readCookie(ctx, 'session'));
     setCookie(ctx, 'session', undefined);
-    // So that the back button shows nothing of the settings.
+    // The back button must not show the settings again.
     ctx.set('Clear-Site-Data', '"cache"');
     seeOther(ctx, '/sign-in');
   });

@@ -1,12 +1,12 @@
 import type { PageContext } from '../context.js';
 
-/** What a browser keeps for us. */
+/** The cookies of the site. */
 type CookieName =
   /** The token of the session. */
   | 'session'
-  /** The path to come back to after a sign-in. */
-  | 'come-back'
-  /** The secret of a sign-in at the provider of identities, which is under way. */
+  /** The page to return to after sign-in. */
+  | 'return-to'
+  /** The secret of a sign-in at the identity provider that has not ended yet. */
   | 'oidc'
   /** The token of an identity that has no project yet. */
   | 'sign-up';
@@ -17,15 +17,15 @@ export function readCookie(ctx: PageContext, name: CookieName): string | undefin
 }
 
 /**
- * Makes the browser keep a cookie for this origin alone. Neither scripts nor other sites can read it. A link from
- * another site sends it too, so that the return from a provider of identities has it.
+ * Sets a cookie for this origin alone, which neither scripts nor other sites can read. SameSite=Lax, since the redirect
+ * back from an identity provider needs it.
  *
  * @param value - undefined to remove the cookie
  * @param seconds - how long the browser keeps it
  */
 export function setCookie(ctx: PageContext, name: CookieName, value: string | undefined, seconds = 0): void {
   const secure = isSecure(ctx);
-  // The proxy in front ends TLS, so the connection does not tell.
+  // A proxy ends TLS, so the connection itself is plain.
   ctx.cookies.secure = secure;
   ctx.cookies.set(nameOf(ctx, name), value ?? '', {
     httpOnly: true,
@@ -38,14 +38,14 @@ export function setCookie(ctx: PageContext, name: CookieName, value: string | un
 }
 
 /**
- * The prefix `__Host-` makes the browser refuse a cookie that another host of the same domain has set. It needs `Secure`,
- * which browsers drop on plain http, so a service on this machine alone does without.
+ * With the prefix `__Host-` a browser refuses a cookie set by another host of the same domain. The prefix needs `Secure`,
+ * which browsers drop on plain http, so a service on loopback does without.
  */
 function nameOf(ctx: PageContext, name: CookieName): string {
   return isSecure(ctx) ? `__Host-${name}` : `catalog-${name}`;
 }
 
-/** PUBLIC_URL is https, except on this machine. */
+/** PUBLIC_URL is https, except on loopback. */
 function isSecure({ state }: PageContext): boolean {
   return state.site.publicUrl().startsWith('https:');
 }

@@ -11,31 +11,32 @@ import { ProviderUnavailable, SignInRefused } from '../../accounts/oidc-provider
 import { isPlainText } from '../../platform/text/plain-text.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import { boundConcurrency } from '../../http/request/concurrency.js';
-import type { PageContext, PageRouter, SiteParts } from '../context.js';
+import type { PageRouter, SiteParts } from '../context.js';
 import { CodeBlock } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { page } from '../layout/page.js';
 import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
-import { OIDC_CALLBACK } from './oidc-paths.js';
 import { signIn, tooManyAttempts } from './sign-in-link.js';
 
-/** How many sign-ins wait for the provider at the same time, also while it does not answer. Further ones are refused. */
-const WAITING = { running: 20, waiting: 0, ofOneAddress: 5 };
+/** Where the provider redirects the browser: to be registered there, under PUBLIC_URL. */
+export const OIDC_CALLBACK = '/sign-in/oidc/callback';
 
-/** The most characters that OpenID Connect allows, and the database takes. */
+/** How many sign-ins may wait for the provider, which may be silent. Further ones are refused. */
+const WAITING = { running: 20, waiting: 0, perAddress: 10 };
+
+/** The longest subject that OpenID Connect allows and the database stores, in characters. */
 const MAX_SUBJECT = 255;
 
 /**
- * Adds signing in by a provider of identities. It begins with a link, since the content security policy keeps a form from
- * leading to another origin. These routes wait for the provider.
+ * Adds sign-in with an identity provider. It starts with a link, since the content security policy blocks a form that
+ * redirects to another origin.
  */
 export function addOidc(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
   const { signInBy, failedSignIns } = site;
   if (signInBy === undefined) return;
   const { provider } = signInBy;
-  const bounded = boundConcurrency(WAITING);
-  const addressOf = ({ req }: PageContext): string => clientAddress(req, trustedProxies);
+  const bounded = boundConcurrency(WAITING, trustedProxies);
 
   router.get('/sign-in/oidc', async (ctx) => {
     const begin = async (): Promise<void> => {
@@ -43,10 +44,10 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
       setCookie(ctx, 'oidc', secret, PROVIDER_SIGN_IN_SECONDS);
       seeOther(ctx, url.href);
     };
-    await (provider.isDiscovered ? begin() : bounded(ctx.state, addressOf(ctx), begin));
+    await (provider.isDiscovered ? begin() : bounded(ctx, begin));
   });
 
-  /** Asks the provider who comes back, and counts a failure. */
+  /** Asks the provider who has signed in, and counts a failure. */
   async function identify(address: string, secret: string, answer: URLSearchParams): Promise<Identity> {
     try {
       if (!(await spendProviderSignIn(db, secret))) throw new SignInRefused();
@@ -62,22 +63,22 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
     setCookie(ctx, 'oidc', undefined);
     const { search } = ctx.state.target;
     if (secret === undefined || !provider.isReturn(secret, search)) throw refused(new SignInRefused());
-    const address = addressOf(ctx);
+    const address = clientAddress(ctx.req, trustedProxies);
     const attempt = await failedSignIns.check(address);
     if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.standing.resetSeconds);
-    await bounded(ctx.state, address, async () => {
+    await bounded(ctx, async () => {
       const identity = await translated(identify(address, secret, search));
       requireStorable(identity);
       if (await signIn(ctx, db, (transaction) => findDeveloperOf(transaction, identity))) returnTo(ctx);
       else if (signInBy.signUp) {
         setCookie(ctx, 'sign-up', await beginSignUp(db, identity), SIGN_UP_LIFETIME_MINUTES * 60);
         seeOther(ctx, '/sign-up');
-      } else page(ctx, { title: 'Not known here', section: 'settings', status: 403 }, <Unknown identity={identity} />);
+      } else page(ctx, { title: 'No project yet', section: 'settings', status: 403 }, <Unknown identity={identity} />);
     });
   });
 }
 
-/** Says what an error means for the person who signs in. The log gets the reason. */
+/** Turns an error into one for the person who signs in. The log gets the reason. */
 async function translated<T>(result: Promise<T>): Promise<T> {
   try {
     return await result;
@@ -88,26 +89,26 @@ async function translated<T>(result: Promise<T>): Promise<T> {
   }
 }
 
-/** The operator types the subject on the command line, which takes the same characters. @throws PageError 403 */
+/** Operators type the subject on the command line, which accepts the same characters. @throws PageError 403 */
 function requireStorable({ subject }: Identity): void {
   if (Array.from(subject).length <= MAX_SUBJECT && isPlainText(subject) && subject.trim() === subject) return;
   throw new PageError(
     403,
     'Your identity cannot be used here',
-    `Your provider identifies you by a subject that has more than ${MAX_SUBJECT} characters, or control characters or spaces around it. Ask the operator of this service for a sign-in link.`,
+    `Your provider identifies you by a subject of more than ${MAX_SUBJECT} characters, or one with control characters or surrounding spaces. Ask the operator of this service for a sign-in link instead.`,
   );
 }
 
 function Unknown({ identity: { issuer, subject } }: { readonly identity: Identity }): VNode {
   return (
     <div class="container">
-      <h1>You are not known here yet</h1>
+      <h1>Your identity is not linked yet</h1>
       <p>
-        You have signed in at your provider, and no developer of this service belongs to that identity. Send these two
-        lines to the operator of this service, and sign in again when you are linked.
+        You signed in with your provider, but no project of this service is linked to your identity. Send these two
+        lines to the operator of this service, and sign in again once they have linked it.
       </p>
       <CodeBlock label="Your identity" code={`Issuer:  ${issuer}\nSubject: ${subject}`} />
-      <p>For the operator:</p>
+      <p>The operator runs this command:</p>
       <CodeBlock
         label="Command"
         code={`catalog developers link ID --issuer ${quoted(issuer)} --subject ${quoted(subject)}`}
@@ -121,7 +122,7 @@ function Unknown({ identity: { issuer, subject } }: { readonly identity: Identit
   );
 }
 
-/** As a shell takes it, since the provider has chosen it. */
+/** Quotes a text of the provider for a shell. */
 function quoted(text: string): string {
   return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
@@ -133,8 +134,8 @@ function refused({ message }: SignInRefused): PageError {
 function unavailable(cause: ProviderUnavailable): PageError {
   return new PageError(
     503,
-    'Your provider does not answer',
-    'The provider that you sign in with does not answer, or not as it should. Try again in a minute. Your keys work all the while.',
+    'Your provider is not responding',
+    'Your sign-in provider is not responding correctly. Try again in a minute. Your keys are not affected.',
     { 'Retry-After': '60' },
     cause,
   );

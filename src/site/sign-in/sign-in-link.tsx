@@ -4,7 +4,7 @@ import { ABSOLUTE_DAYS, startSession } from '../../accounts/sessions.js';
 import type { Knex } from 'knex';
 import { clientAddress } from '../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
-import { formOf } from '../delivery/form.js';
+import { formParser } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
 import { page } from '../layout/page.js';
 import { returnTo } from './return-to.js';
@@ -12,20 +12,22 @@ import { readCookie, setCookie } from './cookies.js';
 
 const DAY_SECONDS = 86_400;
 
+const parseLink = formParser({ token: { schema: {} } });
+
 /**
- * Adds the pages of sign-in links. Opening a link only shows a button, since programs that look for malware open links in
- * messages. The page is the same whether the link works or not, and costs no query.
+ * Adds the pages of sign-in links. Opening a link only shows a button, since malware scanners open the links in messages.
+ * The page is the same for every token, and costs no query.
  */
 export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
   router.get('/sign-in/link/:token', (ctx) => {
-    // Otherwise the browser would hand the link on as it loads what belongs to the page.
+    // Keeps the token out of the Referer of the files that the page loads.
     ctx.set('Referrer-Policy', 'strict-origin');
     const { token = '' } = ctx.params as { token?: string };
     page(ctx, { title: 'Sign in', section: 'settings' }, <SignInLinkBody token={token} />);
   });
 
   router.post('/sign-in/link', async (ctx) => {
-    const token = formOf(ctx).get('token') ?? undefined;
+    const { token } = parseLink(ctx).values;
     if (await signIn(ctx, db, (transaction) => spendSignInLink(transaction, token))) {
       returnTo(ctx);
       return;
@@ -36,7 +38,7 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
 }
 
 /**
- * Signs somebody in. One transaction finds out who it is and starts the session. The browser gets its cookie.
+ * Signs somebody in: one transaction finds the developer and starts the session, and the browser gets its cookie.
  *
  * @param find - finds the id of the developer; undefined for nobody
  * @returns whether somebody is signed in
@@ -61,7 +63,7 @@ function SignInLinkBody({ token }: { readonly token: string }): VNode {
   return (
     <div class="container">
       <h1>Sign in</h1>
-      <p>This link signs you in to the settings of your project, on this browser, once.</p>
+      <p>Sign in to the settings of your project in this browser. The link works once.</p>
       <form method="post" action="/sign-in/link">
         <input type="hidden" name="token" value={token} />
         <button class="button button-primary" type="submit">
@@ -76,11 +78,11 @@ function noSuchLink(): PageError {
   return new PageError(
     403,
     'This link does not work',
-    'It was used, it is older than ten minutes, or it is not complete. Ask the operator of this service for a new one.',
+    'A sign-in link works once, for ten minutes. Check that you copied all of it, or ask the operator of this service for a new one.',
   );
 }
 
-/** For an address whose sign-ins have failed too often. */
+/** For an address with too many failed sign-ins. */
 export function tooManyAttempts(seconds: number): PageError {
   return new PageError(
     429,

@@ -3,13 +3,13 @@ import { findSession, type Session } from '../../accounts/sessions.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { CodeBlock, Notice } from '../layout/components.js';
 import { page } from '../layout/page.js';
-import { UserText } from '../layout/user-text.js';
+import { UserText } from '../layout/values.js';
 import { SETTINGS } from './return-to.js';
 import { readCookie } from './cookies.js';
 import { addSignInLink } from './sign-in-link.js';
 import { addSignUp } from './sign-up.js';
 
-/** Adds the ways to sign in, from `/sign-in` on, except those that wait for a provider of identities. */
+/** Adds the ways to sign in, except those that wait for the identity provider. */
 export function addSignIn(router: PageRouter, parts: SiteParts): void {
   const issuer = parts.site.signInBy?.provider.host;
   router.get('/sign-in', async (ctx) => {
@@ -22,7 +22,7 @@ export function addSignIn(router: PageRouter, parts: SiteParts): void {
 
 interface SignInProps {
   readonly session: Session | undefined;
-  /** The host of the provider of identities; undefined where there is none. */
+  /** The host of the identity provider; undefined for none. */
   readonly issuer: string | undefined;
 }
 
@@ -38,7 +38,7 @@ function SignInBody({ session, issuer }: SignInProps): VNode {
 
 interface WaysProps {
   readonly issuer: string | undefined;
-  /** The id of the developer, where it is known. */
+  /** The id of the developer, if known. */
   readonly developer: number | undefined;
 }
 
@@ -46,7 +46,7 @@ function Ways({ issuer, developer }: WaysProps): VNode {
   return (
     <>
       {issuer === undefined ? (
-        <p>You sign in with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
+        <p>You sign in with a one-time link, which the operator of this service creates with this command:</p>
       ) : (
         <>
           <p>
@@ -54,11 +54,11 @@ function Ways({ issuer, developer }: WaysProps): VNode {
               Sign in with {issuer}
             </a>
           </p>
-          <p>Or with a link that works once, for ten minutes. The operator of this service makes one for you:</p>
+          <p>Or use a one-time link, which the operator of this service creates with this command:</p>
         </>
       )}
       <CodeBlock label="For the operator" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
-      <p>Open the link in this browser.</p>
+      <p>Open the link in this browser within ten minutes.</p>
     </>
   );
 }
@@ -67,15 +67,14 @@ function SignedInAlready({ session }: { readonly session: Session }): VNode {
   return session.isRecent ? (
     <Notice tone="ok">
       <p>
-        You are signed in for <ProjectName name={session.projectName} />. <a href={SETTINGS}>Go to the settings</a>
+        You are signed in to <ProjectName name={session.projectName} />. <a href={SETTINGS}>Go to the settings</a>
       </p>
     </Notice>
   ) : (
     <Notice tone="info">
       <p>
-        Creating or rolling a key needs a sign-in of the last 15 minutes. You signed in for{' '}
-        <ProjectName name={session.projectName} /> before that, so sign in again. You can still{' '}
-        <a href={SETTINGS}>read the settings and revoke keys</a>.
+        To create or roll a key for <ProjectName name={session.projectName} />, sign in again: you last signed in more
+        than 15 minutes ago. You can still <a href={SETTINGS}>view the settings and revoke keys</a>.
       </p>
     </Notice>
   );

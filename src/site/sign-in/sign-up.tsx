@@ -5,19 +5,25 @@ import { createDeveloper } from '../../developers/developers.js';
 import { setActor } from '../../events/events.js';
 import { OperatorError } from '../../errors.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
-import { formOf } from '../delivery/form.js';
+import { formParser } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
 import { described, Field } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
-import { isPlainText, NOT_PLAIN } from '../../platform/text/plain-text.js';
 import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
 import { signIn } from './sign-in-link.js';
 
-/** As the database has it. */
+/** As the database has it, in characters. */
 const MAX_NAME = 200;
 
-/** Adds the form in which a new identity names its project. It becomes a developer on the default plan. */
+const parseSignUp = formParser({
+  project_name: {
+    schema: { minLength: 1, maxLength: MAX_NAME, format: 'plain-text' },
+    message: `Enter a name of 1 to ${MAX_NAME} characters, without line breaks or other control characters.`,
+  },
+});
+
+/** Adds the form in which a new identity names its project, which makes it a developer on the default plan. */
 export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   if (site.signInBy?.signUp !== true) return;
 
@@ -28,10 +34,10 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   });
 
   router.post('/sign-up', async (ctx) => {
-    const name = (formOf(ctx).get('project_name') ?? '').trim();
-    const error = errorIn(name);
-    if (error !== undefined) {
-      show(ctx, 422, <SignUpBody name={name.slice(0, MAX_NAME)} error={error} />);
+    const { values, errors } = parseSignUp(ctx);
+    const name = values.project_name;
+    if (errors.project_name !== undefined) {
+      show(ctx, 422, <SignUpBody name={name.slice(0, MAX_NAME)} error={errors.project_name} />);
       return;
     }
     const isSignedIn = await signIn(ctx, db, async (transaction) => {
@@ -46,7 +52,7 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   });
 }
 
-/** Makes the developer, unless another tab of the same person has done so. @returns the developer's id */
+/** Creates the developer, unless another tab of the same person has done so. @returns the developer's id */
 async function register(transaction: Knex.Transaction, identity: Identity, projectName: string): Promise<number> {
   const known = await findDeveloperOf(transaction, identity);
   if (known !== undefined) return known;
@@ -54,14 +60,6 @@ async function register(transaction: Knex.Transaction, identity: Identity, proje
   const { id } = await createDeveloper(transaction, { projectName, attributionRequired: false });
   await linkIdentity(transaction, id, identity);
   return id;
-}
-
-/** @returns what is wrong with a name; undefined for nothing */
-function errorIn(name: string): string | undefined {
-  // Characters as PostgreSQL counts them.
-  const { length } = Array.from(name);
-  if (length < 1 || length > MAX_NAME) return `Give your project a name of 1 to ${MAX_NAME} characters.`;
-  return isPlainText(name) ? undefined : NOT_PLAIN;
 }
 
 function show(ctx: PageContext, status: number, body: VNode): void {
@@ -73,8 +71,8 @@ function SignUpBody({ name, error }: { readonly name: string; readonly error: st
     <div class="container">
       <h1>Name your project</h1>
       <p>
-        You are new here. Your keys belong to a project, on the free plan. Its name shows in the answers of{' '}
-        <code>/api/v1/me</code>.
+        Welcome. Your keys belong to a project, which starts on the free plan. Responses of <code>/api/v1/me</code>{' '}
+        include its name.
       </p>
       <form class="form" method="post" action="/sign-up">
         <Field id="project-name" label="Project name" error={error}>
@@ -91,7 +89,7 @@ function SignUpBody({ name, error }: { readonly name: string; readonly error: st
         </Field>
         <div class="form-actions">
           <button class="button button-primary" type="submit">
-            Create the project
+            Create project
           </button>
         </div>
       </form>
@@ -100,5 +98,5 @@ function SignUpBody({ name, error }: { readonly name: string; readonly error: st
 }
 
 function signedUpMeanwhile(): PageError {
-  return new PageError(409, 'Signed up already', 'You have named a project in another window. Sign in again.');
+  return new PageError(409, 'Already signed up', 'You created your project in another window. Sign in again.');
 }

@@ -1,11 +1,11 @@
 'use strict';
 
-// What is nicer with a script. Every page works without it: what needs the script is hidden until the script shows it.
+// Every page works without this script. What needs the script is hidden until the script shows it.
 
-/** How long a button says that it has copied, in milliseconds. */
+/** How long a button reads “Copied”, in milliseconds. */
 const COPIED_MS = 2000;
 
-/** The most places that a search lists. */
+/** The most results of a search. */
 const MOST_FOUND = 12;
 
 /** How long a call from the page may take, in milliseconds. */
@@ -34,18 +34,18 @@ function enableCopying(button) {
   });
 }
 
-/** Lets the tab key stop only at those boxes that scroll. */
+/** Makes only boxes that scroll a stop of the tab key. */
 const sizes = new ResizeObserver((entries) => {
   for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
 });
 
-/** Unfolds what the address leads to. */
+/** Unfolds the target of the address. */
 function unfold() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   for (let fold = target?.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true;
 }
 
-/** Marks the link to the part of the page that is read. */
+/** Marks the link to the section in view. */
 function markPlace(sidebar) {
   const links = new Map(all('a[href^="#"]', sidebar).map((link) => [link.hash.slice(1), link]));
   const places = all('[id]').filter(({ id }) => links.has(id));
@@ -60,7 +60,7 @@ function markPlace(sidebar) {
   mark();
 }
 
-/** Searches the page: each part that has an id, by all words of the query. */
+/** Searches the sections of the page by all words of the query. */
 function enableSearch(form) {
   const input = form.querySelector('input');
   const list = form.querySelector('ul');
@@ -69,7 +69,7 @@ function enableSearch(form) {
     all('[data-find], details[id], .prose h2[id], tr[id]', document.querySelector('.content')).map((part) => {
       const name = part.dataset.find ?? part.querySelector('summary, td')?.textContent ?? part.textContent;
       let text = (part.closest('.operation') ?? part).textContent;
-      // The text of a heading goes on to the next one.
+      // The section of a heading ends at the next one.
       for (let next = part.nextElementSibling; part.matches('h2') && next && !next.matches('h2');) {
         text += ` ${next.textContent}`;
         next = next.nextElementSibling;
@@ -94,12 +94,12 @@ function enableSearch(form) {
         item.append(element('a', name, { href: `#${id}` }));
         return item;
       }),
-      ...(found.length === 0 ? [element('li', 'Nothing found', { className: 'muted' })] : []),
+      ...(found.length === 0 ? [element('li', 'No results', { className: 'muted' })] : []),
     );
   });
 }
 
-/** Makes a form call an operation. The key is in the fields of the page alone, and goes with the page. */
+/** Makes a form call an operation. The key exists only in the fields of the page. */
 function enableTrying(form) {
   const key = form.querySelector('[data-key]');
   const answer = form.querySelector('[data-answer]');
@@ -130,12 +130,12 @@ function enableTrying(form) {
       });
       show(answer, response, await response.text());
     } catch (error) {
-      answer.replaceChildren(element('p', `No answer: ${error.message}`, { className: 'field-error' }));
+      answer.replaceChildren(element('p', `No response: ${error.message}`, { className: 'field-error' }));
     }
   });
 }
 
-/** Shows an answer: its status, its header fields and its body, the last two as plain text. */
+/** Shows a response: its status, and its header fields and body as plain text. */
 function show(place, { status, ok, headers }, text) {
   const fields = document.createElement('dl');
   for (const [name, value] of headers) fields.append(element('dt', name), element('dd', value));
@@ -143,7 +143,7 @@ function show(place, { status, ok, headers }, text) {
   try {
     body = JSON.stringify(JSON.parse(text), undefined, 2);
   } catch {
-    // No JSON, as after 304: as it is.
+    // Not JSON, as after 304: shown as it is.
   }
   const badge = element('span', String(status), { className: `badge badge-${ok ? 'ok' : 'danger'}` });
   const line = document.createElement('p');
@@ -153,7 +153,7 @@ function show(place, { status, ok, headers }, text) {
 }
 
 /**
- * A double click would send a form twice. The browser shows the answer to the second time, which has no key.
+ * Sends a form once: after a double click, the browser would show the response to the second one, which has no key.
  *
  * @param {HTMLFormElement} form
  */
@@ -166,7 +166,7 @@ function sendOnce(form) {
   addEventListener('pageshow', () => (isSent = false));
 }
 
-// Browsers offer the clipboard to https and to this machine alone.
+// Browsers offer the clipboard on https and on loopback only.
 if (navigator.clipboard) all('[data-copy]').forEach(enableCopying);
 all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
 all('[data-find-form]').forEach(enableSearch);
@@ -174,9 +174,9 @@ all('[data-try]').forEach(enableTrying);
 all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);
 addEventListener('hashchange', unfold);
-// A browser may keep a page that is left, and show it again. A new key is shown once.
+// A browser may keep a page and show it again. A new key is shown once.
 addEventListener('pagehide', () => {
   all('[data-key]').forEach((input) => (input.value = ''));
-  all('[data-secret]').forEach((part) => (part.textContent = 'The key was shown here once.'));
+  all('[data-secret]').forEach((part) => (part.textContent = 'This key is no longer shown.'));
 });
 unfold();

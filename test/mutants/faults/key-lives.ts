@@ -183,8 +183,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/guards.ts',
-        from: 'active(({ isRecent }) => isRecent)',
-        to: 'active(() => true)',
+        from: 'requireActive(({ isRecent }) => isRecent)',
+        to: 'requireActive(() => true)',
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],

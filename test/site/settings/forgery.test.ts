@@ -43,7 +43,7 @@ describe('requests that another site makes a browser send', () => {
         // A form without any origin is a program's, which has no cookie: it gets the advice to send JSON.
         const isProgram = path === LEAKED_KEY_PATH && Object.keys(headers).length === 0;
         assert.equal(reply.status, isProgram ? 415 : 403, JSON.stringify(headers));
-        assert.ok(isProgram || reply.text.includes('does not come from a page of this service'), reply.text);
+        assert.ok(isProgram || reply.text.includes('was not sent from a page of this service'), reply.text);
         assert.ok(await isSignedIn());
       }
     });

@@ -72,7 +72,7 @@ describe('the keys page in Chromium', () => {
   for (const javaScript of [true, false]) {
     it(`goes through the life of a key ${javaScript ? 'with' : 'without'} scripts`, async () => {
       const page = await signIn({ javaScript }, '/settings/keys');
-      await page.getByText('No key works at the moment.').waitFor();
+      await page.getByText('You have no active keys').waitFor();
       await page.getByRole('link', { name: 'Create a key' }).click();
       await page.getByLabel('Label').fill('production');
       await page.getByLabel('Expires').selectOption('In 365 days');
@@ -86,7 +86,7 @@ describe('the keys page in Chromium', () => {
         assert.equal(await page.evaluate(() => navigator.clipboard.readText()), first);
       }
 
-      await page.getByRole('link', { name: 'I have copied it' }).click();
+      await page.getByRole('link', { name: 'Done' }).click();
       await page.getByRole('link', { name: `Roll ${first.slice(0, 12)}` }).click();
       await page.getByLabel('1 hour').check();
       await page.getByRole('button', { name: 'Roll key' }).click();
@@ -94,22 +94,22 @@ describe('the keys page in Chromium', () => {
       const second = await shownKey(page);
       assert.deepEqual([await statusOf(first), await statusOf(second)], [200, 200]);
 
-      await page.getByRole('link', { name: 'I have copied it' }).click();
+      await page.getByRole('link', { name: 'Done' }).click();
       await page.getByText('Rolled', { exact: true }).waitFor();
-      await page.getByRole('link', { name: `End now ${first.slice(0, 12)}` }).click();
+      await page.getByRole('link', { name: `Revoke ${first.slice(0, 12)}` }).click();
       await page.getByRole('button', { name: `Revoke ${first.slice(0, 12)}` }).click();
-      await page.getByText('Every server refuses it from the next request on.').waitFor();
+      await page.getByText('has been revoked. Requests with it now fail.').waitFor();
       assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
 
       await page.getByRole('link', { name: 'Events' }).click();
       await page.getByText('Key rolled:').waitFor();
       await page.goto('/revoke-leaked-key');
-      await page.getByLabel('The whole key').fill(second);
-      await page.getByRole('button', { name: 'Revoke this key' }).click();
-      await page.getByText('This key does not work any more.').waitFor();
+      await page.getByLabel('API key').fill(second);
+      await page.getByRole('button', { name: 'Revoke key' }).click();
+      await page.getByText('The key has been revoked').waitFor();
       assert.equal(await statusOf(second), 401);
       await page.goto('/settings/events');
-      await page.getByText('Finder of the key').waitFor();
+      await page.getByText('Somebody who found the key').waitFor();
       watched.assertNoFault();
     });
 
@@ -118,7 +118,7 @@ describe('the keys page in Chromium', () => {
       await page.getByRole('button', { name: 'Create key' }).dblclick();
       // Without a script the browser may show the answer to the second click, which says what to do.
       await page
-        .getByRole('heading', { name: javaScript ? 'Key created' : /^(Key created|Nothing was changed)$/ })
+        .getByRole('heading', { name: javaScript ? 'Key created' : /^(Key created|Your keys were not changed)$/ })
         .waitFor();
       const keys = await listKeys(service.db, developerId);
       assert.equal(keys.length, 1);
@@ -147,7 +147,7 @@ describe('the keys page in Chromium', () => {
     const page = await signIn({}, '/settings/keys');
     const key = await create(page, 'once');
     await page.reload();
-    await page.getByText('This form was sent before').waitFor();
+    await page.getByText('This form was already sent').waitFor();
     assert.ok(!(await page.locator('body').innerText()).includes(key));
     const another = await create(page, 'twice');
     await page.goto('/settings/keys');
@@ -165,7 +165,7 @@ describe('the keys page in Chromium', () => {
     const key = await create(page, 'kept');
     await leaveKept(page);
     assert.ok(!(await page.locator('body').innerText()).includes(key));
-    await page.getByText('The key was shown here once.').waitFor();
+    await page.getByText('This key is no longer shown.').waitFor();
   });
 
   it('keeps two tabs apart: each form makes its key, and a key that one has revoked is refused to the other', async () => {
@@ -180,9 +180,9 @@ describe('the keys page in Chromium', () => {
     await first.goto(`/settings/keys/${prefix}/roll`);
     await second.goto(`/settings/keys/${prefix}/revoke`);
     await second.getByRole('button', { name: `Revoke ${prefix}` }).click();
-    await second.getByText('is revoked. Every server').waitFor();
+    await second.getByText('has been revoked.').waitFor();
     await first.getByRole('button', { name: 'Roll key' }).click();
-    await first.getByText('This key is revoked. Create a new one.').waitFor();
+    await first.getByText('This key is revoked. Create a new key.').waitFor();
     assert.equal((await listKeys(service.db, developerId)).length, 2);
   });
 
@@ -202,7 +202,7 @@ describe('the keys page in Chromium', () => {
     assert.equal(await statusOf(key), 401);
     // The page was open before.
     await page.getByRole('button', { name: 'Revoke' }).click();
-    await page.getByText('You can read the settings, and change nothing.').waitFor();
+    await page.getByText('you can view the settings but not change them.').waitFor();
     await page.goto('/settings/keys');
     await page.getByText('Your account is suspended.').waitFor();
     assert.equal(
@@ -233,7 +233,7 @@ describe('the keys page in Chromium', () => {
       await page.goto('/settings/keys/new');
       await page.getByLabel('Expires').selectOption('On a date');
       await page.getByRole('button', { name: 'Create key' }).click();
-      await page.getByText('Choose a date after today').waitFor();
+      await page.getByText('Choose a date in the future').waitFor();
       assert.equal(await page.getByLabel('Expires').inputValue(), 'date');
       await check(page, view);
       await page.goto(`/settings/keys/${prefix}/roll`);

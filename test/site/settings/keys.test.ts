@@ -8,7 +8,7 @@ import { listEvents } from '../../../src/events/events.js';
 import { createKey, listKeys } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
 import type { CreatedKey } from '../../../src/keys/keys.js';
-import { MOST_KEYS_A_DAY, MOST_ACTIVE_KEYS } from '../../../src/keys/key-change.js';
+import { MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../src/keys/key-change.js';
 import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
 import { eventually } from '../../support/eventually.js';
 import { holdCommits } from '../../support/postgres/held-commits.js';
@@ -110,7 +110,7 @@ describe('the keys page', () => {
     for (const date of ['2020-01-01', '2100-02-30', 'soon', '']) {
       const { status, text } = await create({ lifetime: 'date', date, label: 'kept' });
       assert.equal(status, 422, date);
-      assert.ok(text.includes('Choose a date after today') && text.includes('value="kept"'), date);
+      assert.ok(text.includes('Choose a date in the future') && text.includes('value="kept"'), date);
     }
     assert.equal((await listKeys(service.db, developerId)).length, 1);
   });
@@ -176,11 +176,11 @@ describe('the keys page', () => {
 
   it('holds a developer to 20 keys that work', async () => {
     const planId = 'free';
-    for (let i = 1; i < MOST_ACTIVE_KEYS; i += 1) await createKey(service.db, { developerId, planId });
+    for (let i = 1; i < MAX_ACTIVE_KEYS; i += 1) await createKey(service.db, { developerId, planId });
     await newKey();
     const { status, text } = await create();
     assert.equal(status, 409);
-    assert.ok(text.includes('At most 20 keys work at the same time'));
+    assert.ok(text.includes('You have reached the limit of 20 active keys'));
     assert.equal((await listKeys(service.db, developerId)).length, 20);
   });
 
@@ -190,15 +190,15 @@ describe('the keys page', () => {
       `insert into api_keys (prefix, hash, developer_id, plan_id, revoked_at, form_hash)
        select 'svc_' || substr(md5(:id || '-' || n), 1, 8), sha256((:id || '-' || n)::bytea), :id, 'free', now(), sha256(n::text::bytea)
          from generate_series(2, :most) n`,
-      { id: developerId, most: MOST_KEYS_A_DAY },
+      { id: developerId, most: MAX_KEYS_PER_DAY },
     );
     const roll = `/settings/keys/${prefix}/roll`;
     for (const refused of [await create(), await visitor.post(roll, { form: await formOf(roll), overlap: '24h' })]) {
       assert.equal(refused.status, 409);
-      assert.ok(refused.text.includes('You have made 100 keys in the last 24 hours'));
+      assert.ok(refused.text.includes('You have reached the limit of 100 new keys in 24 hours'));
       assert.doesNotMatch(refused.text, KEY);
     }
-    assert.equal((await listKeys(service.db, developerId)).length, MOST_KEYS_A_DAY);
+    assert.equal((await listKeys(service.db, developerId)).length, MAX_KEYS_PER_DAY);
   });
 
   it('rolls a key: both work for the overlap, and the list says until when', async () => {
@@ -209,8 +209,8 @@ describe('the keys page', () => {
     const successor = KEY.exec(reply.text)?.[0] ?? assert.fail('no key is shown');
     assert.deepEqual([await statusOf(old.key), await statusOf(successor)], [200, 200]);
     const list = (await visitor.get('/settings/keys')).text;
-    assert.match(list, /Rolled<\/span> works until <time/);
-    assert.ok(list.includes(`aria-label="End now ${old.prefix}"`));
+    assert.match(list, /Rolled<\/span> active until <time/);
+    assert.ok(list.includes(`aria-label="Revoke ${old.prefix}"`));
     assert.ok(!list.includes(`aria-label="Roll ${old.prefix}"`));
     const again = await visitor.post(`/settings/keys/${old.prefix}/roll`, { form, overlap: '24h' });
     assert.equal(again.status, 409);
@@ -248,7 +248,7 @@ describe('the keys page', () => {
   it('asks before it revokes, with the last use, and the key is refused on its next request', async () => {
     const { key, prefix } = await newKey();
     const path = `/settings/keys/${prefix}/revoke`;
-    assert.ok((await visitor.get(path)).text.includes('It was never used.'));
+    assert.ok((await visitor.get(path)).text.includes('It has never been used.'));
     assert.equal(await statusOf(key), 200);
     await service.db('api_keys').where({ prefix }).update({ last_used_at: '2026-01-02T03:04:05Z' });
     assert.ok((await visitor.get(path)).text.includes('2026-01-02 03:04 UTC'));
@@ -256,8 +256,8 @@ describe('the keys page', () => {
     assert.equal(status, 303);
     assert.equal(await statusOf(key), 401);
     const { text } = await visitor.get(headers.location ?? '');
-    assert.ok(text.includes('is revoked. Every server refuses it from the next request on.'));
-    assert.ok(text.includes('Past keys'));
+    assert.ok(text.includes('has been revoked. Requests with it now fail.'));
+    assert.ok(text.includes('Inactive keys'));
     // The notice tells only of what is so.
     const other = await newKey();
     for (const claim of [other.prefix, service.key.slice(0, 12), 'svc_00000000', ATTACK]) {
@@ -276,16 +276,16 @@ describe('the keys page', () => {
     const second = await roll(first.prefix, '24h');
     const list = async (): Promise<string> =>
       (await visitor.get('/settings/keys')).text.replaceAll(/<\/?(?:code|span)[^>]*>/g, '').replaceAll(/\s+/g, ' ');
-    assert.match(await list(), new RegExp(`Rolled works until .*, replaced by ${second}<`));
+    assert.match(await list(), new RegExp(`Rolled active until .*, replaced by ${second}<`));
     const question = async (prefix: string): Promise<string> =>
       (await visitor.get(`/settings/keys/${prefix}/revoke`)).text;
-    const warning = /It replaces the rolled key <code>(svc_\w{8})<\/code>, which works until <time/g;
+    const warning = /This key replaces <code>(svc_\w{8})<\/code>, which stays active until <time/g;
     assert.deepEqual(
       Array.from((await question(second)).matchAll(warning), ([, prefix]) => prefix),
       [first.prefix],
     );
     const third = await roll(second, 'now');
-    assert.match(await list(), new RegExp(`, replaced by ${second}, which no longer works`));
+    assert.match(await list(), new RegExp(`, replaced by ${second}, which is no longer active`));
     // A past key names its successor too, so that the list leads to the last one.
     assert.match(await list(), new RegExp(`Expired, replaced by ${third}<`));
     for (const prefix of [first.prefix, third]) assert.doesNotMatch(await question(prefix), warning);
@@ -296,7 +296,7 @@ describe('the keys page', () => {
       assert.equal(again.status, 409);
       assert.match(
         again.text,
-        /was replaced by <code>svc_\w{8}<\/code>, which no longer works\. <a href="\/settings\/keys\/new"/,
+        /was replaced by <code>svc_\w{8}<\/code>, which is no longer active\. <a href="\/settings\/keys\/new"/,
       );
     }
   });
@@ -308,24 +308,24 @@ describe('the keys page', () => {
     const successor = (KEY.exec(rolled.text)?.[0] ?? assert.fail('no key is shown')).slice(0, 12);
     const second = await visitor.get(roll);
     assert.equal(second.status, 409);
-    assert.ok(second.text.includes(`was replaced by <code>${successor}</code> before`));
+    assert.ok(second.text.includes(`was already replaced by <code>${successor}</code>`));
     await visitor.post(revoke);
     const third = await visitor.get(roll);
     assert.equal(third.status, 409);
     assert.ok(third.text.includes('This key is revoked.') && !third.text.includes('<form class="form"'));
     const question = await visitor.get(revoke);
     assert.equal(question.status, 303);
-    assert.ok((await visitor.get(question.headers.location ?? '')).text.includes('was revoked before'));
+    assert.ok((await visitor.get(question.headers.location ?? '')).text.includes('is already revoked'));
   });
 
   it('keeps past keys in the list, with their state', async () => {
     const { prefix } = await newKey();
     await expireIn(service.db, prefix, 0);
     const { text } = await visitor.get('/settings/keys');
-    assert.match(text, /Past keys[\s\S]*Expired/);
+    assert.match(text, /Inactive keys[\s\S]*Expired/);
     const rolled = await visitor.post(`/settings/keys/${prefix}/roll`, { form: 'a'.repeat(64), overlap: 'now' });
     assert.equal(rolled.status, 409);
-    assert.match(rolled.text, /This key has expired\. <a href="\/settings\/keys\/new">Create a new one/);
+    assert.match(rolled.text, /This key has expired\. <a href="\/settings\/keys\/new">Create a new key/);
   });
 
   it('shows and changes no key of another developer', async () => {
@@ -495,15 +495,15 @@ describe('the keys page of a server that shares a Redis', () => {
     const [first, second, third] = [await newKey(), await newKey(), await newKey()];
     const { status, headers } = await visitor.post(`/settings/keys/${first.prefix}/revoke`);
     assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${first.prefix}&since=moments`]);
-    assert.ok((await visitor.get(headers.location ?? '')).text.includes('refuses it within moments.'));
+    assert.ok((await visitor.get(headers.location ?? '')).text.includes('fail within moments.'));
     const rolled = await visitor.post(`/settings/keys/${second.prefix}/roll`, { form: newForm(), overlap: 'now' });
-    assert.match(rolled.text, /which\s+ends within moments\./);
+    assert.match(rolled.text, /which\s+expires within moments\./);
     const find = (): Promise<Reply> => visitor.post('/revoke-leaked-key', { key: third.key });
-    assert.ok((await find()).text.includes('Every server refuses it within moments.'));
+    assert.ok((await find()).text.includes('fails within moments.'));
     // A second attempt says nothing about the moment.
-    assert.ok((await find()).text.includes('This key was revoked before.'));
+    assert.ok((await find()).text.includes('This key was already revoked.'));
     const again = await visitor.post(`/settings/keys/${first.prefix}/revoke`);
-    assert.match((await visitor.get(again.headers.location ?? '')).text, /was revoked before\./);
+    assert.match((await visitor.get(again.headers.location ?? '')).text, /is already revoked\./);
   }
 
   it('says "within moments" where Redis cannot be reached', async () => {

@@ -105,7 +105,7 @@ describe('signing up by OpenID Connect in Chromium', () => {
       assert.equal(await open('/sign-up'), 200);
       assertNoFault();
       await page.getByLabel('Project name').fill('Film club');
-      await page.getByRole('button', { name: 'Create the project' }).click();
+      await page.getByRole('button', { name: 'Create project' }).click();
       // The page that was wanted first.
       await page.waitForURL('**/settings/keys');
       await page.getByText('Film club').waitFor();
@@ -126,8 +126,8 @@ describe('signing up by OpenID Connect in Chromium', () => {
     await page.waitForURL('**/sign-up');
     await assertFits(page);
     await page.getByLabel('Project name').fill('   ');
-    await page.getByRole('button', { name: 'Create the project' }).click();
-    await page.getByText('Give your project a name of 1 to 200 characters.').waitFor();
+    await page.getByRole('button', { name: 'Create project' }).click();
+    await page.getByText('Enter a name of 1 to 200 characters').waitFor();
     assert.equal(await page.getByLabel('Project name').getAttribute('aria-invalid'), 'true');
     await assertFits(page);
   });
@@ -149,7 +149,7 @@ describe('signing in by OpenID Connect in Chromium, where nobody may sign up', (
     it(`tells a stranger what to send to the operator, and lets the person in once linked, ${javaScript ? 'with' : 'without'} scripts`, async () => {
       const page = await stage.signIn({ javaScript });
       const { service, provider } = stage;
-      await page.getByRole('heading', { name: 'You are not known here yet' }).waitFor();
+      await page.getByRole('heading', { name: 'Your identity is not linked yet' }).waitFor();
       const shown = await page.locator('.code-block').first().innerText();
       const [, issuer = '', subject = ''] = /Issuer: +(\S+)\s+Subject: +(\S+)/.exec(shown) ?? assert.fail(shown);
       assert.deepEqual([issuer, subject], [provider.issuer, provider.subject]);

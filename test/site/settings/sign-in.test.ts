@@ -66,7 +66,7 @@ describe('signing in by a link', () => {
     for (const token of [spent, expired, 'f'.repeat(64)]) {
       const queries = service.queries.length;
       const { status, text } = await visit().post('/sign-in/link', { token });
-      const page = text.replace(/Request <code>[^<]+/, '');
+      const page = text.replace(/Request ID: <code>[^<]+/, '');
       answers.push({ status, page, queries: service.queries.slice(queries) });
     }
     assert.deepEqual(answers[1], answers[0]);
@@ -159,7 +159,7 @@ describe('signing in by a link', () => {
       'javascript:alert(1)',
     ]) {
       const visitor = visit();
-      visitor.cookies.set('catalog-come-back', path);
+      visitor.cookies.set('catalog-return-to', path);
       const token = await createSignInLink(service.db, developerId);
       const { headers } = await visitor.post('/sign-in/link', { token });
       assert.equal(headers.location, '/settings', path);

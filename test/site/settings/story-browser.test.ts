@@ -45,7 +45,7 @@ describe('a developer in Chromium, with two server processes and Redis', () => {
 
   async function shownKey(page: Page): Promise<string> {
     const text = await page.locator('.secret code').innerText();
-    await page.getByRole('link', { name: 'I have copied it' }).click();
+    await page.getByRole('link', { name: 'Done' }).click();
     return KEY.exec(text)?.[0] ?? assert.fail('no key is shown');
   }
 
@@ -79,7 +79,7 @@ describe('a developer in Chromium, with two server processes and Redis', () => {
     await page.getByRole('link', { name: 'Usage' }).first().click();
     const usage = page.getByRole('group', { name: 'Requests by key' }).locator('tbody tr');
     assert.deepEqual(await usage.locator('th, td').allInnerTexts(), [firstPrefix, 'production', '5', '0', '0', '5']);
-    assert.equal(await page.getByLabel('This day').getAttribute('value'), '5');
+    assert.equal(await page.getByLabel('Today').getAttribute('value'), '5');
 
     await page.getByRole('link', { name: 'Keys' }).first().click();
     await page.getByRole('link', { name: `Roll ${firstPrefix}` }).click();
@@ -101,7 +101,7 @@ describe('a developer in Chromium, with two server processes and Redis', () => {
 
     await page.getByRole('link', { name: `Revoke ${secondPrefix}` }).click();
     await page.getByRole('button', { name: `Revoke ${secondPrefix}` }).click();
-    await page.getByText('Every server refuses it from the next request on.').waitFor();
+    await page.getByText('has been revoked. Requests with it now fail.').waitFor();
     assert.deepEqual(await statusesOf(second, address), [401, 401]);
     assertNoFault();
     await close();

@@ -65,7 +65,7 @@ describe('the usage page', () => {
   });
 
   it('says that it counts for one process alone where there is no Redis', async () => {
-    assert.ok((await page()).includes('These are the counts of one server process.'));
+    assert.ok((await page()).includes('These numbers come from a single server process'));
   });
 
   it('shows each of the last thirty days in a table, and the same numbers in the chart', async () => {
@@ -77,7 +77,7 @@ describe('the usage page', () => {
     assert.deepEqual(days[3]?.slice(1), ['10', '0', '0', '10']);
     assert.deepEqual(days[29]?.slice(1), ['0', '0', '0', '0']);
     assert.ok(text.includes(`<title>${today}: 1,239 served, 20 refused, 3 failed</title>`));
-    assert.ok(text.includes('1,249 served, 20 refused, 3 failed. The table below has each day.'));
+    assert.ok(text.includes('1,249 served, 20 refused, 3 failed. The table below lists each day.'));
     assert.deepEqual(
       table(text, 'Requests by key').map((row) => [row[0], ...row.slice(2)]),
       [
@@ -90,7 +90,7 @@ describe('the usage page', () => {
   it('shows one key when asked to, and all for an unknown one', async () => {
     const text = await page(`/settings/usage?key=${odd.prefix}`);
     assert.deepEqual(table(text, 'Requests by day')[0]?.slice(1), ['5', '0', '0', '5']);
-    assert.match(text, new RegExp(`Only the key <code>${odd.prefix}</code>`));
+    assert.match(text, new RegExp(`Showing only <code>${odd.prefix}</code>`));
     assert.ok(text.includes(`href="/settings/usage.csv?key=${odd.prefix}"`));
     assert.ok((await page()).includes(`<a href="/settings/usage?key=${odd.prefix}">`));
     for (const unknown of [ATTACK, 'svc_00000000', service.key.slice(0, 12)]) {
@@ -143,7 +143,7 @@ describe('the usage page', () => {
       const { text } = await stranger.get(`${path}?key=${key.prefix}`);
       assert.ok(!text.includes(key.prefix) && !text.includes('1234') && !text.includes('1,234'), path);
     }
-    assert.ok((await stranger.get('/settings/usage')).text.includes('No key made a request in this time.'));
+    assert.ok((await stranger.get('/settings/usage')).text.includes('No requests in the last 30 days'));
   });
 
   for (const [state, end] of [
@@ -188,7 +188,7 @@ describe('the usage page of several servers', () => {
     for (const service of services) {
       const { text } = await (await signIn(service, developerId)).get('/settings/usage');
       assert.ok(text.includes('57 of 60 left'));
-      assert.ok(!text.includes('one server process'));
+      assert.ok(!text.includes('single server process'));
     }
   });
 });

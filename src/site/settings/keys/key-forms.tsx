@@ -1,56 +1,125 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { generateToken } from '../../../accounts/tokens.js';
+import { generateToken, hashToken } from '../../../accounts/tokens.js';
+import { parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
+import type { PageContext } from '../../context.js';
+import { formParser, incompleteForm, type Submission } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { described, Field } from '../../layout/form-field.js';
-import { Time } from '../../layout/time.js';
-import { UserText } from '../../layout/user-text.js';
-import { LIFETIMES, MAX_LABEL, ON_A_DATE, OVERLAPS, type FieldErrors, type NewKeyFields } from './form-fields.js';
+import { Time, UserText } from '../../layout/values.js';
 
-const NO_FIELDS: NewKeyFields = { label: '', lifetime: 'none', date: '' };
+/** When a new key expires, by the value of its option: after a number of days, or on a date. */
+const LIFETIMES = [
+  { value: 'none', label: 'Never', days: undefined },
+  { value: '30', label: 'In 30 days', days: 30 },
+  { value: '90', label: 'In 90 days', days: 90 },
+  { value: '365', label: 'In 365 days', days: 365 },
+  { value: 'date', label: 'On a date', days: undefined },
+] as const;
 
-interface NewKeyFormProps {
-  /** What was sent, where the form is shown again. */
-  readonly fields?: NewKeyFields;
-  readonly errors?: FieldErrors;
+/** How long a rolled key stays active, by the value of its option. */
+const OVERLAPS = [
+  { value: 'now', label: 'Expire it now', seconds: 0 },
+  { value: '1h', label: '1 hour', seconds: 3_600 },
+  { value: '24h', label: '24 hours', seconds: 86_400 },
+  { value: '7d', label: '7 days', seconds: 604_800 },
+] as const;
+
+/** The longest label, in characters as PostgreSQL counts them. */
+const MAX_LABEL = 200;
+
+const DAY_SECONDS = 86_400;
+
+const parseNewKey = formParser({
+  form: { schema: {} },
+  label: {
+    schema: { maxLength: MAX_LABEL, format: 'plain-text' },
+    message: `Use at most ${MAX_LABEL} characters, without line breaks or other control characters.`,
+  },
+  lifetime: { schema: { enum: LIFETIMES.map(({ value }) => value) } },
+  date: { schema: {} },
+});
+
+const parseRoll = formParser({
+  form: { schema: {} },
+  overlap: { schema: { enum: OVERLAPS.map(({ value }) => value) } },
+});
+
+type NewKeySubmission = Submission<'label' | 'lifetime' | 'date'>;
+
+/** What a form for a new key asks for; undefined details where a value has to be corrected. */
+interface NewKeyRequest {
+  readonly submission: NewKeySubmission;
+  readonly details: { label: string | null; expires: Expiry | undefined; formHash: Buffer } | undefined;
 }
 
-/** The form that creates a key. */
-export function NewKeyForm({ fields = NO_FIELDS, errors = {} }: NewKeyFormProps): VNode {
+/** Reads the form for a new key. @throws PageError 400 for one that no browser sends */
+export function readNewKey(ctx: PageContext): NewKeyRequest {
+  const { values, errors } = parseNewKey(ctx);
+  const { form, label, lifetime, date } = values;
+  const option = LIFETIMES.find(({ value }) => value === lifetime);
+  const onDate = lifetime === 'date' ? parseExpiryTime(date) : undefined;
+  const dateError =
+    lifetime !== 'date'
+      ? date !== '' && `You chose "${option?.label}" but also gave a date. Choose "On a date", or clear the date.`
+      : onDate === undefined && 'Choose a date in the future. The key expires at 00:00 UTC on that date.';
+  const submission = { values, errors: { ...errors, ...(dateError !== false && { date: dateError }) } };
+  if (Object.keys(submission.errors).length > 0) return { submission, details: undefined };
+  const expires =
+    option?.days === undefined ? onDate : ({ kind: 'after', seconds: option.days * DAY_SECONDS } as const);
+  return { submission, details: { label: label === '' ? null : label, expires, formHash: hashOf(form) } };
+}
+
+/** Reads the form that rolls a key. @throws PageError 400 for one that no browser sends */
+export function readRoll(ctx: PageContext): { overlapSeconds: number; formHash: Buffer } {
+  const { form, overlap } = parseRoll(ctx).values;
+  const option = OVERLAPS.find(({ value }) => value === overlap);
+  return { overlapSeconds: option?.seconds ?? incompleteForm(), formHash: hashOf(form) };
+}
+
+function hashOf(token: string): Buffer {
+  return hashToken(token) ?? incompleteForm();
+}
+
+const EMPTY: NewKeySubmission = { values: { label: '', lifetime: 'none', date: '' }, errors: {} };
+
+/** The form that creates a key. @param submission - what was sent, where the form is shown again */
+export function NewKeyForm({ submission = EMPTY }: { readonly submission?: NewKeySubmission }): VNode {
+  const { values, errors } = submission;
   return (
     <FormOnce>
       <Field
         id="label"
         label="Label"
-        hint="To tell your keys apart, such as production or staging."
+        hint="Helps you tell your keys apart, for example production or staging."
         error={errors.label}
       >
         <input
           class="input"
           id="label"
           name="label"
-          value={fields.label}
+          value={values.label}
           maxLength={MAX_LABEL}
           autocomplete="off"
           {...described('label', { hint: true, error: errors.label })}
         />
       </Field>
-      <Field id="lifetime" label="Expires" hint="A key that ends by itself limits what a leak can cost.">
+      <Field id="lifetime" label="Expires" hint="A key that expires limits the damage of a leak.">
         <select class="input" id="lifetime" name="lifetime" aria-describedby="lifetime-hint">
-          {[...LIFETIMES, { value: ON_A_DATE, label: 'On a date' }].map(({ value, label }) => (
-            <option key={value} value={value} selected={value === fields.lifetime}>
+          {LIFETIMES.map(({ value, label }) => (
+            <option key={value} value={value} selected={value === values.lifetime}>
               {label}
             </option>
           ))}
         </select>
       </Field>
-      <Field id="date" label="Date" hint="Only for a key that expires on a date, at 00:00 UTC." error={errors.date}>
+      <Field id="date" label="Date" hint="Only with “On a date”. The key expires at 00:00 UTC." error={errors.date}>
         <input
           class="input"
           id="date"
           name="date"
           type="date"
-          value={fields.date}
+          value={values.date}
           {...described('date', { hint: true, error: errors.date })}
         />
       </Field>
@@ -65,13 +134,13 @@ export function RollForm({ record }: { readonly record: KeyRecord }): VNode {
   return (
     <>
       <p>
-        A successor takes the place of <KeyName record={record} />, with the same label and plan.{' '}
-        {expiresAt === null ? 'It does not expire either.' : 'It gets as long a life as this key was made for.'}{' '}
+        Rolling replaces <KeyName record={record} /> with a new key of the same label and plan.{' '}
+        {expiresAt === null ? 'The new key does not expire either.' : 'The new key gets the same lifetime.'}{' '}
         <LastUse at={lastUsedAt} />
       </p>
       <FormOnce>
         <fieldset class="field">
-          <legend>How long shall {prefix} go on?</legend>
+          <legend>How long should {prefix} keep working?</legend>
           <div>
             {OVERLAPS.map(({ value, label }) => (
               <label key={value} class="checkbox">
@@ -88,23 +157,24 @@ export function RollForm({ record }: { readonly record: KeyRecord }): VNode {
 
 interface RevokeFormProps {
   readonly record: KeyRecord;
-  /** The rolled key that this one replaces, while it still works. */
+  /** The rolled key that this one replaces, while it is still active. */
   readonly replaced: KeyRecord | undefined;
 }
 
-/** The question before a key is revoked. */
+/** Asks for confirmation before a key is revoked. */
 export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
   return (
     <>
       <p>
-        Every server refuses <KeyName record={record} /> from the next request on, permanently.{' '}
+        Revoking <KeyName record={record} /> cannot be undone. Every request with it fails from then on.{' '}
         <LastUse at={record.lastUsedAt} />
       </p>
       {replaced !== undefined && (
         <Notice tone="warning">
           <p>
-            It replaces the rolled key <code>{replaced.prefix}</code>, which works until{' '}
-            {replaced.expiresAt === null ? 'revoked' : <Time at={replaced.expiresAt} />}. No key replaces that one then.
+            This key replaces <code>{replaced.prefix}</code>, which stays active until{' '}
+            {replaced.expiresAt === null ? 'you revoke it' : <Time at={replaced.expiresAt} />}. After that, you have no
+            replacement for it.
           </p>
         </Notice>
       )}
@@ -115,7 +185,7 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
   );
 }
 
-/** A form that makes one key, however often it is sent. It goes to the address that shows it. */
+/** A form that creates one key, however often it is sent. It is sent to the path that shows it. */
 function FormOnce({ children }: { readonly children: ComponentChildren }): VNode {
   return (
     <form class="form" method="post" data-once>
@@ -155,10 +225,10 @@ function KeyName({ record: { prefix, label } }: { readonly record: KeyRecord }):
 
 function LastUse({ at }: { readonly at: string | null }): VNode {
   return at === null ? (
-    <>It was never used.</>
+    <>It has never been used.</>
   ) : (
     <>
-      It was last used at <Time at={at} />, or up to ten seconds later.
+      It was last used at <Time at={at} />.
     </>
   );
 }

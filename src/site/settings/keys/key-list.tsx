@@ -1,32 +1,31 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import { hintsOf, stateOf, type KeyHint, type KeyRecord, type KeyState } from '../../../keys/key-record.js';
-import { MOST_ACTIVE_KEYS } from '../../../keys/key-change.js';
+import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { Pager, type ListPage } from '../list-page.js';
 import { Badge, Table } from '../../layout/components.js';
-import { Time } from '../../layout/time.js';
-import { UserText } from '../../layout/user-text.js';
+import { Time, UserText } from '../../layout/values.js';
 
 interface KeyListProps {
   readonly keys: ListPage<KeyRecord>;
   /** In milliseconds since 1970, for the hints. */
   readonly now: number;
-  /** Whether the developer may change keys: not while suspended. */
+  /** Whether the developer is suspended, and may not change keys. */
   readonly isReadOnly: boolean;
-  /** Whether the developer may create and roll keys without a new sign-in. */
+  /** Whether the developer may create and roll keys without signing in again. */
   readonly isRecent: boolean;
 }
 
-/** A page of the keys of a developer: first those that work, then those that do not work any more. */
+/** A page of a developer's keys: the active ones, then the others. */
 export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNode {
   const rows = keys.rows.map((record) => ({ record, state: stateOf(record) }));
-  const working = rows.filter(({ state }) => state.kind === 'active' || state.kind === 'rolled');
-  const past = rows.filter((row) => !working.includes(row));
+  const active = rows.filter(({ state }) => state.kind === 'active' || state.kind === 'rolled');
+  const inactive = rows.filter((row) => !active.includes(row));
   return (
     <>
       <p>
-        One key for each environment, so that you can revoke each alone. At most {MOST_ACTIVE_KEYS} keys work at the
-        same time, and a rolled key beside its successor. Times of use are up to ten seconds behind.
+        Use one key per environment, so that you can revoke each on its own. You can have up to {MAX_ACTIVE_KEYS} active
+        keys, not counting rolled ones. “Last used” is updated about every 10 seconds.
       </p>
       {!isReadOnly && (
         <p>
@@ -36,18 +35,18 @@ export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNod
           {!isRecent && (
             <span class="muted">
               {' '}
-              Your sign-in is older than {RECENT_MINUTES} minutes. Sign in again to create or roll a key. You can revoke
-              keys without that.
+              You signed in more than {RECENT_MINUTES} minutes ago. Sign in again to create or roll a key. You can still
+              revoke keys.
             </span>
           )}
         </p>
       )}
-      {working.length === 0 && keys.number === 1 && <p class="empty">No key works at the moment.</p>}
-      {working.length > 0 && (
+      {active.length === 0 && keys.number === 1 && <p class="empty">You have no active keys</p>}
+      {active.length > 0 && (
         <Table
-          caption="Keys that work"
+          caption="Active keys"
           columns={COLUMNS}
-          rows={working.map(({ record, state }) =>
+          rows={active.map(({ record, state }) =>
             cells(
               record,
               <>
@@ -60,13 +59,13 @@ export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNod
           )}
         />
       )}
-      {past.length > 0 && (
+      {inactive.length > 0 && (
         <>
-          <h2>Past keys</h2>
+          <h2>Inactive keys</h2>
           <Table
-            caption="Keys that do not work any more"
+            caption="Inactive keys"
             columns={COLUMNS}
-            rows={past.map(({ record, state }) =>
+            rows={inactive.map(({ record, state }) =>
               cells(
                 record,
                 <>
@@ -87,7 +86,7 @@ export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNod
   );
 }
 
-/** The state and what changes it come first: they are in view on a narrow screen. */
+/** The state and its actions come first, so that a narrow screen shows them. */
 const COLUMNS = ['Key', 'State', 'Last used', 'Expires', 'Created', 'Plan'];
 
 function cells(record: KeyRecord, state: ComponentChildren): readonly ComponentChildren[] {
@@ -114,7 +113,7 @@ function State({ state, hints }: { readonly state: KeyState; readonly hints: rea
     case 'active':
       return (
         <span class="cluster">
-          <Badge tone="ok">Works</Badge>
+          <Badge tone="ok">Active</Badge>
           {hints.map((hint) => (
             <Badge key={hint.kind} tone={hint.kind === 'unused' ? 'info' : 'warning'}>
               {describeHint(hint)}
@@ -125,9 +124,9 @@ function State({ state, hints }: { readonly state: KeyState; readonly hints: rea
     case 'rolled':
       return (
         <>
-          <Badge tone="info">Rolled</Badge> works until {state.until === null ? 'revoked' : <Time at={state.until} />},
+          <Badge tone="info">Rolled</Badge> active until {state.until === null ? 'revoked' : <Time at={state.until} />},
           replaced by <code>{state.successor.prefix}</code>
-          {!state.successor.isActive && ', which no longer works'}
+          {!state.successor.isActive && ', which is no longer active'}
         </>
       );
     case 'expired':
@@ -143,7 +142,7 @@ function State({ state, hints }: { readonly state: KeyState; readonly hints: rea
 
 function describeHint(hint: KeyHint): string {
   const days = hint.days === 1 ? '1 day' : `${hint.days} days`;
-  if (hint.kind === 'unused') return `Not used for ${days}`;
+  if (hint.kind === 'unused') return `Unused for ${days}`;
   return hint.days === 0 ? 'Expires within a day' : `Expires in ${days}`;
 }
 
@@ -162,8 +161,8 @@ function Changes({ prefix, isRolled, isRecent }: ChangesProps): VNode {
         </a>
       )}
       {!isRolled && !isRecent && <span class="muted small">(sign in first)</span>}
-      <a href={`/settings/keys/${prefix}/revoke`} aria-label={isRolled ? `End now ${prefix}` : `Revoke ${prefix}`}>
-        {isRolled ? 'End now' : 'Revoke'}
+      <a href={`/settings/keys/${prefix}/revoke`} aria-label={`Revoke ${prefix}`}>
+        Revoke
       </a>
     </span>
   );

@@ -8,31 +8,25 @@ import { requireRollable, rollKey } from '../../../keys/roll-key.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
 import type { Propagation } from '../../../admission/forget-callers.js';
 import type { PageRouter, SiteParts } from '../../context.js';
-import { formOf } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { seeOther } from '../../sign-in/return-to.js';
-import type { SettingsContext } from '../context.js';
-import type { Guard, Guards } from '../guards.js';
+import type { Guard, Guards, SettingsContext } from '../guards.js';
 import { readListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
-import { newKeyFieldsOf, readFormHash, readNewKey, readOverlap } from './form-fields.js';
-import { NewKeyForm, RevokeForm, RollForm } from './key-forms.js';
+import { NewKeyForm, readNewKey, readRoll, RevokeForm, RollForm } from './key-forms.js';
 import { KeyList } from './key-list.js';
 import { answerRefusal, noSuchKey } from './refusals.js';
 import { ShownKey } from './shown-key.js';
 
 const PATH = '/settings/keys';
 
-/** Adds the keys of a developer: their list, and what creates, rolls and revokes them. */
+/** Adds the keys of a developer: their list, and the forms that create, roll and revoke them. */
 export function addKeys(router: PageRouter, { db, site, now, beginChange }: SiteParts, guards: Guards): void {
   const { requireSession, notSuspended, requireRecentSignIn } = guards;
 
-  /** Runs a change, and answers with why where it is refused. */
-  function change(
-    guard: Guard,
-    act: (ctx: SettingsContext, form: URLSearchParams) => Promise<void>,
-  ): ReturnType<Guard> {
-    return guard((ctx) => act(ctx, formOf(ctx)).catch((error: unknown) => answerRefusal(ctx, error)));
+  /** Runs a change, and explains a refusal. */
+  function change(guard: Guard, act: (ctx: SettingsContext) => Promise<void>): ReturnType<Guard> {
+    return guard((ctx) => act(ctx).catch((error: unknown) => answerRefusal(ctx, error)));
   }
 
   /** A page about one of the developer's keys. */
@@ -72,18 +66,17 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
 
   router.post(
     `${PATH}/new`,
-    change(requireRecentSignIn, async (ctx, form) => {
-      const fields = newKeyFieldsOf(form);
-      const request = readNewKey(fields);
-      if (request.kind === 'invalid') {
-        const again = <NewKeyForm fields={fields} errors={request.errors} />;
-        settingsPage(ctx, { title: 'Create a key', tab: 'keys', status: 422 }, again);
+    change(requireRecentSignIn, async (ctx) => {
+      const { submission, details } = readNewKey(ctx);
+      if (details === undefined) {
+        settingsPage(ctx, { title: 'Create a key', tab: 'keys', status: 422 }, <NewKeyForm submission={submission} />);
         return;
       }
+      const { formHash, ...fields } = details;
       const { developerId } = ctx.state.session;
-      const by = { kind: 'developer', developerId, formHash: readFormHash(form) } as const;
+      const by = { kind: 'developer', developerId, formHash } as const;
       const endChange = beginChange();
-      const created = await createKey(db, { ...request, developerId }, by);
+      const created = await createKey(db, { ...fields, developerId }, by);
       await endChange(false);
       const body = <ShownKey created={created} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key created', tab: 'keys' }, body);
@@ -96,7 +89,7 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
       try {
         requireRollable(record);
       } catch (error) {
-        answerRefusal(ctx, error, 'This key cannot be rolled');
+        answerRefusal(ctx, error, 'You cannot roll this key');
         return;
       }
       settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys' }, <RollForm record={record} />);
@@ -105,11 +98,12 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
 
   router.post(
     `${PATH}/:prefix/roll`,
-    change(requireRecentSignIn, async (ctx, form) => {
+    change(requireRecentSignIn, async (ctx) => {
       const { developerId } = ctx.state.session;
-      const by = { kind: 'developer', developerId, formHash: readFormHash(form) } as const;
+      const { overlapSeconds, formHash } = readRoll(ctx);
+      const by = { kind: 'developer', developerId, formHash } as const;
       const endChange = beginChange();
-      const { successor, predecessor } = await rollKey(db, prefixOf(ctx), readOverlap(form), by);
+      const { successor, predecessor } = await rollKey(db, prefixOf(ctx), overlapSeconds, by);
       const since = await endChange(true);
       const body = <ShownKey created={successor} replaced={{ ...predecessor, since }} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
@@ -150,18 +144,18 @@ function prefixOf(ctx: SettingsContext): string {
   return prefix;
 }
 
-/** @returns the address of the list with a notice of a revoked key */
+/** @returns the address of the list, with a notice about the revoked key */
 function revokedPath(prefix: string, since: Propagation | 'before'): string {
   return `${PATH}?revoked=${encodeURIComponent(prefix)}&since=${since}`;
 }
 
-/** What the address says of a revocation. Without a known value the key was revoked before. */
+/** When a revocation takes effect, by `?since=`. Any other value means that the key was already revoked. */
 const REVOKED: ReadonlyMap<unknown, string> = new Map<Propagation, string>([
-  ['now', 'is revoked. Every server refuses it from the next request on.'],
-  ['moments', 'is revoked. Every server refuses it within moments.'],
+  ['now', 'has been revoked. Requests with it now fail.'],
+  ['moments', 'has been revoked. Requests with it fail within moments.'],
 ]);
 
-/** What was done, after a key was revoked. The address can be changed, so it shows only what is so. */
+/** Confirms that a key was revoked. Anybody can write such an address, so the notice checks the key. */
 async function revokedNotice({ query, state }: SettingsContext, db: Knex): Promise<VNode | undefined> {
   const { revoked: prefix, since } = query;
   if (typeof prefix !== 'string' || !isKeyPrefix(prefix)) return undefined;
@@ -170,7 +164,7 @@ async function revokedNotice({ query, state }: SettingsContext, db: Knex): Promi
   return (
     <Notice tone="ok">
       <p>
-        Key <code>{prefix}</code> {REVOKED.get(since) ?? 'was revoked before.'}
+        Key <code>{prefix}</code> {REVOKED.get(since) ?? 'is already revoked.'}
       </p>
     </Notice>
   );

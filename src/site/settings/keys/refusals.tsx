@@ -1,12 +1,12 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { KeyRefused, MOST_ACTIVE_KEYS, MOST_KEYS_A_DAY } from '../../../keys/key-change.js';
+import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
 import { Notice } from '../../layout/components.js';
 import { PageError } from '../../layout/error-page.js';
-import type { SettingsContext } from '../context.js';
+import type { SettingsContext } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
 
-/** Answers with the reason of a refusal. @throws what is no refusal, and PageError 404 for an unknown key */
-export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'Nothing was changed'): void {
+/** Answers with the reason of a refusal. @throws any other error, and PageError 404 for an unknown key */
+export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'Your keys were not changed'): void {
   if (!(error instanceof KeyRefused)) throw error;
   if (error.reason === 'unknown') throw noSuchKey();
   settingsPage(
@@ -18,16 +18,16 @@ export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'Not
       </Notice>
       <p>
         <a class="button" href="/settings/keys">
-          Back to the keys
+          Back to your keys
         </a>
       </p>
     </>,
   );
 }
 
-/** The answer for a key that the developer does not have. */
+/** The error for a key that the developer does not have. */
 export function noSuchKey(): PageError {
-  return new PageError(404, 'No such key', 'You have no key of this prefix. The list of your keys shows all of them.');
+  return new PageError(404, 'Key not found', 'You have no key with this prefix. The keys page lists all of your keys.');
 }
 
 function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
@@ -35,29 +35,29 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
     case 'repeated':
       return (
         <>
-          This form was sent before, and has made the key <code>{otherPrefix}</code>. The whole key stood in the answer
-          to the first time only. If you do not have it, <RollLink prefix={otherPrefix} />.
+          This form was already sent and created the key <code>{otherPrefix}</code>, which was shown once. If you no
+          longer have that key, <RollLink prefix={otherPrefix} />.
         </>
       );
     case 'rolled':
       return (
         <>
-          This key was replaced by <code>{otherPrefix}</code> before. If you do not have the whole of that,{' '}
+          This key was already replaced by <code>{otherPrefix}</code>. If you no longer have that key,{' '}
           <RollLink prefix={otherPrefix} />.
         </>
       );
     case 'not_replaced':
       return (
         <>
-          This key was replaced by <code>{otherPrefix}</code>, which no longer works. <NewKeyLink />
+          This key was replaced by <code>{otherPrefix}</code>, which is no longer active. <NewKeyLink />
         </>
       );
     case 'too_many':
-      return `At most ${MOST_ACTIVE_KEYS} keys work at the same time, and as many rolled ones. Revoke a key, or end a rolled one, and try again.`;
+      return `You have reached the limit of ${MAX_ACTIVE_KEYS} active keys, or of as many rolled keys that are still active. Revoke one you no longer need, then try again.`;
     case 'too_many_today':
-      return `You have made ${MOST_KEYS_A_DAY} keys in the last 24 hours, which is the most, successors included. Try again when the first of them is a day old. The operator of this service can make more.`;
+      return `You have reached the limit of ${MAX_KEYS_PER_DAY} new keys in 24 hours, rolled keys included. Try again later, or ask the operator of this service to create a key.`;
     case 'suspended':
-      return 'Your account is suspended. Ask the operator of this service.';
+      return 'Your account is suspended. Contact the operator of this service.';
     case 'expired':
       return (
         <>
@@ -75,7 +75,7 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
 }
 
 function NewKeyLink(): VNode {
-  return <a href="/settings/keys/new">Create a new one.</a>;
+  return <a href="/settings/keys/new">Create a new key.</a>;
 }
 
 function RollLink({ prefix }: { readonly prefix: string }): VNode {

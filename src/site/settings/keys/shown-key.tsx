@@ -3,8 +3,7 @@ import type { KeyRecord } from '../../../keys/key-record.js';
 import type { CreatedKey } from '../../../keys/keys.js';
 import type { Propagation } from '../../../admission/forget-callers.js';
 import { CodeBlock, Notice } from '../../layout/components.js';
-import { Time } from '../../layout/time.js';
-import { isolated } from '../../layout/user-text.js';
+import { isolated, Time } from '../../layout/values.js';
 
 /** How far back the first call for changes reaches, in seconds. */
 const CHANGES_AGO = 3_600;
@@ -21,21 +20,21 @@ interface ReplacedKey extends KeyRecord {
   readonly since: Propagation;
 }
 
-/** A new key, which its owner sees here and never again. */
+/** A new key, shown here once and never again. */
 export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
   const { key, label, planId, expiresAt } = created;
   return (
     <>
       <Notice tone="warning">
         <p>
-          <strong>Copy the key now.</strong> Only its hash is stored, so nobody can show it again. Keep it out of
-          client-side code and out of repositories.
+          <strong>Copy this key now.</strong> You will not be able to see it again, because only its hash is stored.
+          Keep it out of client-side code and repositories.
         </p>
       </Notice>
       <div data-secret>
         <CodeBlock label={label === null ? 'Your key' : `Your key (${isolated(label)})`} code={key} isSecret />
         <p>
-          It is on plan <code>{planId}</code>
+          The key is on plan <code>{planId}</code>
           {expiresAt === null ? (
             ' and does not expire.'
           ) : (
@@ -46,15 +45,15 @@ export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
           )}
           {replaced !== undefined && <Replaced record={replaced} />}
         </p>
-        <h2>Three calls to try</h2>
-        <p>They hold the key: your shell may keep them in its history.</p>
+        <h2>Try it</h2>
+        <p>These commands contain the key, and your shell may keep them in its history.</p>
         {firstCalls(baseUrl).map(({ label: what, url }) => (
           <CodeBlock key={what} label={what} code={`curl -H 'Authorization: Bearer ${key}' '${url}'`} />
         ))}
       </div>
       <p>
         <a class="button" href="/settings/keys">
-          I have copied it
+          Done
         </a>
       </p>
     </>
@@ -68,10 +67,10 @@ function Replaced({ record }: { readonly record: ReplacedKey }): VNode {
       {' '}
       It replaces <code>{prefix}</code>
       {isExpired || expiresAt === null ? (
-        `, which ${since === 'now' ? 'has ended' : 'ends within moments'}.`
+        `, which ${since === 'now' ? 'has expired' : 'expires within moments'}.`
       ) : (
         <>
-          , which works until <Time at={expiresAt} />.
+          , which stays active until <Time at={expiresAt} />.
         </>
       )}
     </>
@@ -82,7 +81,7 @@ function firstCalls(baseUrl: string): readonly { readonly label: string; readonl
   const since = Math.floor(Date.now() / 1_000) - CHANGES_AGO;
   return [
     { label: 'Your key and its plan', url: `${baseUrl}/api/v1/me` },
-    { label: 'Totals of the catalogue', url: `${baseUrl}/api/v1/stats` },
-    { label: 'Changes of the last hour', url: `${baseUrl}/api/v1/changes?since=${since}` },
+    { label: 'Catalogue totals', url: `${baseUrl}/api/v1/stats` },
+    { label: 'Changes in the last hour', url: `${baseUrl}/api/v1/changes?since=${since}` },
   ];
 }

@@ -1,14 +1,13 @@
 import type { VNode } from 'preact';
 import type { DayTotal } from '../../../usage/daily-usage.js';
 import type { UsageCounts } from '../../../usage/usage-counts.js';
-import { formatNumber } from '../../layout/numbers.js';
-import { sum, total } from './totals.js';
+import { formatNumber } from '../../layout/values.js';
 
 /** In units of the drawing. */
 const WIDTH = 960;
 const HEIGHT = 280;
 const LEFT = 20;
-/** The axis stands beside the newest days: on a narrow screen, both are in view. */
+/** The axis stands beside the newest days, so that a narrow screen shows both. */
 const RIGHT = 56;
 const TOP = 12;
 const BOTTOM = 28;
@@ -19,7 +18,7 @@ const GAP = 4;
 /** Lines of the grid above the axis. */
 const GRID_LINES = 4;
 
-/** Each so many days have a date below the axis. */
+/** Every fifth day has its date below the axis. */
 const DAYS_PER_LABEL = 5;
 
 /** The parts of a bar, from the axis up. */
@@ -29,7 +28,7 @@ const PARTS = [
   { name: 'failed', label: 'Failed', className: 'chart-bar chart-bar-failed' },
 ] as const;
 
-/** Requests a day as bars, made of attributes alone: the content security policy forbids styles. The table says the same. */
+/** Requests per day as bars, drawn with attributes alone: the content security policy forbids styles. */
 export function UsageChart({ days }: { readonly days: readonly DayTotal[] }): VNode {
   const most = niceCeiling(Math.max(0, ...days.map(total)));
   const step = PLOT_WIDTH / Math.max(1, days.length);
@@ -48,7 +47,7 @@ export function UsageChart({ days }: { readonly days: readonly DayTotal[] }): VN
           ))}
         </ul>
       </figcaption>
-      <div class="table-scroll" tabIndex={0} role="region" aria-label="Chart of the requests a day">
+      <div class="table-scroll" tabIndex={0} role="region" aria-label="Chart of the requests per day">
         <svg class="chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={summary(days)}>
           {Array.from({ length: GRID_LINES + 1 }, (_, line) => {
             const count = (most * line) / GRID_LINES;
@@ -93,7 +92,7 @@ export function UsageChart({ days }: { readonly days: readonly DayTotal[] }): VN
   );
 }
 
-/** @returns the parts of a day's bar, each with the count that it stands on */
+/** @returns the parts of a day's bar, each with the count below it */
 function bars(day: DayTotal): { className: string; from: number; count: number }[] {
   let from = 0;
   return PARTS.map(({ name, className }) => {
@@ -111,11 +110,22 @@ function niceCeiling(count: number): number {
 }
 
 function summary(days: readonly DayTotal[]): string {
-  return `Requests from ${days[0]?.day ?? ''} to ${days.at(-1)?.day ?? ''}: ${describe(sum(days))}. The table below has each day.`;
+  return `Requests from ${days[0]?.day ?? ''} to ${days.at(-1)?.day ?? ''}: ${describe(sum(days))}. The table below lists each day.`;
 }
 
 function describe({ served, refused, failed }: UsageCounts): string {
   return `${formatNumber(served)} served, ${formatNumber(refused)} refused, ${formatNumber(failed)} failed`;
+}
+
+/** @returns the number of all requests */
+export function total({ served, refused, failed }: UsageCounts): number {
+  return served + refused + failed;
+}
+
+/** @returns the sum of several rows */
+function sum(rows: readonly UsageCounts[]): UsageCounts {
+  const sumOf = (name: keyof UsageCounts): number => rows.reduce((added, row) => added + row[name], 0);
+  return { served: sumOf('served'), refused: sumOf('refused'), failed: sumOf('failed') };
 }
 
 function compact(count: number): string {

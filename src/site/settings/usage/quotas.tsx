@@ -3,19 +3,19 @@ import type { QuotaState } from '../../../admission/charge/limiter.js';
 import type { Plan } from '../../../limits/plans.js';
 import type { Quota } from '../../../limits/quotas.js';
 import { Notice } from '../../layout/components.js';
-import { formatNumber } from '../../layout/numbers.js';
+import { formatNumber } from '../../layout/values.js';
 
 interface QuotasProps {
   readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaState }[];
 }
 
-/** Where each plan stands: a meter and the same in words. */
+/** What is left of each plan's limits: a meter and the same in words. */
 export function Quotas({ standings }: QuotasProps): VNode {
   return (
     <>
       {standings.some(({ standing }) => standing.countedIn === 'process') && (
         <Notice tone="info">
-          <p>These are the counts of one server process. Other processes may have counted more.</p>
+          <p>These numbers come from a single server process; others may have counted more.</p>
         </Notice>
       )}
       <ul class="card-grid quotas">
@@ -32,7 +32,7 @@ export function Quotas({ standings }: QuotasProps): VNode {
   );
 }
 
-/** The parts of a limit from which on the meter warns. */
+/** The parts of a limit at which the meter changes its colour. */
 const HIGH = { low: 0.8, high: 0.95 };
 
 function QuotaMeter({
@@ -46,7 +46,7 @@ function QuotaMeter({
   const used = limit - remaining;
   return (
     <div class="meter-row">
-      <label for={id}>{name === 'minute' ? 'This minute' : 'This day'}</label>
+      <label for={id}>{name === 'minute' ? 'This minute' : 'Today'}</label>
       <meter
         class="meter"
         id={id}

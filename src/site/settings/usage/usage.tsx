@@ -16,21 +16,18 @@ import {
 import type { UsageCounts } from '../../../usage/usage-counts.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Table } from '../../layout/components.js';
-import { formatNumber } from '../../layout/numbers.js';
-import { UserText } from '../../layout/user-text.js';
-import type { SettingsContext } from '../context.js';
-import type { Guards } from '../guards.js';
+import { formatNumber, UserText } from '../../layout/values.js';
+import type { Guards, SettingsContext } from '../guards.js';
 import { Pager, readListPage, type ListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
-import { UsageChart } from './chart.js';
+import { total, UsageChart } from './chart.js';
 import { Quotas } from './quotas.js';
-import { total } from './totals.js';
 
 const PATH = '/settings/usage';
 
-/** Adds the usage of a developer: where the plans stand now, and the requests of the last 30 days. */
+/** Adds the usage of a developer: the remaining quota, and the requests of the last 30 days. */
 export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { requireSession }: Guards): void {
-  /** Whose usage a request asks for: of the key that `?key=` names, where the developer has it, otherwise of all. */
+  /** Whose usage is requested: that of the developer's key in `?key=`, otherwise that of all keys. */
   async function ownerOf({ state }: SettingsContext): Promise<UsageOwner> {
     const { developerId } = state.session;
     const prefix = state.target.search.get('key') ?? '';
@@ -75,7 +72,7 @@ interface UsageProps {
   readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaState }[];
   readonly days: readonly DayTotal[];
   readonly keys: ListPage<KeyTotal>;
-  /** The prefix of the one key that is shown; undefined for all. */
+  /** The prefix of the one key shown; undefined for all. */
   readonly chosen: string | undefined;
 }
 
@@ -83,24 +80,24 @@ function Usage({ standings, days, keys, chosen }: UsageProps): VNode {
   return (
     <>
       <section aria-labelledby="now">
-        <h2 id="now">Now</h2>
+        <h2 id="now">Remaining quota</h2>
         <Quotas standings={standings} />
       </section>
       <section aria-labelledby="days">
         <h2 id="days">The last {SHOWN_DAYS} days</h2>
         {chosen !== undefined && (
           <p>
-            Only the key <code>{chosen}</code>. <a href={PATH}>Show all keys</a>
+            Showing only <code>{chosen}</code>. <a href={PATH}>Show all keys</a>
           </p>
         )}
         <UsageChart days={days} />
         <p class="muted small">
-          Refused are requests above a limit of the plan. Days are those of UTC. Servers save their counts about every
-          10 seconds. A server that crashes loses its unsaved counts, and counts may be added twice when the connection
-          to the database breaks.
+          Refused requests exceeded a limit of the plan. Days are in UTC. Counts are saved about every 10 seconds; a
+          server that crashes loses those it has not saved, and counts may be added twice if the connection to the
+          database breaks.
         </p>
         <p>
-          <a href={`${PATH}.csv${chosen === undefined ? '' : `?key=${chosen}`}`}>Download as CSV, by day and key</a>
+          <a href={`${PATH}.csv${chosen === undefined ? '' : `?key=${chosen}`}`}>Download as CSV</a>
         </p>
         <KeyTable keys={keys} />
         <details class="fold">
@@ -120,7 +117,7 @@ function Usage({ standings, days, keys, chosen }: UsageProps): VNode {
   );
 }
 
-const COUNT_COLUMNS = ['Served', 'Refused', 'Failed', 'All'].map((label) => ({
+const COUNT_COLUMNS = ['Served', 'Refused', 'Failed', 'Total'].map((label) => ({
   label,
   numeric: true as const,
 }));
@@ -131,7 +128,7 @@ function countCells(counts: UsageCounts): string[] {
 
 function KeyTable({ keys }: { readonly keys: ListPage<KeyTotal> }): VNode {
   if (keys.rows.length === 0 && keys.number === 1) {
-    return <p class="empty">No key made a request in this time.</p>;
+    return <p class="empty">No requests in the last {SHOWN_DAYS} days</p>;
   }
   return (
     <>

@@ -161,9 +161,9 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
     promise: 'A form of which nobody knows where it comes from is refused.',
     edits: [
       {
-        file: 'src/site/delivery/same-origin.ts',
-        from: '} else if (origin ===',
-        to: "} else if (origin === '' || origin ===",
+        file: 'src/site/delivery/form.ts',
+        from: "ctx.get('Origin') === url",
+        to: "['', url].includes(ctx.get('Origin'))",
       },
     ],
     suites: [FORGERY],
@@ -173,9 +173,9 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
     promise: 'Another host of the same domain counts as another site.',
     edits: [
       {
-        file: 'src/site/delivery/same-origin.ts',
-        from: "site === 'same-origin' ||",
-        to: "site.startsWith('same-') ||",
+        file: 'src/site/delivery/form.ts',
+        from: "['same-origin', 'none']",
+        to: "['same-origin', 'same-site', 'none']",
       },
     ],
     suites: [FORGERY],
@@ -185,9 +185,9 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
     promise: 'A name that a client has given the service is not the public URL.',
     edits: [
       {
-        file: 'src/site/delivery/same-origin.ts',
-        from: 'origin === ctx.state.site.publicUrl()',
-        to: "origin === `http://${ctx.get('Host')}`",
+        file: 'src/site/delivery/form.ts',
+        from: "ctx.get('Origin') === url",
+        to: "ctx.get('Origin') === `http://${ctx.get('Host')}`",
       },
     ],
     suites: [FORGERY],
@@ -257,7 +257,7 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
   {
     name: 'accounts-oidc-one-address-takes-all',
     promise: 'One address does not take the provider from others.',
-    edits: [{ file: 'src/site/sign-in/oidc.tsx', from: 'ofOneAddress: 5', to: 'ofOneAddress: 20' }],
+    edits: [{ file: 'src/site/sign-in/oidc.tsx', from: 'perAddress: 10', to: 'perAddress: 1_000' }],
     suites: [OIDC],
   },
   {
@@ -295,7 +295,14 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
   {
     name: 'accounts-oidc-in-turn-with-pages',
     promise: 'Pages do not wait for sign-ins that wait for the provider.',
-    edits: [{ file: 'src/site/site.ts', from: 'addOidc(providerRouter, parts);', to: 'addOidc(router, parts);' }],
+    edits: [
+      { file: 'src/site/site.ts', from: '  addOidc(router, parts);\n', to: '' },
+      {
+        file: 'src/site/site.ts',
+        from: '  addLandingPage(router, parts);\n',
+        to: '  addOidc(router, parts);\n  addLandingPage(router, parts);\n',
+      },
+    ],
     suites: [OIDC],
   },
 ];

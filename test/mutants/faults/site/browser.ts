@@ -97,7 +97,7 @@ export const BROWSER_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: SCRIPT,
-        from: "  all('[data-secret]').forEach((part) => (part.textContent = 'The key was shown here once.'));\n",
+        from: "  all('[data-secret]').forEach((part) => (part.textContent = 'This key is no longer shown.'));\n",
         to: '',
       },
     ],

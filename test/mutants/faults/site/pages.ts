@@ -16,7 +16,7 @@ export const PAGES_FAULTS: readonly Fault[] = [
     promise: 'A label is text, whatever it holds.',
     edits: [
       {
-        file: 'src/site/layout/user-text.tsx',
+        file: 'src/site/layout/values.tsx',
         from: '<bdi>{harmless(text)}</bdi>',
         to: '<bdi dangerouslySetInnerHTML={{ __html: harmless(text) }} />',
       },
@@ -28,7 +28,7 @@ export const PAGES_FAULTS: readonly Fault[] = [
     promise: 'The direction of a name does not reach the text around it.',
     edits: [
       {
-        file: 'src/site/layout/user-text.tsx',
+        file: 'src/site/layout/values.tsx',
         from: '<bdi>{harmless(text)}</bdi>',
         to: '<span>{text}</span>',
       },
@@ -70,27 +70,13 @@ export const PAGES_FAULTS: readonly Fault[] = [
   {
     name: 'site-for-one-address',
     promise: 'Requests for pages from one address leave others their pages.',
-    edits: [{ file: 'src/site/site.ts', from: 'ofOneAddress: 25', to: 'ofOneAddress: 1000' }],
+    edits: [{ file: 'src/http/request/concurrency.ts', from: 'points: perAddress', to: 'points: 1e9' }],
     suites: [TRAFFIC],
-  },
-  {
-    name: 'site-all-turns-for-one-address',
-    promise: 'An address that asks for many pages leaves a turn to the others.',
-    edits: [{ file: 'src/http/request/concurrency.ts', from: 'Math.max(1, running - 1)', to: 'Math.max(1, running)' }],
-    suites: ['test/site/outage.test.ts'],
   },
   {
     name: 'site-events-for-ever',
     promise: 'Events are kept for 400 days.',
     edits: [{ file: 'db/migrations/010_event_retention.sql', from: "interval '400 days'", to: "interval '4000 days'" }],
     suites: ['test/events/events.test.ts'],
-  },
-  {
-    name: 'site-slash-leads-anywhere',
-    promise: 'Only the address of a page leads on from the one with a slash at its end.',
-    edits: [
-      { file: 'src/site/site.ts', from: "methodsAt(router, page, 'GET').includes('GET')", to: 'page.length > 0' },
-    ],
-    suites: ['test/site/site.test.ts'],
   },
 ];

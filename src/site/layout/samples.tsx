@@ -1,3 +1,6 @@
+import type { VNode } from 'preact';
+import { CodeBlock, Tabs } from './components.js';
+
 /** A call of the API in a language, to copy and run. `KEY` in the environment holds the key. */
 export interface Sample {
   readonly language: 'curl' | 'JavaScript' | 'Python';
@@ -41,4 +44,25 @@ with urllib.request.urlopen(request) as response:
     print(json.load(response))`,
     },
   ];
+}
+
+interface SampleTabsProps {
+  /** Unique in the page. */
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly target: string;
+}
+
+/** A call of the API in each language, of which one is shown. */
+export function SampleTabs({ name, baseUrl, target }: SampleTabsProps): VNode {
+  return (
+    <Tabs
+      name={name}
+      legend="Language"
+      tabs={samplesOf(baseUrl, target).map(({ language, code }) => ({
+        label: language,
+        content: <CodeBlock label={language} code={code} />,
+      }))}
+    />
+  );
 }
