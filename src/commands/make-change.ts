@@ -64,6 +64,6 @@ function superseded(own = 0, newest = 0): OperatorError {
     `The database named by DATABASE_URL is no longer the primary: it is on timeline ${own}, and another server was ` +
       `promoted and began timeline ${newest}. The change was made in the old database alone and is lost. Set ` +
       'DATABASE_URL to the new primary and run this command again. If you restored this older copy on purpose, see ' +
-      '"Restoring a backup" in the guide for operators.',
+      '"Restart the feed" in the guide Back up and restore.',
   );
 }

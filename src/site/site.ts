@@ -55,7 +55,8 @@ export function createSite(parts: SiteParts, limits?: ConcurrencyLimits): Middle
     const { isApi, path } = requestContext.state.target;
     if (isApi) return next();
     const ctx = requestContext as PageContext;
-    const isPage = entrances.has(firstSegment(path));
+    // Only the path / has an empty first segment; //api does not belong to the pages.
+    const isPage = path === '/' || (!path.startsWith('//') && entrances.has(firstSegment(path)));
     Object.assign(ctx.state, { site: parts.site });
     try {
       if (!isPage) {

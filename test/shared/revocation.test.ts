@@ -180,7 +180,7 @@ describe('revocation over three server processes', () => {
         } else {
           // Found by somebody.
           const { status, text } = await visitor.post('/revoke-leaked-key', { key });
-          assert.ok(status === 200 && text.includes('This key does not work any more'));
+          assert.ok(status === 200 && text.includes('The key has been revoked'));
         }
         note(score, 401, await askAll(key));
       }
