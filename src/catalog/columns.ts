@@ -1,54 +1,28 @@
 /** What the rows of a file are; also the name of the table that they go into. */
 export type Kind = 'titles' | 'people' | 'collections';
 
-/** How a cell is read: as an id, free text, one of a few words, a number or a day. */
-export type CellType = 'id' | 'text' | 'media_type' | 'boolean' | 'integer' | 'date';
-
-export const POSTGRES_TYPES: Readonly<Record<CellType, string>> = {
-  id: 'text collate "C"',
-  text: 'text collate "C"',
-  media_type: 'text collate "C"',
-  boolean: 'boolean',
-  integer: 'integer',
-  date: 'date',
-};
-
-/**
- * A column of ours. When an optional column is absent, or its cell is empty, a known row keeps its value. A new row
- * gets the default of the table.
- */
+/** A column that files are imported into and exported from. */
 export interface Column {
   readonly name: string;
-  readonly type: CellType;
-  readonly required: boolean;
+  readonly type: 'id' | 'text' | 'media_type' | 'boolean';
+  /**
+   * Makes the column optional: the value of a new row whose file has none, as in the table (db/migrations). A known row
+   * keeps its value.
+   */
+  readonly default?: 'false';
 }
 
-const id: Column = { name: 'svc_id', type: 'id', required: true };
-const name: Column = { name: 'name', type: 'text', required: true };
+const ID: Column = { name: 'svc_id', type: 'id' };
+const NAME: Column = { name: 'name', type: 'text' };
 
-export type Columns = Readonly<Record<Kind, readonly Column[]>>;
-
-/** The columns that files are imported into and exported from. */
-export const COLUMNS: Columns = {
+export const COLUMNS: Readonly<Record<Kind, readonly Column[]>> = {
   titles: [
-    id,
-    { name: 'media_type', type: 'media_type', required: true },
-    { name: 'title', type: 'text', required: true },
-    { name: 'has_bundles', type: 'boolean', required: false },
-    { name: 'available_in_library', type: 'boolean', required: false },
+    ID,
+    { name: 'media_type', type: 'media_type' },
+    { name: 'title', type: 'text' },
+    { name: 'has_bundles', type: 'boolean', default: 'false' },
+    { name: 'available_in_library', type: 'boolean', default: 'false' },
   ],
-  people: [id, name],
-  collections: [id, name],
-};
-
-/** The accepted words of each type with a fixed set of values, and the value as PostgreSQL writes it. */
-export const FIXED_VALUES: Readonly<Record<'media_type' | 'boolean', ReadonlyMap<string, string>>> = {
-  media_type: new Map([
-    ['movie', 'movie'],
-    ['series', 'series'],
-  ]),
-  boolean: new Map([
-    ...['true', 't', 'yes', '1'].map((word) => [word, 't'] as const),
-    ...['false', 'f', 'no', '0'].map((word) => [word, 'f'] as const),
-  ]),
+  people: [ID, NAME],
+  collections: [ID, NAME],
 };

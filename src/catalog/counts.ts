@@ -33,7 +33,7 @@ function known(counts: Counts | undefined): Counts {
 }
 
 /**
- * Counts everything again and compares, in one snapshot: writers do not wait.
+ * Counts everything again and compares, in one snapshot and without making writers wait.
  *
  * @returns the kept counts, and the counters that differ from a recount
  */
@@ -50,7 +50,7 @@ export async function repairCounts(db: Knex): Promise<readonly CountMismatch[]> 
   return db.transaction(async (transaction) => {
     await transaction.raw('select catalog_lock_writers()');
     await transaction('catalog_counts').insert({ singleton: true }).onConflict('singleton').ignore();
-    // The recount includes them. No writer is at work, so no transaction waits for them.
+    // The recount includes them.
     await transaction('catalog_counts_waiting').delete();
     const { mismatches } = await compare(transaction);
     if (mismatches.length > 0) {

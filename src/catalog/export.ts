@@ -13,37 +13,36 @@ export type ExportFormat = 'csv' | 'ndjson';
 export interface ExportOptions {
   readonly kind: Kind;
   readonly format: ExportFormat;
-  /** Consumes the text, in UTF-8. When it rejects, the export fails. */
+  /** Consumes the text, in UTF-8. The export fails when it rejects. */
   readonly write: (text: AsyncIterable<Buffer>) => Promise<void>;
-  /** Called with the rows so far and in all. The total is undefined when the role may not read the counts. */
+  /** Called with the rows so far and in all; the total is undefined if the role may not read the counts. */
   readonly onProgress?: (rows: number, total: number | undefined) => void;
   readonly signal?: AbortSignal;
 }
 
 export interface ExportResult {
   readonly rows: number;
-  /** For titles: from where a mirror that begins with this copy follows the feed. People and collections have none. */
+  /** For titles: the position from which a mirror that begins with this copy follows the feed. */
   readonly position: Micros | undefined;
 }
 
-/** Bound on the wait for a table that another program has locked, such as a migration. */
+/** Bound on the wait for a table that another program, such as a migration, has locked. */
 const LOCK_TIMEOUT = '60s';
 
 const LF = 10;
 
 /**
- * Exports all titles, people or collections as of one moment, while others go on writing. The export takes no lock that
- * a writer waits for, and needs no right to write. It streams the rows, so memory stays flat at any size.
+ * Exports all titles, people or collections as of one moment. Takes no lock that a writer waits for, and needs no right
+ * to write. Streams the rows, so memory stays flat at any size.
  *
- * Titles come in the order of the feed, so that an import elsewhere keeps that order. Other rows come in the order of
- * their ids.
+ * Titles come in the order of the feed, which an import elsewhere keeps. Other rows are sorted by id.
  *
  * @throws the database's error, the error of `write`, or the reason of the aborted signal
  */
 export async function exportCatalogue(db: Knex, options: ExportOptions): Promise<ExportResult> {
   const { kind, signal } = options;
   // Read before the snapshot: every commit that the snapshot lacks then has a later stamp.
-  const quiet = kind === 'titles' ? await quietClock(db) : undefined;
+  const safeTime = kind === 'titles' ? await readSafeTime(db) : undefined;
   return withSession(db, signal, async (session) => {
     await session.query('begin isolation level repeatable read read only');
     await session.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
@@ -59,21 +58,21 @@ export async function exportCatalogue(db: Knex, options: ExportOptions): Promise
       signal ? { signal } : {},
     );
     await session.query('commit');
-    const position = kind === 'titles' ? positionAfterCopy(newest, quiet, systemClock()) : undefined;
+    const position = kind === 'titles' ? positionAfterCopy(newest, safeTime, systemClock()) : undefined;
     return { rows: copy.rowCount, position };
   });
 }
 
-/** @returns undefined also on a standby, which does not see the writers, and for a role without the right to ask */
-async function quietClock(db: Knex): Promise<Micros | undefined> {
-  const { rows } = await db.raw<{ rows: [{ can_tell: boolean }] }>(
-    `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as can_tell`,
+/** @returns undefined also on a standby, which does not see the writers, and for a role without the privilege */
+async function readSafeTime(db: Knex): Promise<Micros | undefined> {
+  const { rows: rights } = await db.raw<{ rows: [{ may: boolean }] }>(
+    `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as may`,
   );
-  if (!rows[0].can_tell) return undefined;
-  // Not readQuietClock(): it also reads titles. These may be locked, and the signal could not end that wait.
-  const clock = await db.raw<{ rows: [{ quiet: string | null }] }>('select public.catalog_quiet_clock() as quiet');
-  const [{ quiet }] = clock.rows;
-  return quiet === null ? undefined : fromRfc3339(quiet);
+  if (!rights[0].may) return undefined;
+  // Not readFeedClock(): it also reads titles, which may be locked, and the signal could not end that wait.
+  const { rows } = await db.raw<{ rows: [{ time: string | null }] }>('select public.catalog_quiet_clock() as time');
+  const [{ time }] = rows;
+  return time === null ? undefined : fromRfc3339(time);
 }
 
 async function countKept(session: ClientBase, kind: Kind): Promise<number | undefined> {
@@ -85,7 +84,7 @@ async function countKept(session: ClientBase, kind: Kind): Promise<number | unde
   return rows[0]?.total;
 }
 
-/** @returns the newest stamp, or the beginning of the feed when that is later: the feed refuses positions before it */
+/** @returns the newest stamp, or the feed start if that is later: the feed refuses earlier positions */
 async function newestIn(session: ClientBase): Promise<Micros | undefined> {
   const { rows } = await session.query<{ newest: string | null }>(
     'select greatest(max(updated_at), (select beginning from public.catalog_feed)) as newest from public.titles',
@@ -94,7 +93,7 @@ async function newestIn(session: ClientBase): Promise<Micros | undefined> {
   return newest === null ? undefined : fromRfc3339(newest);
 }
 
-/** An import reads the same columns, so that it restores the file's rows unchanged. */
+/** Writes the columns that an import reads. */
 function copyStatement(kind: Kind, format: ExportFormat): string {
   const columns = COLUMNS[kind];
   const names = columns.map(({ name }) => name).join(', ');
@@ -104,13 +103,13 @@ function copyStatement(kind: Kind, format: ExportFormat): string {
     return `copy (select ${values.join(', ')} from public.${kind} order by ${kind}.${order})
               to stdout (format csv, header true, encoding 'UTF8')`;
   }
-  // CSV with a quote and a delimiter that JSON never contains, so each row is the JSON itself. COPY's text format would
+  // CSV with a quote and a delimiter that JSON never contains leaves the JSON unchanged; COPY's text format would
   // escape it.
   return `copy (select row_to_json(r) from (select ${names} from public.${kind} order by ${order}) r)
             to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`;
 }
 
-/** Passes text on. @param report - called after each piece with the number of lines, about the number of rows */
+/** Passes text through. @param report - called after each piece with the number of lines, about that of rows */
 async function* countLines(source: AsyncIterable<Buffer>, report: (lines: number) => void): AsyncGenerator<Buffer> {
   let lines = 0;
   for await (const piece of source) {

@@ -17,30 +17,32 @@ export interface FeedEntry {
 const PAGE_SIZE = 200;
 
 export interface FeedPage {
-  /** Requests that share the read share the array. */
+  /** Shared by the requests that share the read. */
   readonly entries: FeedEntry[];
   readonly hasMore: boolean;
-  /** Whether an entry stands exactly at the position that the request sent. */
+  /** Whether the position that was requested is that of an entry. */
   readonly followsEntry: boolean;
 }
 
 /** The positions between which the feed lies, at one moment. */
 export interface FeedBounds {
-  /** Positions before this one are void: the mirrors that hold them may have entries that the catalogue has lost. */
-  readonly beginning: Micros;
-  /** The newest committed stamp, or the beginning when that is later. No later commit stamps at or before it. */
+  /**
+   * The feed start. Earlier positions are void: mirrors that hold them may have entries that the catalogue has lost.
+   */
+  readonly start: Micros;
+  /** The newest committed stamp, or the feed start if that is later. Every later commit is stamped later. */
   readonly newest: Micros;
 }
 
 /** The bounds of the feed when the database's clock was read. */
-export interface QuietFeed extends FeedBounds {
+export interface FeedClock extends FeedBounds {
   /** The database's clock. */
   readonly clock: Micros;
-  /** The same clock when no writer was at work: every later commit is stamped later than it. */
-  readonly quiet: Micros | undefined;
+  /** The same time if no writer was at work: every later commit is stamped later. */
+  readonly safeTime: Micros | undefined;
 }
 
-/** A page as one row: a list for each column. Ids, kinds and stamps have no comma. */
+/** A page as one row: a list for each column. Ids, media types and stamps have no comma. */
 interface PageRow {
   readonly ids: string;
   readonly media_types: string;
@@ -50,11 +52,11 @@ interface PageRow {
   readonly bundles: string;
 }
 
-// The page is read from the position itself on. A mirror's position is that of an entry. When the page shows that
-// entry, no query for the newest stamp is needed. The feed's beginning is a condition, not a column: PostgreSQL
-// evaluates it once, in the snapshot of the page. The page is one row: the driver spends more time on the fields of
-// rows than on the rest (test/bench/README.md).
-const READ_PAGE = new Statement<Record<keyof PageRow, string | null>, [position: string, beginning: string | null]>(
+// The position itself is included. A mirror's position is usually that of an entry, and if the result contains it, no
+// query for the newest stamp is needed. The feed start is a condition, not a column: PostgreSQL evaluates it once, in
+// the snapshot of the page. The page is one row because the driver spends more time on the fields of rows than on the
+// rest (test/bench/README.md).
+const READ_PAGE = new Statement<Record<keyof PageRow, string | null>, [position: string, start: string | null]>(
   'read-page',
   `select string_agg(svc_id, ',') as ids, string_agg(media_type, ',') as media_types, json_agg(title)::text as titles,
           string_agg(updated_at::text, ',') as stamps, string_agg(has_bundles::text, ',') as bundles
@@ -67,46 +69,45 @@ const READ_PAGE = new Statement<Record<keyof PageRow, string | null>, [position:
 );
 
 interface BoundsRow {
-  readonly beginning: string;
+  readonly start: string;
   readonly newest: string | null;
 }
 
-const BOUNDS = 'beginning, (select updated_at from titles order by updated_at desc limit 1) as newest';
+const BOUNDS = 'beginning as start, (select updated_at from titles order by updated_at desc limit 1) as newest';
 
 const READ_BOUNDS = new Statement<BoundsRow>('feed-bounds', `select ${BOUNDS} from catalog_feed`);
 
-const READ_QUIET_CLOCK = new Statement<BoundsRow & { readonly clock: string; readonly quiet: string | null }>(
-  'quiet-clock',
-  `select ${BOUNDS}, clock_timestamp() as clock, catalog_quiet_clock() as quiet from catalog_feed`,
+const READ_CLOCK = new Statement<BoundsRow & { readonly clock: string; readonly safe_time: string | null }>(
+  'feed-clock',
+  `select ${BOUNDS}, clock_timestamp() as clock, catalog_quiet_clock() as safe_time from catalog_feed`,
 );
 
 /**
- * Reads one page of the feed: what changed after a position, oldest first. Requests with the same position that arrive
- * together share it: all mirrors that are up to date ask after the same one.
+ * Reads one page of the feed: what changed after a position, oldest first. Requests that arrive together with the same
+ * position share it; mirrors that are up to date all have the same one.
  *
- * The page is complete without a lock, since writers commit in the order of their stamps (db/migrations). So no entry
- * can appear later at or before a stamp that was read.
+ * The page is complete without a lock because writers commit in the order of their stamps (db/migrations): no entry can
+ * appear later at or before a stamp that was read.
  *
- * @param beginning - the required beginning of the feed, for a replica that may not know it yet; undefined for any
- * @returns the page; empty also when the feed begins after the position or at another beginning, which the bounds of
- *   the feed tell apart
+ * @param start - the required feed start, for a replica that may not have it yet; undefined for any
+ * @returns the page; also empty if the feed starts after the position, or at another place than required
  */
-export function readFeed(db: Knex, position: Micros, beginning?: Micros): Promise<FeedPage> {
-  return readPage(db, { position, beginning });
+export function readFeed(db: Knex, position: Micros, start?: Micros): Promise<FeedPage> {
+  return readPage(db, { position, start });
 }
 
-const readPage = coalesced<{ readonly position: Micros; readonly beginning: Micros | undefined }, FeedPage>(
-  async (db, { position, beginning }) => {
+const readPage = coalesced<{ readonly position: Micros; readonly start: Micros | undefined }, FeedPage>(
+  async (db, { position, start }) => {
     const after = toRfc3339(position);
-    const row = await READ_PAGE.first(db, after, beginning === undefined ? null : toRfc3339(beginning));
-    // Every list is null where the page has no entries.
+    const row = await READ_PAGE.first(db, after, start === undefined ? null : toRfc3339(start));
+    // Every list is null if the page has no entries.
     const rows = typeof row?.ids === 'string' ? toEntries(row as PageRow) : [];
     let first = 0;
     while (rows[first]?.updated_at === after) first += 1;
     const end = first + PAGE_SIZE;
     return { entries: rows.slice(first, end), hasMore: rows.length > end, followsEntry: first > 0 };
   },
-  ({ position, beginning }) => `${position} ${beginning}`,
+  ({ position, start }) => `${position} ${start}`,
 );
 
 function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): FeedEntry[] {
@@ -123,20 +124,20 @@ function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): Feed
   }));
 }
 
-/** Reads the beginning of the feed and its newest stamp. Requests that arrive together share the read. */
+/** Reads the feed start and the newest stamp. Requests that arrive together share the read. */
 export const readBounds = coalesced(async (db) => toBounds(known(await READ_BOUNDS.first(db))));
 
 /**
- * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is at work. When
+ * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is at work. If
  * none is, every later commit is stamped by a later reading of the clock.
  *
- * A page proves that nothing lies before this moment only when its statement begins after this call returns. A
- * statement sees what was committed when it began.
+ * Only a page whose statement begins after this call returns has all entries before the safe time: a statement sees
+ * what was committed when it began.
  */
-export async function readQuietClock(db: Knex): Promise<QuietFeed> {
-  const row = known(await READ_QUIET_CLOCK.first(db));
-  const quiet = row.quiet === null ? undefined : fromRfc3339(row.quiet);
-  return { ...toBounds(row), clock: fromRfc3339(row.clock), quiet };
+export async function readFeedClock(db: Knex): Promise<FeedClock> {
+  const row = known(await READ_CLOCK.first(db));
+  const safeTime = row.safe_time === null ? undefined : fromRfc3339(row.safe_time);
+  return { ...toBounds(row), clock: fromRfc3339(row.clock), safeTime };
 }
 
 function known<Row>(row: Row | undefined): Row {
@@ -145,7 +146,7 @@ function known<Row>(row: Row | undefined): Row {
 }
 
 function toBounds(row: BoundsRow): FeedBounds {
-  const beginning = fromRfc3339(row.beginning);
-  const newest = row.newest === null ? beginning : fromRfc3339(row.newest);
-  return { beginning, newest: newest > beginning ? newest : beginning };
+  const start = fromRfc3339(row.start);
+  const newest = row.newest === null ? start : fromRfc3339(row.newest);
+  return { start, newest: newest > start ? newest : start };
 }

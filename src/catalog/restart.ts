@@ -2,39 +2,39 @@ import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
 import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from '../platform/time/micros.js';
 
-/** How far the new beginning lies after all known positions, in seconds: the clocks of two servers may differ. */
+/** How far the new feed start lies after all known positions, in seconds: the clocks of two servers may differ. */
 const MARGIN_SECONDS = 60;
 
 /** How far ahead of the database's clock the option `after` may lie. */
 const FARTHEST_AHEAD: Micros = 86_400n * MICROS_PER_SECOND;
 
-/** Bound on the wait for active writers, in milliseconds: shorter than the bound on a command's statement. */
+/** Bound on the wait for active writers, in milliseconds; shorter than the bound on a command's statement. */
 const LOCK_TIMEOUT_MS = 20_000;
 
 /** SQLSTATE of a lock that was not granted in time. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface RestartOptions {
-  /** The latest position that a mirror is known to hold, when the clock of the lost database was ahead. */
+  /** The latest position that a mirror is known to hold, if the clock of the lost database was ahead. */
   readonly after?: Micros | undefined;
   readonly lockTimeoutMs?: number;
 }
 
 export interface RestartedFeed {
-  /** The feed refuses positions before this one; whole seconds. */
-  readonly beginning: Micros;
+  /** The new feed start, in whole seconds. The feed refuses earlier positions. */
+  readonly start: Micros;
   /** The database's clock at the restart. */
   readonly clock: Micros;
 }
 
 /**
- * Begins the feed anew: after the commit, every server refuses each position that was given before it. The operator
- * needs this when the database has lost commits that mirrors may have seen. That happens when a backup was restored, or
- * when a standby without these commits took over.
+ * Starts the feed anew: after the commit, every server refuses all positions that were given out before. Needed when
+ * the database has lost commits that mirrors may have seen: a backup was restored, or a standby without these commits
+ * took over.
  *
- * Positions come from stamps and from the database's clock. Stamps come from the later of the clock and the last stamp.
- * So the new beginning is later than the clock, the last stamp and `after`. The writers' lock is held meanwhile: no
- * writer has a stamp that it has not committed.
+ * Positions come from stamps and from the database's clock, and stamps from the later of the clock and the last stamp.
+ * The new feed start is therefore later than the clock, the last stamp and `after`. The writers' lock is held
+ * meanwhile, so no writer has a stamp that is not committed.
  *
  * @throws OperatorError when `after` lies more than a day ahead of the clock, or writers keep the lock for too long
  */
@@ -45,7 +45,7 @@ export async function restartFeed(
   return db.transaction(
     async (transaction) => {
       await lockWriters(transaction, lockTimeoutMs);
-      const { rows } = await transaction.raw<{ rows: [{ clock: string; beginning: string }] }>(
+      const { rows } = await transaction.raw<{ rows: [{ clock: string; start: string }] }>(
         `select clock_timestamp() as clock,
                 date_trunc('second', greatest(
                   clock_timestamp(),
@@ -53,27 +53,27 @@ export async function restartFeed(
                   (select max(updated_at) from titles),
                   (select beginning from catalog_feed),
                   ?::timestamptz
-                ) + ? * interval '1 second') as beginning
+                ) + ? * interval '1 second') as start
            from titles_last_stamp`,
         // One second more, because the fraction is cut off.
         [after === undefined ? null : toRfc3339(after), MARGIN_SECONDS + 1],
       );
-      const [{ clock, beginning }] = rows;
+      const [{ clock, start }] = rows;
       const farthest = fromRfc3339(clock) + FARTHEST_AHEAD;
       if (after !== undefined && after > farthest) {
         throw new OperatorError(
-          `The position ${toRfc3339(after)} lies more than a day ahead of the database's clock, ${clock}: give Unix time in ` +
+          `The position ${toRfc3339(after)} is more than a day ahead of the database's clock, ${clock}. Give Unix time in ` +
             'seconds, and check that clock. The feed is unchanged.',
         );
       }
-      await transaction('catalog_feed').insert({ beginning }).onConflict('singleton').merge();
+      await transaction('catalog_feed').insert({ beginning: start }).onConflict('singleton').merge();
       await transaction.raw(
         "select setval('titles_last_stamp', (extract(epoch from ?::timestamptz) * 1000000)::bigint)",
-        [beginning],
+        [start],
       );
-      return { beginning: fromRfc3339(beginning), clock: fromRfc3339(clock) };
+      return { start: fromRfc3339(start), clock: fromRfc3339(clock) };
     },
-    // A new statement, after the wait for the lock, sees what the earlier writers have committed.
+    // A statement after the wait for the lock sees what the earlier writers have committed.
     { isolationLevel: 'read committed' },
   );
 }
@@ -85,7 +85,7 @@ async function lockWriters(transaction: Knex, timeoutMs: number): Promise<void> 
   } catch (error) {
     if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
     throw new OperatorError(
-      `Writers of the catalogue have been at work for ${timeoutMs / 1000} s. Let them end, or end them, and try again. The feed is unchanged.`,
+      `Writers have held the catalogue for ${timeoutMs / 1000} s. Wait for them or stop them, then try again. The feed is unchanged.`,
       { cause: error },
     );
   }

@@ -4,10 +4,9 @@ import { poolOf } from '../platform/postgres/database.js';
 import type { PooledConnection } from '../platform/postgres/connections/pool.js';
 
 /**
- * Runs work in a session of its own. All that the work makes ends with that session: temporary tables, settings, and an
- * open transaction.
+ * Runs work in a database session of its own, which ends with its temporary tables, settings and open transaction.
  *
- * @param signal - when it is aborted, PostgreSQL cancels the current statement, so the work fails at once
+ * @param signal - when aborted, PostgreSQL cancels the current statement, so the work fails at once
  */
 export async function withSession<T>(
   db: Knex,
@@ -18,7 +17,7 @@ export async function withSession<T>(
   const connection = await poolOf(db).connect();
   let cancelling: Promise<unknown> = Promise.resolve();
   const cancel = (): void => {
-    // If the request to cancel fails, the statement runs to its end, and the next one does not start.
+    // If the request to cancel fails, the statement completes and the next one does not start.
     const { processID } = connection as PooledConnection & { readonly processID: number };
     cancelling = db.raw('select pg_cancel_backend(?)', [processID]).then(undefined, () => undefined);
   };
@@ -31,7 +30,7 @@ export async function withSession<T>(
   } finally {
     signal?.removeEventListener('abort', cancel);
     await cancelling;
-    // The pool opens another one when it needs it.
+    // The pool replaces it on demand.
     await connection.end();
     connection.release();
   }

@@ -27,16 +27,16 @@ export const registerFeed: RegisterCommand = (program, context) => {
       // Keys have gone back in time as well, and servers may still be connected to the lost database.
       const latest = after === undefined ? undefined : BigInt(Math.round(after * 1e6));
       const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }), { invalidates: true });
-      const { beginning, clock } = result;
+      const { start, clock } = result;
       const lines = [
-        `The feed now begins at ${toSeconds(beginning)} (${toRfc3339(beginning)}). Mirrors with an earlier position are refused and need a fresh copy.`,
+        `The feed now begins at ${toSeconds(start)} (${toRfc3339(start)}). Mirrors with an earlier position are refused and need a fresh copy.`,
       ];
-      if (beginning - clock > NOTABLY_AHEAD) {
-        const seconds = (beginning - clock) / MICROS_PER_SECOND;
+      if (start - clock > NOTABLY_AHEAD) {
+        const seconds = (start - clock) / MICROS_PER_SECOND;
         lines.push(
           `This is ${seconds} s ahead of the database's clock: until then, new entries have times in the future.`,
         );
       }
-      report(stdout, json, { beginning: toSeconds(beginning), clock: toSeconds(clock) }, lines.join('\n'));
+      report(stdout, json, { beginning: toSeconds(start), clock: toSeconds(clock) }, lines.join('\n'));
     });
 };

@@ -1,10 +1,9 @@
 import { InvalidArgumentError } from 'commander';
 import { OperatorError } from '../errors.js';
-import { createClient, parseBaseUrl } from '../follower/client.js';
+import { createClient, parseBaseUrl, showPosition } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
 import { endBrokenLine, writeLines } from '../follower/lines.js';
-import { showPosition } from '../follower/show-position.js';
-import { openState, type FollowerState } from '../follower/state.js';
+import { openState } from '../follower/state.js';
 import { position } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 import { printLine } from './report.js';
@@ -17,24 +16,23 @@ interface FollowFlags {
   readonly once?: boolean;
 }
 
-/** Seconds between two visits: 5,760 a day, which leaves room for catching up in a free plan's 10,000. */
+/** Seconds between two polls: 5,760 a day, which leaves room for catching up in a free plan's 10,000. */
 const DEFAULT_INTERVAL = 15;
 
 const HELP = `
-Writes every created or updated entry as a line of NDJSON to standard output, oldest first. The state file keeps the
-position. It is saved only when the lines have left the program; in a file, when they are on the disk. So every entry
-arrives at least once. After a crash the last page may come again, and a line may be incomplete: skip what is not JSON,
-since its entry comes again.
+Writes every created or updated entry to standard output as a line of NDJSON, oldest first. The position is saved in the
+state file after the lines have left the program; if standard output is a file, after they are on the disk. Every entry
+arrives at least once. After a crash the last page may repeat and a line may be cut short: skip lines that are not JSON,
+their entries repeat.
 
-The key comes from the environment variable CATALOG_API_KEY. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" sets it
-and keeps it out of the shell's history.
+Set CATALOG_API_KEY to your key. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" keeps it out of the shell's history.
 
-The command reports temporary failures on standard error, and waits as long as Retry-After says. Exit code 0: SIGINT,
-SIGTERM, the reader of the lines has ended, or --once. Exit code 1: you must act, and the message says how.
+Temporary failures are reported on standard error and retried; Retry-After is honoured. Exit code 0: SIGINT, SIGTERM, the
+reader of the lines has closed, or --once. Exit code 1: you must act, and the message says how.
 
-A mirror begins with a full copy of the catalogue from its operator, or with nothing. With the operator's state file
-for the copy (catalog export --state), it continues exactly where the copy ends. Without one, give a time an hour before
-the copy was begun: the hour covers entries that were being written then. Applying an entry twice does no harm.
+A mirror begins with a full copy of the catalogue from its operator, or empty. With the state file that comes with the copy
+(catalog export --state), it continues exactly where the copy ends. Without one, set --since to an hour before the copy was
+begun: the hour covers entries that were being written then. Applying an entry twice does no harm.
 
 Examples:
   catalog follow --base-url https://catalog.example.com --state mirror.json >> changes.ndjson
@@ -44,12 +42,12 @@ Examples:
 export const registerFollow: RegisterCommand = (program, context) => {
   program
     .command('follow')
-    .description("follow a service's changes: one line of JSON for each, resuming where it stopped")
-    .requiredOption('--base-url <url>', 'the service: the URL before /api/v1')
-    .requiredOption('--state <file>', 'where the position is kept; made if it does not exist')
+    .description('write the changes of a service as NDJSON, resuming where it stopped')
+    .requiredOption('--base-url <url>', 'service to follow: the URL before /api/v1')
+    .requiredOption('--state <file>', 'file that keeps the position; created if missing')
     .option('--since <seconds>', 'where to begin while there is no state file: Unix time in seconds', position)
-    .option('--interval <seconds>', 'between two visits when nothing more is waiting', interval, DEFAULT_INTERVAL)
-    .option('--once', 'end when nothing more is waiting')
+    .option('--interval <seconds>', 'pause between polls when nothing more is waiting', interval, DEFAULT_INTERVAL)
+    .option('--once', 'exit when nothing more is waiting')
     .addHelpText('after', HELP)
     .action((flags: FollowFlags) => run(flags, context));
 };
@@ -60,16 +58,10 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
   const key = context.clientKey();
   if (key === '') throw new OperatorError('Set the environment variable CATALOG_API_KEY to your API key.');
   const readPage = createClient({ baseUrl, key });
-  let state: FollowerState;
-  try {
-    state = await openState(flags.state, baseUrl, signal);
-  } catch (error) {
-    if (signal.aborted) return;
-    throw error;
-  }
+  const state = await openState(flags.state, baseUrl);
   const ending = AbortSignal.any([signal, state.lost]);
   try {
-    const since = state.since ?? flags.since ?? demandSince(flags.state);
+    const since = state.since ?? flags.since ?? requireSince(flags.state);
     printLine(stderr, `Following ${baseUrl} from ${showPosition(since)}.`);
     await endBrokenLine(stdout);
     const reached = await follow({
@@ -80,23 +72,22 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
       deliver: ({ data }) => writeLines(stdout, data, ending),
       save: (next) => state.save(next),
       signal: ending,
-      onFailure: (failure, waitMs) => printLine(stderr, `${failure}. Trying again in ${Math.ceil(waitMs / 1000)} s.`),
+      onFailure: (reason, waitMs) => printLine(stderr, `${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`),
     });
     state.lost.throwIfAborted();
     printLine(stderr, `Stopped at ${showPosition(reached)}.`);
   } catch (error) {
-    // The reader of the lines has ended: `catalog follow | head`.
+    // The reader of the lines has closed: `catalog follow | head`.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   } finally {
     await state.close();
   }
 }
 
-function demandSince(file: string): never {
+function requireSince(file: string): never {
   throw new OperatorError(
-    `There is no state file ${file} yet, so give --since: where to begin, as Unix time in seconds. A mirror needs a ` +
-      'full copy of the catalogue first: take the state file that came with it, or give a time an hour before that ' +
-      'copy was begun.',
+    `The state file ${file} does not exist yet: add --since, the Unix time to begin at. A mirror first needs a full copy of ` +
+      'the catalogue. Use the state file that came with it, or set --since to an hour before the copy was begun.',
   );
 }
 

@@ -1,37 +1,36 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
-import type { ChangesPage, ReadPage } from './client.js';
-import { showPosition } from './show-position.js';
+import { showPosition, type ChangesPage, type ReadPage } from './client.js';
 import { DEFAULT_PATIENCE, waitAfterFailure, type Patience } from './retry.js';
 
 export interface FollowOptions {
   readonly readPage: ReadPage;
   /** Where to begin, in seconds since 1970. */
   readonly since: number;
-  /** End when nothing more waits, instead of asking again after the interval. */
+  /** Return when nothing more is waiting, instead of polling again after the interval. */
   readonly once: boolean;
-  /** The pause between two visits when nothing more waits, in milliseconds. Each pause varies by a tenth. */
+  /** The pause between two polls when nothing more is waiting, in milliseconds. Each pause varies by a tenth. */
   readonly intervalMs: number;
-  /** Stores the entries of a page safely. Once it resolves, the follower does not ask for them again. */
+  /** Stores the entries of a page. Once it resolves, they are not requested again. */
   readonly deliver: (page: ChangesPage, since: number) => Promise<void>;
   /** Saves the position after the delivered entries. */
   readonly save: (since: number) => Promise<void>;
   /** Ends the follower at any point, without an error. */
   readonly signal: AbortSignal;
   /** Called for each failure that may be temporary. */
-  readonly onFailure?: (failure: string, waitMs: number) => void;
+  readonly onFailure?: (reason: string, waitMs: number) => void;
   readonly patience?: Patience;
   /** From 0 up to but not including 1. */
   readonly random?: () => number;
 }
 
 /**
- * Follows the feed of changes: asks for the page after the position, delivers it, saves the new position, and repeats.
- * Every entry is delivered at least once. When the position after a delivery could not be saved, the next run delivers
+ * Follows the feed of changes: requests the page after the position, delivers it, saves the new position, and repeats.
+ * Every entry is delivered at least once. If the position after a delivery could not be saved, the next run delivers
  * the page again.
  *
- * @returns the last position, once the signal is aborted; with `once`, also when nothing more waits
- * @throws OperatorError when asking again cannot help; with `once`, also after five minutes of failures
+ * @returns the last position, once the signal is aborted; with `once`, also when nothing more is waiting
+ * @throws OperatorError when a retry cannot help; with `once`, also after five minutes of failures
  * @throws the errors of `deliver` and `save`
  */
 export async function follow(options: FollowOptions): Promise<number> {
@@ -42,18 +41,24 @@ export async function follow(options: FollowOptions): Promise<number> {
   let waited = 0;
   try {
     for (;;) {
-      const reading = await readPage(since, signal);
-      if ('failure' in reading) {
+      const result = await readPage(since, signal);
+      if (result.kind === 'failure') {
+        const { reason, retryAfterMs } = result;
         failures += 1;
-        const wait = waitAfterFailure(failures, reading.retryAfterMs, patience, random());
+        const wait = waitAfterFailure(failures, retryAfterMs, patience, random());
         waited += wait;
-        if (once && waited > patience.onceMs) throw givingUp(reading.failure, wait);
-        onFailure?.(reading.failure, wait);
+        if (once && waited > patience.onceMs) {
+          const seconds = Math.ceil(wait / 1000);
+          throw new OperatorError(
+            `${reason}. Gave up because of --once; try again in ${seconds} s. The position is kept.`,
+          );
+        }
+        onFailure?.(reason, wait);
         await delay(wait, undefined, { signal });
         continue;
       }
       failures = waited = 0;
-      const { page } = reading;
+      const { page } = result;
       requireProgress(page, since);
       if (page.data.length > 0) await deliver(page, since);
       const next = page.meta.next_since;
@@ -70,23 +75,16 @@ export async function follow(options: FollowOptions): Promise<number> {
 }
 
 /**
- * A faulty service could send its followers in circles for ever. The position of a last page may lie before a position
- * that somebody chose.
+ * Keeps a faulty service from sending its followers in circles. The last page may precede a position of the client's
+ * own.
  */
 function requireProgress({ meta }: ChangesPage, since: number): void {
   if (meta.has_more && meta.next_since <= since) {
     throw new OperatorError(
-      `The service does not move on from ${showPosition(since)}: it gives ${showPosition(meta.next_since)} as next. ` +
-        'This is a fault of the service: report it to those who run it. The position is kept.',
+      `The service does not advance from ${showPosition(since)}: its next position is ${showPosition(meta.next_since)}. ` +
+        'Report this fault to its operator. The position is kept.',
     );
   }
-}
-
-function givingUp(failure: string, waitMs: number): OperatorError {
-  return new OperatorError(
-    `${failure}. Try again in ${Math.ceil(waitMs / 1000)} s: with --once, the command does not wait that long. ` +
-      'The position is kept.',
-  );
 }
 
 function isAbortError(error: unknown): boolean {

@@ -8,26 +8,27 @@ import { OperatorError } from '../errors.js';
 export type LineStream = Writable & { readonly fd?: number };
 
 /**
- * Writes entries as NDJSON, one JSON document a line. Waits until they have left the process, however slow the reader
- * is. When the stream is a file, the entries are then on the disk.
+ * Writes entries as NDJSON. Resolves when they have left the process; if the stream is a file, when they are on the
+ * disk.
  *
- * @throws the signal's reason when it is aborted first; a part of the text may have been written
+ * @throws the signal's reason when it is aborted first; part of the text may have been written
  * @throws the stream's `EPIPE` when its reader has ended
  * @throws OperatorError when the entries cannot be written for another reason, such as a full disk
  */
 export async function writeLines(stream: LineStream, entries: readonly unknown[], signal: AbortSignal): Promise<void> {
   const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-  await writeText(stream, text, signal).catch((error: unknown) => {
-    throw error === signal.reason ? error : asOperatorError(error as NodeJS.ErrnoException);
-  });
-  if (stream.fd !== undefined) {
-    await syncFile(stream.fd).catch((error: unknown) => {
-      throw asOperatorError(error as NodeJS.ErrnoException);
+  try {
+    await writeText(stream, text, signal);
+    if (stream.fd !== undefined) await syncFile(stream.fd);
+  } catch (error) {
+    if (error === signal.reason || (error as NodeJS.ErrnoException).code === 'EPIPE') throw error;
+    throw new OperatorError(`Cannot write the lines: ${(error as Error).message}. The position is kept.`, {
+      cause: error,
     });
   }
 }
 
-/** Writes text, and resolves when it has left the process. @throws the stream's error, or the reason of the signal */
+/** Writes text and resolves when it has left the process. @throws the stream's error, or the reason of the signal */
 export function writeText(stream: Writable, text: string | Buffer, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -41,22 +42,17 @@ export function writeText(stream: Writable, text: string | Buffer, signal: Abort
   });
 }
 
-function asOperatorError(error: NodeJS.ErrnoException): Error {
-  if (error.code === 'EPIPE') return error;
-  return new OperatorError(`The lines cannot be written: ${error.message}. The position is kept.`, { cause: error });
-}
-
 /** The errors of pipes, terminals and sockets, which have no disk. */
 const NOTHING_TO_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EROFS', 'EPERM']);
 
-/** Writes the file behind a descriptor to the disk, if there is one. @throws the system's error */
+/** Flushes the file behind a descriptor to the disk, if it is a file. @throws the system's error */
 export async function syncFile(fd: number): Promise<void> {
   await promisify(fsync)(fd).catch((error: unknown) => {
     if (!NOTHING_TO_SYNC.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
   });
 }
 
-/** Ends a line that a crash or a full disk left half-written in a file. The next entry would be lost in it. */
+/** Ends a line that a crash or a full disk has cut short in a file, which would swallow the next entry. */
 export async function endBrokenLine(stream: LineStream): Promise<void> {
   const { fd } = stream;
   if (fd === undefined) return;
@@ -64,18 +60,15 @@ export async function endBrokenLine(stream: LineStream): Promise<void> {
   if (stats?.isFile() && stats.size > 0 && !(await endsWithNewline(fd, stats.size))) stream.write('\n');
 }
 
-/** @returns false also when it is unknown: a superfluous newline makes an empty line, a missing one loses an entry */
+/** @returns false also when unknown: a superfluous newline makes an empty line, a missing one loses an entry */
 async function endsWithNewline(fd: number, size: number): Promise<boolean> {
+  // The stream's own descriptor is write-only.
+  const handle = await open(`/dev/fd/${fd}`, 'r').catch(() => undefined);
+  if (handle === undefined) return false;
   try {
-    // The stream's own descriptor is write-only.
-    const handle = await open(`/dev/fd/${fd}`, 'r');
-    try {
-      const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: size - 1 });
-      return buffer.toString() === '\n';
-    } finally {
-      await handle.close();
-    }
-  } catch {
-    return false;
+    const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: size - 1 });
+    return buffer.toString() === '\n';
+  } finally {
+    await handle.close();
   }
 }

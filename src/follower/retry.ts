@@ -35,18 +35,14 @@ export function waitAfterFailure(
 }
 
 /**
- * Reads the header field `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
+ * Parses the header field `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
  *
  * @param now - milliseconds since 1970
  * @returns milliseconds to wait, 0 for a date in the past; undefined when the field is absent or invalid
  */
 export function parseRetryAfter(value: string | null, now: number): number | undefined {
   if (value === null) return undefined;
-  const text = value.trim();
-  if (/^\d{1,10}$/.test(text)) return Number(text) * 1000;
-  // All three forms of an HTTP date begin with the name of the day. Date.parse alone would accept much more.
-  if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /.test(text)) return undefined;
-  // The obsolete asctime form names no zone; it means UTC.
-  const date = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
+  if (/^\d{1,10}$/.test(value)) return Number(value) * 1000;
+  const date = value.endsWith(' GMT') ? Date.parse(value) : NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

@@ -19,7 +19,7 @@ const reading = fc
   .record({
     newest: fc.oneof(time.map(asPosition), fc.constant(0n)),
     /** The database's clock, which may be wrong by hours; undefined while a writer is at work. */
-    quiet: fc.option(
+    safeTime: fc.option(
       fc.bigInt({ min: -DAY / 2n, max: DAY / 2n }).map((wrong) => NOW + wrong),
       { nil: undefined },
     ),
@@ -28,24 +28,24 @@ const reading = fc
     lastAfter: fc.option(fc.bigInt({ min: 1n, max: 5n * DAY }), { nil: undefined }),
     hasMore: fc.boolean(),
   })
-  .map(({ newest, quiet, since, lastAfter, hasMore }) => {
+  .map(({ newest, safeTime, since, lastAfter, hasMore }) => {
     const start = since < newest ? since : newest;
     const last = lastAfter === undefined && since >= newest ? undefined : asPosition(start + 1n + (lastAfter ?? 1n));
-    return { newest, quiet, since, last, hasMore: hasMore && last !== undefined };
+    return { newest, safeTime, since, last, hasMore: hasMore && last !== undefined };
   });
 
 describe('the position after a page of changes', () => {
   it('lies before every entry that the page lacks, also before those that writers at work will commit', () => {
     fc.assert(
-      fc.property(reading, ({ newest, quiet, since, last, hasMore }) => {
-        const next = nextPosition({ since, last, hasMore, feed: { newest, quiet }, now: NOW });
+      fc.property(reading, ({ newest, safeTime, since, last, hasMore }) => {
+        const next = nextPosition({ since, last, hasMore, feed: { newest, safeTime }, now: NOW });
         if (hasMore) {
           assert.equal(next, last);
           return;
         }
-        // What is committed later is stamped after the page, and after a quiet clock.
+        // What is committed later is stamped after the page, and after a safe time.
         const shown = last ?? newest;
-        const atWork = quiet ?? NOW - LONGEST_WRITE;
+        const atWork = safeTime ?? NOW - LONGEST_WRITE;
         const earliest = (shown > atWork ? shown : atWork) + 1n;
         assert.ok(next < earliest || next === last, `${next} ${earliest}`);
       }),
@@ -56,7 +56,7 @@ describe('the position after a page of changes', () => {
   it('is never lost by a mirror that comes every fifteen days while nobody writes', () => {
     fc.assert(
       fc.property(reading, ({ newest, since, last }) => {
-        const feed = { newest, quiet: NOW };
+        const feed = { newest, safeTime: NOW };
         const next = nextPosition({ since, last, hasMore: false, feed, now: NOW });
         assert.ok(next >= NOW - WINDOW / 2n, String(next));
         assert.ok(next === since || next === last || next % 10n !== 0n || next === newest, 'ends in 0');
@@ -71,8 +71,8 @@ describe('the position after a page of changes', () => {
       fc.property(recent, recent, (since, newest) => {
         fc.pre(since >= newest);
         const page = { since, last: undefined, hasMore: false, now: NOW };
-        assert.equal(nextPosition({ ...page, feed: { newest, quiet: NOW } }), since);
-        const atWork = { newest, quiet: undefined };
+        assert.equal(nextPosition({ ...page, feed: { newest, safeTime: NOW } }), since);
+        const atWork = { newest, safeTime: undefined };
         assert.equal(nextPosition({ ...page, feed: atWork }), newest);
       }),
     );
@@ -83,12 +83,12 @@ describe('the position after a page of changes', () => {
       fc.property(
         fc.option(time.map(asPosition), { nil: undefined }),
         fc.option(time, { nil: undefined }),
-        (newest, quiet) => {
-          const position = positionAfterCopy(newest, quiet, NOW);
+        (newest, safeTime) => {
+          const position = positionAfterCopy(newest, safeTime, NOW);
           assert.notEqual(position % 10n, 0n);
           assert.ok(position > NOW - WINDOW);
-          if (quiet !== undefined)
-            assert.ok(position === newest || position <= quiet || position < NOW - LONGEST_WRITE);
+          if (safeTime !== undefined)
+            assert.ok(position === newest || position <= safeTime || position < NOW - LONGEST_WRITE);
         },
       ),
     );

@@ -37,44 +37,41 @@ describe('a restart of the feed', () => {
   }
 
   /** At a whole second that lies a minute after this moment, or in the second after that. */
-  function assertMinuteAfter(beginning: Micros, moment: Micros): void {
-    assert.equal(beginning % SECOND, 0n);
-    assert.ok(
-      beginning > moment + 60n * SECOND && beginning <= moment + 61n * SECOND,
-      `${beginning - moment} µs after`,
-    );
+  function assertMinuteAfter(start: Micros, moment: Micros): void {
+    assert.equal(start % SECOND, 0n);
+    assert.ok(start > moment + 60n * SECOND && start <= moment + 61n * SECOND, `${start - moment} µs after`);
   }
 
   it('begins a minute after the clock', async () => {
     await addTitles(db, 2);
     const before = await clock();
-    const { beginning, clock: at } = await restartFeed(db);
+    const { start, clock: at } = await restartFeed(db);
     assert.ok(before < at && at < (await clock()));
-    assertMinuteAfter(beginning, at);
-    assert.deepEqual(await readBounds(db), { beginning, newest: beginning });
+    assertMinuteAfter(start, at);
+    assert.deepEqual(await readBounds(db), { start, newest: start });
   });
 
   it('begins a minute after whatever lies ahead of the clock', async () => {
     const ahead = (await clock()) + HOUR;
     await addTitleAt(db, 'ahead', ahead);
-    assertMinuteAfter((await restartFeed(db)).beginning, ahead);
+    assertMinuteAfter((await restartFeed(db)).start, ahead);
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead + HOUR)]);
-    assertMinuteAfter((await restartFeed(db)).beginning, ahead + HOUR);
-    assertMinuteAfter((await restartFeed(db, { after: ahead + 2n * HOUR })).beginning, ahead + 2n * HOUR);
+    assertMinuteAfter((await restartFeed(db)).start, ahead + HOUR);
+    assertMinuteAfter((await restartFeed(db, { after: ahead + 2n * HOUR })).start, ahead + 2n * HOUR);
     // Also where the sequence has been set back.
-    const { beginning } = await restartFeed(db);
+    const { start } = await restartFeed(db);
     await db.raw("select setval('titles_last_stamp', 0)");
-    assertMinuteAfter((await restartFeed(db, { after: 0n })).beginning, beginning);
+    assertMinuteAfter((await restartFeed(db, { after: 0n })).start, start);
   });
 
   it('has everything stamped later that is committed later', async () => {
     const early = await db.transaction();
     await early.raw('select 1');
-    const { beginning } = await restartFeed(db);
+    const { start } = await restartFeed(db);
     await insert(early, 'begun-before');
     await early.commit();
     await insert(db, 'begun-after');
-    assert.ok(beginning < (await stampOf('begun-before')));
+    assert.ok(start < (await stampOf('begun-before')));
     assert.ok((await stampOf('begun-before')) < (await stampOf('begun-after')));
   });
 
@@ -91,13 +88,13 @@ describe('a restart of the feed', () => {
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     await insert(writer, 'second');
     await writer.commit();
-    const { beginning } = await restarting;
-    assertMinuteAfter(beginning, await stampOf('second'));
+    const { start } = await restarting;
+    assertMinuteAfter(start, await stampOf('second'));
   });
 
   for (const [what, act, message] of [
-    ['writers go on for too long', 'write', /^Writers of the catalogue have been at work for 0\.05 s\. Let them end/],
-    ['a position lies more than a day ahead', 'far', /lies more than a day ahead of the database's clock, 20/],
+    ['writers go on for too long', 'write', /^Writers have held the catalogue for 0\.05 s\. Wait for them/],
+    ['a position lies more than a day ahead', 'far', /is more than a day ahead of the database's clock, 20/],
   ] as const) {
     it(`does not change the feed where ${what}`, async () => {
       await addTitles(db, 1);
@@ -115,6 +112,6 @@ describe('a restart of the feed', () => {
 
   it('takes a position that lies nearly a day ahead', async () => {
     const after = (await clock()) + DAY;
-    assertMinuteAfter((await restartFeed(db, { after })).beginning, after);
+    assertMinuteAfter((await restartFeed(db, { after })).start, after);
   });
 });

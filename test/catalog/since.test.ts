@@ -8,7 +8,7 @@ const SECOND = 1_000_000n;
 const NOW: Micros = 1_795_218_005_123_456n;
 const OLDEST = NOW - 30n * 86_400n * SECOND;
 /** Of a feed without an entry. The database's clock is that of the process, or behind it. */
-const FEED = { beginning: 0n, newest: 0n, clock: 0n };
+const FEED = { start: 0n, newest: 0n, clock: 0n };
 const NEWEST = NOW + 60n * SECOND;
 
 /** What a request with these values of `since` gets: the position, or the code of the problem. */
@@ -82,7 +82,7 @@ describe('since', () => {
     );
   });
 
-  it('reaches ahead exactly 60 seconds, or as far as the feed', () => {
+  it('reaches ahead exactly 60 seconds, or to the newest entry', () => {
     assert.equal(outcome('1795218065.123456'), NEWEST);
     assert.equal(outcome('1795218065.123457'), 'invalid_since');
     requireWithinWindow(NEWEST + 1n, NOW, { ...FEED, newest: NEWEST + 1n });
@@ -90,25 +90,25 @@ describe('since', () => {
     assert.throws(() => requireWithinWindow(OLDEST - 1n, NOW, { ...FEED, newest: NEWEST + 1n }), /since_out_of_window/);
   });
 
-  it('reaches back to the beginning of the feed, where that is later', () => {
-    const beginning = NOW - 3_600n * SECOND;
-    const feed = { ...FEED, beginning, newest: NOW };
-    requireWithinWindow(beginning, NOW, feed);
-    for (const since of [beginning - 1n, OLDEST, OLDEST - 1n, 0n]) {
+  it('reaches back to the feed start if that is later', () => {
+    const start = NOW - 3_600n * SECOND;
+    const feed = { ...FEED, start, newest: NOW };
+    requireWithinWindow(start, NOW, feed);
+    for (const since of [start - 1n, OLDEST, OLDEST - 1n, 0n]) {
       assert.throws(
         () => requireWithinWindow(since, NOW, feed),
         (error: Problem) => {
           assert.equal(error.code, 'since_out_of_window');
-          assert.deepEqual(error.members, { oldest_since: toSeconds(beginning) });
+          assert.deepEqual(error.members, { oldest_since: toSeconds(start) });
           assert.match(error.detail, /^since lies before the time at which the catalogue was restored: /);
           // To go on from there without a copy would keep what the catalogue has lost.
-          assert.doesNotMatch(error.detail, /without what changed in between/);
+          assert.doesNotMatch(error.detail, /without the changes in between/);
           return true;
         },
       );
     }
     // From when it has left the window itself, the window counts.
-    const old = { ...FEED, beginning: OLDEST - SECOND, newest: NOW };
+    const old = { ...FEED, start: OLDEST - SECOND, newest: NOW };
     requireWithinWindow(OLDEST, NOW, old);
     for (const [since, text] of [
       [OLDEST - 1n, /^since is more than 30 days in the past/],
@@ -125,12 +125,12 @@ describe('since', () => {
     }
   });
 
-  it('reaches ahead as far as a feed that begins ahead of the clock', () => {
-    const beginning = NOW + 3_600n * SECOND;
-    const feed = { ...FEED, beginning, newest: beginning };
-    requireWithinWindow(beginning, NOW, feed);
-    assert.throws(() => requireWithinWindow(beginning - 1n, NOW, feed), /since_out_of_window/);
-    assert.throws(() => requireWithinWindow(beginning + 1n, NOW, feed), /invalid_since/);
+  it('reaches ahead to a feed start that is ahead of the clock', () => {
+    const start = NOW + 3_600n * SECOND;
+    const feed = { ...FEED, start, newest: start };
+    requireWithinWindow(start, NOW, feed);
+    assert.throws(() => requireWithinWindow(start - 1n, NOW, feed), /since_out_of_window/);
+    assert.throws(() => requireWithinWindow(start + 1n, NOW, feed), /invalid_since/);
   });
 
   for (const [what, values, code, text] of [
@@ -164,8 +164,8 @@ describe('since', () => {
     ['far too long', ['1'.repeat(10_000)], 'invalid_since', /^since is longer than 64 characters/],
     ['negative', ['-1'], 'invalid_since', /^since is negative/],
     ['negative and tiny', ['-1e-99'], 'invalid_since', /^since is negative/],
-    ['61 seconds ahead', ['1795218066.2'], 'invalid_since', /in the future by more than 60 seconds/],
-    ['years ahead', ['2795218005'], 'invalid_since', /in the future by more than 60 seconds/],
+    ['61 seconds ahead', ['1795218066.2'], 'invalid_since', /more than 60 seconds in the future/],
+    ['years ahead', ['2795218005'], 'invalid_since', /more than 60 seconds in the future/],
     ['milliseconds', ['1795218005123'], 'invalid_since', /looks like milliseconds.*divide milliseconds by 1000/],
     ['microseconds', ['1795218005123456'], 'invalid_since', /looks like milliseconds or a finer unit/],
     ['nanoseconds', ['1795218005123456789'], 'invalid_since', /looks like milliseconds or a finer unit/],

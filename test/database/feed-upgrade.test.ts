@@ -47,7 +47,7 @@ describe('the migration of the beginning of the feed', () => {
       await db.raw('create role reads_titles; create role reads_plans');
       await db.raw('grant select on titles to reads_titles; grant select on plans to reads_plans');
       assert.equal((await migrate(db))[0], MIGRATION);
-      assert.deepEqual(await readBounds(db), { beginning: 0n, newest: 0n });
+      assert.deepEqual(await readBounds(db), { start: 0n, newest: 0n });
       const { rows } = await db.raw<{ rows: unknown[] }>(`
         select role, privilege, has_table_privilege(role, 'catalog_feed', privilege) as may
           from unnest(array['reads_titles', 'reads_plans']) role, unnest(array['select', 'update']) privilege

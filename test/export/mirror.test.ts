@@ -76,7 +76,7 @@ describe('a mirror from an export', () => {
   }
 
   for (const name of ['copy.csv.gz', 'copy.ndjson']) {
-    it(`(${name}) that follows with its state file is equal to the catalogue, with writers at work`, async () => {
+    it(`to ${name} equals the catalogue after it has followed with its state file, among active writers`, async () => {
       const folder = await temporaryFolder();
       const [copy, state] = [join(folder, name), join(folder, 'mirror.json')];
       await eventually('every writer has begun', () => writers.every(({ commits }) => commits > 0));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { restartFeed } from '../../src/catalog/restart.js';
-import { readBounds, readQuietClock } from '../../src/catalog/feed.js';
+import { readBounds, readFeedClock } from '../../src/catalog/feed.js';
 import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/platform/time/micros.js';
 import { createClient, type ChangesPage } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
@@ -13,7 +13,7 @@ import { exportText } from './exporting.js';
 
 const DAY: Micros = 86_400n * MICROS_PER_SECOND;
 
-describe('the position that an export of titles gives', () => {
+describe('the position of an export of titles', () => {
   let service: TestService;
   let db: Knex;
 
@@ -51,24 +51,24 @@ describe('the position that an export of titles gives', () => {
       .map((line) => line.split(',')[0] ?? '');
   }
 
-  it('is the last entry of the copy, after which the feed gives nothing that the copy has', async () => {
+  it('is that of the last entry of the copy, after which the feed has nothing more', async () => {
     await addTitles(db, 3);
     const { position, text } = await exportText(db);
     assert.equal(position, (await readBounds(db)).newest);
     assert.deepEqual([exported(text), await followFrom(position)], [titleIds(3), []]);
   });
 
-  it('is the beginning of the feed after a restart, and the feed accepts it', async () => {
+  it('is the feed start after a restart, and the feed accepts it', async () => {
     await addTitles(db, 2);
-    const { beginning } = await restartFeed(db);
+    const { start } = await restartFeed(db);
     const { position } = await exportText(db);
-    assert.equal(position, beginning);
+    assert.equal(position, start);
     assert.deepEqual(await followFrom(position), []);
     await addTitles(db, 1, 'later');
     assert.deepEqual(ids(await followFrom(position)), ['later-0001']);
   });
 
-  it('lies before all that was written and not yet committed when the copy was made', async () => {
+  it('lies before everything that was written but not committed when the copy was made', async () => {
     await addTitles(db, 2);
     const writer = await db.transaction();
     await writer('titles').where({ svc_id: 'title-0001' }).update({ title: 'Changed' });
@@ -79,7 +79,7 @@ describe('the position that an export of titles gives', () => {
     assert.deepEqual(ids(await followFrom(position)), ['title-0001', 'new']);
   });
 
-  it('lies before all that is committed while the copy is being made, of which the copy has nothing', async () => {
+  it('lies before everything that is committed while the copy is made, which the copy does not have', async () => {
     await addTitles(db, 5_000);
     let written = 0;
     // The first pieces are held up until others have written, so most rows are read later.
@@ -94,7 +94,7 @@ describe('the position that an export of titles gives', () => {
     assert.deepEqual(ids(await followFrom(position)), ['title-5000', 'new']);
   });
 
-  it('is of the same snapshot as the copy, which has nothing that is committed between the two', async () => {
+  it('is of the same snapshot as the copy, which lacks what is committed between the two', async () => {
     await addTitles(db, 1);
     // Holds the export up where it reads the counts: after the position, and before the titles.
     const blocker = await db.transaction();
@@ -111,7 +111,7 @@ describe('the position that an export of titles gives', () => {
     assert.deepEqual(ids(await followFrom(position)), ['late']);
   });
 
-  it('is fresh in a catalogue that has been quiet for longer than the window, and the feed accepts it', async () => {
+  it('is recent in a catalogue without changes for longer than the window, and the feed accepts it', async () => {
     await addTitleAt(db, 'old', systemClock() - 40n * DAY);
     const { position = 0n } = await exportText(db);
     const age = systemClock() - position;
@@ -121,11 +121,11 @@ describe('the position that an export of titles gives', () => {
     assert.deepEqual(ids(await followFrom(position)), ['new']);
   });
 
-  it('is a day within the window in such a catalogue while a writer is at work, and loses nothing', async () => {
+  it('is a day within the window in such a catalogue while a writer is at work, and skips nothing', async () => {
     await addTitleAt(db, 'old', systemClock() - 40n * DAY);
     const writer = await db.transaction();
     await writer('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
-    assert.equal((await readQuietClock(db)).quiet, undefined);
+    assert.equal((await readFeedClock(db)).safeTime, undefined);
     const { position = 0n } = await exportText(db);
     await writer.commit();
     const age = systemClock() - position;
@@ -133,13 +133,13 @@ describe('the position that an export of titles gives', () => {
     assert.deepEqual(ids(await followFrom(position)), ['new']);
   });
 
-  it('of an empty catalogue gives all that comes', async () => {
+  it('of an empty catalogue lies before everything that follows', async () => {
     const { position } = await exportText(db);
     await addTitles(db, 2);
     assert.deepEqual(ids(await followFrom(position)), titleIds(2));
   });
 
-  it('is given to a role that may read titles and no counts, nor write anything', async () => {
+  it('is reported to a role that may only read titles, without the counts', async () => {
     await addTitles(db, 2);
     await db.raw("create role catalog_reader login password 'reader'");
     try {

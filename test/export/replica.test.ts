@@ -22,7 +22,7 @@ describe('export of titles from a replica', () => {
     await primary.stop();
   });
 
-  it('that lags for days gives a position before all that the replica does not have', async () => {
+  it('has a position before everything that the replica lacks, even if it lags by days', async () => {
     const onPrimary = openDatabase({
       address: primary.url,
       applicationName: 'test',

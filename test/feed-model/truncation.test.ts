@@ -23,7 +23,7 @@ describe('a follower that cuts next_since to whole seconds', () => {
 
   async function ask(since: number): Promise<ChangesPage> {
     const reading = await createClient({ baseUrl: service.url, key: service.key })(since, new AbortController().signal);
-    return 'page' in reading ? reading.page : assert.fail(reading.failure);
+    return reading.kind === 'page' ? reading.page : assert.fail(reading.reason);
   }
 
   it(withSeed('repeats entries and loses none, where no second has more than a page'), async () => {

@@ -69,8 +69,8 @@ async function run(
 
 const REACHED = { reached: PAGE.meta.next_since };
 
-describe('a follower, when', () => {
-  it('all is well, sends the position exactly as it came, and the key in its header alone', async () => {
+describe('a follower', () => {
+  it('sends each position exactly as it came, and the key in a header only', async () => {
     const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: 1_795_218_005.000001 } };
     const { server, delivered, saved, failures, end } = await run([{ body: more }, { body: PAGE }]);
     assert.deepEqual(
@@ -88,32 +88,32 @@ describe('a follower, when', () => {
 
   for (const [what, failing, said] of [
     [
-      'the connection is cut before the answer',
+      'the connection is cut before the response',
       { cut: 'before' },
-      /^The service cannot be reached: (other side closed|read ECONNRESET)$/,
+      /^Cannot reach the service: (other side closed|read ECONNRESET)$/,
     ],
     [
-      'the connection is cut in the answer',
+      'the connection is cut in the middle of the response',
       { cut: 'body', body: PAGE },
-      /^The service cannot be reached: (other side closed|read ECONNRESET|terminated)$/,
+      /^Cannot reach the service: (other side closed|read ECONNRESET|terminated)$/,
     ],
-    ['no answer comes', { silent: true }, /^The service cannot be reached: no answer within 0\.2 s$/],
-    ['the answer stalls', { stalls: true, body: PAGE }, /^The service cannot be reached: no answer within 0\.2 s$/],
-    ['the answer is not JSON', { body: '<html>' }, /^The answer is no page of changes$/],
-    ['the answer is other JSON', { body: { data: [1], meta: PAGE.meta } }, /^The answer is no page of changes$/],
+    ['no response comes', { silent: true }, /^Cannot reach the service: no response within 0\.2 s$/],
+    ['the response stalls', { stalls: true, body: PAGE }, /^Cannot reach the service: no response within 0\.2 s$/],
+    ['the response is not JSON', { body: '<html>' }, /^The response is not a page of changes$/],
+    ['the response is other JSON', { body: { data: [1], meta: PAGE.meta } }, /^The response is not a page of changes$/],
     [
       'the position is missing',
       { body: { data: [], meta: { has_more: false } } },
-      /^The answer is no page of changes$/,
+      /^The response is not a page of changes$/,
     ],
-    ['a proxy has no service', { status: 502, body: '<html>\u001b[2J' }, /^The service answers 502$/],
+    ['a proxy has no service', { status: 502, body: '<html>\u001b[2J' }, /^The service responded with 502$/],
     [
-      'the service makes a mistake',
+      'the service fails',
       problem(500, 'internal_error'),
-      /^The service answers 500 internal_error: Some detail$/,
+      /^The service responded with 500 internal_error: Some detail$/,
     ],
   ] as const satisfies readonly (readonly [string, Scripted, RegExp])[]) {
-    it(`${what}: backs off and tries again`, async () => {
+    it(`backs off and retries if ${what}`, async () => {
       const { delivered, failures, end } = await run([failing, failing, failing, failing, { body: PAGE }], {
         timeoutMs: 200,
       });
@@ -126,7 +126,7 @@ describe('a follower, when', () => {
     });
   }
 
-  it('it has got an answer, begins anew with short waits', async () => {
+  it('starts with short waits again after a page', async () => {
     const bad = problem(500, 'internal_error');
     const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: SINCE + 1 } };
     const { failures } = await run([bad, bad, { body: more }, bad, { body: PAGE }]);
@@ -145,7 +145,7 @@ describe('a follower, when', () => {
       [429, 'rate_limit_exceeded'],
       [503, 'service_unavailable'],
     ] as const) {
-      it(`the service answers ${status} with Retry-After of ${what}: waits as long, at most a day, and can be ended meanwhile`, async () => {
+      it(`waits for ${what} of Retry-After with ${status}, at most a day, and can be ended meanwhile`, async () => {
         const { failures, end, server } = await run([problem(status, code, { 'Retry-After': retryAfter() })], {
           once: false,
           endAtFailure: 1,
@@ -158,28 +158,28 @@ describe('a follower, when', () => {
     }
   }
 
-  it('Retry-After is a second, comes back after it', async () => {
+  it('retries after the second that Retry-After asks for', async () => {
     const { failures, delivered, end } = await run([
       problem(503, 'service_unavailable', { 'Retry-After': '1' }),
       { body: PAGE },
     ]);
     assert.deepEqual(failures, [
-      { failure: 'The service answers 503 service_unavailable: Some detail', waitMs: 1_000 },
+      { failure: 'The service responded with 503 service_unavailable: Some detail', waitMs: 1_000 },
     ]);
     assert.deepEqual([delivered, end], [[PAGE], REACHED]);
   });
 
-  it('it runs once, does not wait longer than five minutes', async () => {
+  it('does not wait longer than five minutes with --once', async () => {
     const { end, failures } = await run([problem(429, 'rate_limit_exceeded', { 'Retry-After': '301' })]);
     assert.deepEqual(failures, []);
     assert.equal(
       'error' in end && end.error.message,
-      'The service answers 429 rate_limit_exceeded: Some detail. Try again in 301 s: with --once, the command ' +
-        'does not wait that long. The position is kept.',
+      'The service responded with 429 rate_limit_exceeded: Some detail. Gave up because of --once; try again in 301 s. ' +
+        'The position is kept.',
     );
   });
 
-  it('it runs once, gives up when its waits after failures in a row add up to more than five minutes', async () => {
+  it('gives up with --once if its waits after failures in a row exceed five minutes', async () => {
     const bad = problem(500, 'internal_error');
     const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: SINCE + 1 } };
     const patience = { firstMs: 2, longestMs: 8, onceMs: 10 };
@@ -192,7 +192,7 @@ describe('a follower, when', () => {
     assert.deepEqual(saved, [SINCE + 1]);
     assert.match(
       String('error' in end && end.error.message),
-      /^The service answers 500 .*\. Try again in 1 s: with --once/,
+      /^The service responded with 500 .*\. Gave up because of --once; try again in 1 s\./,
     );
     assert.equal(DEFAULT_PATIENCE.onceMs, 300_000);
   });
@@ -201,45 +201,45 @@ describe('a follower, when', () => {
     [
       'its key is unknown',
       problem(401, 'invalid_api_key'),
-      /^The service refuses the key in CATALOG_API_KEY \(401 invalid_api_key: Some detail\)\. Set it to a valid one and start again: the position is kept\.$/,
+      /^The service does not accept the key in CATALOG_API_KEY \(401 invalid_api_key: Some detail\)\. Set it to a valid key and start again; the position is kept\.$/,
     ],
     [
       'its position has left the window',
       problem(400, 'since_out_of_window', {}, { oldest_since: 1_795_218_600.5 }),
-      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed, which begins at 1795218600\.5 \(2026-11-20T23:50:00Z\): .* Get a fresh full copy of the catalogue from its operator, and start again with the state file that comes with it\. Without one, remove the state file, and start again with --since/,
+      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed, which begins at 1795218600\.5 \(2026-11-20T23:50:00Z\); changes in between .* Get a fresh full copy of the catalogue from its operator and start with the state file that comes with it\. Without one, delete the state file and start with --since/,
     ],
     [
-      'its position has left the window, and the answer does not say where that begins',
+      'its position has left a window of unknown beginning',
       problem(400, 'since_out_of_window'),
-      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed: what changed since then can no longer be asked for .* with --since set to an hour before that copy was begun\.$/,
+      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed; changes since then are no longer available .* with --since set to an hour before that copy was begun\.$/,
     ],
     [
       'its position lies in the future',
       problem(400, 'invalid_since'),
-      /^The service refuses the request \(400 invalid_since: Some detail\)\.$/,
+      /^The service refused the request \(400 invalid_since: Some detail\)\.$/,
     ],
     [
       'the address is another page',
       { status: 404, body: '<html>' },
-      /^The base URL does not seem to be that of a Catalog Lookup Service: it answers 404\.$/,
+      /^The base URL does not seem to be that of a Catalog Lookup Service \(404\)\.$/,
     ],
     [
-      'the address leads elsewhere',
+      'the address redirects',
       { status: 301, body: '', headers: { Location: 'https://other.example/\u009b' } },
-      /^The base URL leads elsewhere \(301, to https:\/\/other\.example\/\uFFFD\)\. Give the address of the service itself\.$/,
+      /^The base URL redirects to https:\/\/other\.example\/\uFFFD \(301\)\. Give the address of the service itself\.$/,
     ],
     [
       'the service gives the same position again',
       { body: { ...PAGE, meta: { has_more: true, next_since: SINCE } } },
-      /^The service does not move on from 1795218000 /,
+      /^The service does not advance from 1795218000 /,
     ],
     [
-      'the service says that more waits, but gives nothing',
+      'the service announces more but sends nothing',
       { body: { data: [], meta: { has_more: true, next_since: SINCE } } },
-      /^The service does not move on/,
+      /^The service does not advance/,
     ],
   ] as const satisfies readonly (readonly [string, Scripted, RegExp])[]) {
-    it(`${what}: ends, delivers and saves nothing, and says what to do`, async () => {
+    it(`ends with advice, delivers and saves nothing, if ${what}`, async () => {
       const { end, saved, delivered, failures, server } = await run([answer]);
       assert.ok('error' in end);
       assert.equal(end.error.name, 'OperatorError');
@@ -251,13 +251,13 @@ describe('a follower, when', () => {
     });
   }
 
-  it('entries cannot be delivered, does not save the position', async () => {
+  it('does not save the position if its entries cannot be delivered', async () => {
     const { saved, end } = await run([{ body: PAGE }], { deliver: () => Promise.reject(new Error('disk full')) });
     assert.deepEqual(saved, []);
     assert.equal('error' in end && end.error.message, 'disk full');
   });
 
-  it('nothing listens, tries again', async () => {
+  it('retries if nothing listens', async () => {
     const server = await startScripted([]);
     const { url } = server;
     await server.close();
@@ -276,7 +276,7 @@ describe('a follower, when', () => {
         stop.abort();
       },
     });
-    assert.match(said, /^The service cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:\d+$/);
+    assert.match(said, /^Cannot reach the service: connect ECONNREFUSED 127\.0\.0\.1:\d+$/);
   });
 });
 
@@ -289,7 +289,7 @@ describe('a base URL', () => {
     ['https://example.com/catalog/api/v1', 'https://example.com/catalog'],
     ['https://example.com/api/v1/', 'https://example.com'],
   ] as const) {
-    it(`is read from ${given}`, () => assert.equal(parseBaseUrl(given), read));
+    it(`is parsed from ${given}`, () => assert.equal(parseBaseUrl(given), read));
   }
 
   for (const given of [
@@ -300,7 +300,7 @@ describe('a base URL', () => {
     'https://example.com/?api_key=geheim',
     'https://example.com/#a',
   ]) {
-    it(`is not ${JSON.stringify(given)}, and what was given is not repeated`, () => {
+    it(`is refused without being repeated: ${JSON.stringify(given)}`, () => {
       assert.throws(
         () => parseBaseUrl(given),
         (error: Error) => error.name === 'OperatorError' && !error.message.includes('geheim'),
@@ -308,7 +308,7 @@ describe('a base URL', () => {
     });
   }
 
-  it('goes with a key that a header can hold; another is not repeated', () => {
+  it('requires a key that a header can hold, and does not repeat any other', () => {
     for (const key of ['', 'svc_geheim\n', 'svc_gehëim', 'svc geheim']) {
       assert.throws(
         () => createClient({ baseUrl: 'http://127.0.0.1', key }),

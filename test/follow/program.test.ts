@@ -78,7 +78,7 @@ describe('catalog follow', () => {
     return { version: 1, base_url: service.url, since: await newest() };
   }
 
-  it('writes what changed, keeps its position, and goes on from there', async () => {
+  it('writes what changed, saves its position, and resumes from there', async () => {
     await addTitles(service.db, 450);
     const first = await run('--since', start, '--once');
     assert.equal(first.code, 0);
@@ -106,14 +106,14 @@ describe('catalog follow', () => {
     assert.deepEqual(await readdir(folder), ['mirror.json']);
   });
 
-  it('keeps a position also when nothing has changed', async () => {
+  it('saves a position even if nothing has changed', async () => {
     const { code, stdout } = await run('--since', `${start}.123456`, '--once');
     assert.deepEqual([code, stdout], [0, '']);
     assert.deepEqual(await saved(), { version: 1, base_url: service.url, since: Number(`${start}.123456`) });
   });
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`goes on until ${signal}, then ends with code 0`, async () => {
+    it(`follows until ${signal}, then exits with code 0`, async () => {
       const follower = startFollowing('--since', start);
       await addTitles(service.db, 1, 'a');
       await eventually('the first entry', () => follower.output.stdout.includes('a-0001'));
@@ -131,7 +131,7 @@ describe('catalog follow', () => {
     });
   }
 
-  it('waits for a slow reader, saves no position ahead of it, and ends on a signal even then', async () => {
+  it('waits for a slow reader, saves no position ahead of it, and still exits on a signal', async () => {
     await addTitles(service.db, MORE_THAN_A_PIPE);
     const follower = startFollowing('--since', start);
     follower.child.stdout?.pause();
@@ -159,7 +159,7 @@ describe('catalog follow', () => {
     assert.ok(rest.length < MORE_THAN_A_PIPE);
   });
 
-  it('ends with code 0 when its reader has gone, and saves no position for what was not read', async () => {
+  it('exits with code 0 if its reader has closed, and saves no position past what was read', async () => {
     const follower = startFollowing('--since', start);
     await eventually('it has begun', () => existsSync(state));
     follower.child.stdout?.destroy();
@@ -171,7 +171,7 @@ describe('catalog follow', () => {
     assert.ok(since < (await newest()), `the position is ${since}`);
   });
 
-  it('appends to a file, and leaves no entry in a line that a crash cut short', async () => {
+  it('appends to a file, and loses no entry to a line that a crash cut short', async () => {
     const file = join(folder, 'changes.ndjson');
     writeFileSync(file, '{"svc_id":"earlier"}\n{"svc_id":"half');
     for (const prefix of ['a', 'b']) {
@@ -190,7 +190,7 @@ describe('catalog follow', () => {
     assert.deepEqual(ids(lines.slice(2).join('\n')), ['a-0001', 'a-0002', 'b-0001', 'b-0002']);
   });
 
-  it('ends with code 1 when the disk is full, and keeps its position', async function () {
+  it('exits with code 1 if the disk is full, and keeps its position', async function () {
     if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
     await addTitles(service.db, 1);
     const fd = openSync('/dev/full', 'w');
@@ -202,11 +202,11 @@ describe('catalog follow', () => {
     child.stderr?.on('data', (data: Buffer) => (stderr += data.toString()));
     assert.deepEqual(await once(child, 'close'), [1, null]);
     closeSync(fd);
-    assert.match(stderr, /\ncatalog: The lines cannot be written: ENOSPC.*\. The position is kept\.\n$/);
+    assert.match(stderr, /\ncatalog: Cannot write the lines: ENOSPC.*\. The position is kept\.\n$/);
     assert.deepEqual(await readdir(folder), []);
   });
 
-  it('writes through no link where its new state is to stand, and over what a crash left there', async () => {
+  it('does not write through a link in place of its new state, and replaces what a crash left there', async () => {
     const other = join(folder, 'other');
     for (const [name, link] of Object.entries({ symlink, hardLink })) {
       await addTitles(service.db, 1, name);
@@ -220,18 +220,18 @@ describe('catalog follow', () => {
     }
   });
 
-  it('waits while the service is away, and reports it', async () => {
+  it('retries while the service is down, and reports it', async () => {
     const { url } = service;
     await service.stop();
     const follower = startFollowing('--since', start);
-    await eventually('it tells', () => /Trying again in \d+ s\.\n/.test(follower.output.stderr));
+    await eventually('it reports', () => /Retrying in \d+ s\.\n/.test(follower.output.stderr));
     follower.child.kill('SIGTERM');
     const { code, stderr } = await follower.ended;
     assert.equal(code, 0);
     assert.match(
       stderr,
       new RegExp(
-        `\nThe service cannot be reached: connect ECONNREFUSED ${url.slice('http://'.length)}\\. Trying again in 1 s\\.\n`,
+        `\nCannot reach the service: connect ECONNREFUSED ${url.slice('http://'.length)}\\. Retrying in 1 s\\.\n`,
       ),
     );
     service = await startService();
@@ -245,15 +245,15 @@ describe('catalog follow', () => {
       assert.ok(!stderr.includes(service.key), stderr);
     }
 
-    it('to begin anywhere', async () => {
+    it('to start without a position', async () => {
       await assertRefused(
         run('--once'),
-        /^catalog: There is no state file .*mirror\.json yet, so give --since: .* full copy of the catalogue first: /,
+        /^catalog: The state file .*mirror\.json does not exist yet: add --since, .* full copy of the catalogue\./,
       );
       assert.deepEqual(await readdir(folder), []);
     });
 
-    it('to go without a key', async () => {
+    it('to start without a key', async () => {
       for (const environment of [{}, { CATALOG_API_KEY: ' ' }] as Record<string, string>[]) {
         await assertRefused(
           runCommand(args('--since', start, '--once'), environment),
@@ -262,31 +262,31 @@ describe('catalog follow', () => {
       }
     });
 
-    it('a key that the service refuses, and keeps the position', async () => {
+    it('a key that the service does not accept, and keeps the position', async () => {
       await run('--since', start, '--once');
       const before = await saved();
       await service.db('api_keys').update({ revoked_at: service.db.fn.now() });
       await assertRefused(
         run('--once'),
-        /\ncatalog: The service refuses the key in CATALOG_API_KEY \(401 invalid_api_key: .*[^.]\)\. Set it to a valid one and start again: the position is kept\.\n$/,
+        /\ncatalog: The service does not accept the key in CATALOG_API_KEY \(401 invalid_api_key: .*[^.]\)\. Set it to a valid key and start again; the position is kept\.\n$/,
       );
       assert.deepEqual(await saved(), before);
     });
 
-    it('a position that has left the window, and says what to do', async () => {
+    it('a position that has left the window, with advice', async () => {
       const old = { version: 1, base_url: service.url, since: Number(start) - 31 * 86_400 };
       writeFileSync(state, JSON.stringify(old));
       await assertRefused(
         run(),
-        /\ncatalog: The position \d+ \(.*Z\) has left the window of the feed, which begins at .*: what changed in between can no longer be asked for \(400 since_out_of_window: .*\)\. Get a fresh full copy of the catalogue from its operator, and start again with the state file that comes with it\. Without one, remove the state file, and start again with --since set to an hour before that copy was begun, or to [\d.]+ if that is later\.\n$/,
+        /\ncatalog: The position \d+ \(.*Z\) has left the window of the feed, which begins at .*; changes in between are no longer available \(400 since_out_of_window: .*\)\. Get a fresh full copy of the catalogue from its operator and start with the state file that comes with it\. Without one, delete the state file and start with --since set to an hour before that copy was begun, or to [\d.]+ if that is later\.\n$/,
       );
       assert.deepEqual(await saved(), old);
     });
 
-    it('a beginning in milliseconds, and keeps no state of it', async () => {
+    it('a position in the far future, and saves no state', async () => {
       await assertRefused(
         run('--once', '--since', '9999999999'),
-        /\ncatalog: The service refuses the request \(400 invalid_since: .*\)\.\n$/,
+        /\ncatalog: The service refused the request \(400 invalid_since: .*\)\.\n$/,
       );
       assert.deepEqual(await readdir(folder), []);
     });
@@ -303,7 +303,7 @@ describe('catalog follow', () => {
         writeFileSync(state, damaged);
         await assertRefused(
           run('--once', '--since', start),
-          /^catalog: The state file .*mirror\.json is damaged, or is not one\. Put back a good copy: .* full copy .*\n$/,
+          /^catalog: .*mirror\.json is damaged, or is not a state file\. Restore it from a backup: .* fresh copy .*\n$/,
         );
         assert.equal(await readFile(state, 'utf8'), damaged);
       });
@@ -313,31 +313,31 @@ describe('catalog follow', () => {
       writeFileSync(state, JSON.stringify({ version: 1, base_url: 'https://other.example', since: 1 }));
       await assertRefused(
         run('--once', '--since', start),
-        /^catalog: The state file .*mirror\.json belongs to https:\/\/other\.example, and not to http:\/\/127\.0\.0\.1:\d+\. Give each service a state file of its own\./,
+        /^catalog: The state file .*mirror\.json belongs to https:\/\/other\.example, not to http:\/\/127\.0\.0\.1:\d+\. Use one state file for each service\./,
       );
     });
 
-    it('a state file that another follower uses, by whatever name', async () => {
+    it('a state file that another follower uses, under any name', async () => {
       const follower = startFollowing('--since', start);
       await eventually('it has begun', () => existsSync(state));
       const alias = join(folder, 'alias.json');
       await symlink(state, alias);
       await assertRefused(
         runProgram(['follow', '--base-url', service.url, '--state', alias, '--once'], { CATALOG_API_KEY: service.key }),
-        /^catalog: Another follower uses the state file .*alias\.json .*\. Stop it, or give this one a state file of its own\.\n$/,
+        /^catalog: Another follower uses the state file .*alias\.json .*\. Stop it, or choose another state file\.\n$/,
       );
       follower.child.kill('SIGTERM');
       assert.equal((await follower.ended).code, 0);
     });
 
-    it('a state file that cannot be made or read', async () => {
+    it('a state file that cannot be created or read', async () => {
       const missing = runProgram(
         ['follow', '--base-url', service.url, '--state', join(folder, 'none/x.json'), '--since', start],
         { CATALOG_API_KEY: service.key },
       );
-      await assertRefused(missing, /^catalog: The state file .*x\.json cannot be made: ENOENT/);
+      await assertRefused(missing, /^catalog: Cannot create the state file .*x\.json: ENOENT/);
       mkdirSync(state);
-      await assertRefused(run('--since', start), /^catalog: The state file .*mirror\.json cannot be read: EISDIR/);
+      await assertRefused(run('--since', start), /^catalog: Cannot read the state file .*mirror\.json: EISDIR/);
     });
 
     for (const [option, value, said] of [
@@ -354,7 +354,7 @@ describe('catalog follow', () => {
     }
   });
 
-  it('gives its state up when another follower takes the lock, and saves nothing more', async () => {
+  it('exits if another follower takes its lock, and saves nothing more', async () => {
     const follower = startFollowing('--since', start);
     await eventually('it has begun', () => existsSync(state));
     const { utimesSync } = await import('node:fs');
@@ -365,9 +365,6 @@ describe('catalog follow', () => {
     });
     const { code, stderr } = await follower.ended;
     assert.equal(code, 1);
-    assert.match(
-      stderr,
-      /\ncatalog: Another follower has taken over the state file .*mirror\.json\. This one has ended\.\n$/,
-    );
+    assert.match(stderr, /\ncatalog: Another follower has taken over the state file .*mirror\.json\.\n$/);
   });
 });

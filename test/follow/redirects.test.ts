@@ -36,7 +36,7 @@ describe('catalog follow, redirected to another host', () => {
       assert.deepEqual([code, stdout, existsSync(state)], [1, '', false]);
       assert.ok(
         stderr.endsWith(
-          `\ncatalog: The base URL leads elsewhere (${status}, to ${location}). Give the address of the service itself.\n`,
+          `\ncatalog: The base URL redirects to ${location} (${status}). Give the address of the service itself.\n`,
         ),
         stderr,
       );

@@ -10,7 +10,7 @@ import { counts, openCatalogue, type TestCatalogue } from '../support/catalog/im
 const ROWS = 120_000;
 const PEOPLE = `svc_id,name\n${Array.from({ length: ROWS }, (_, index) => `p${index},Person ${index}\n`).join('')}`;
 
-describe('import, interrupted', () => {
+describe('an import', () => {
   let catalogue: TestCatalogue;
 
   beforeEach(async () => {
@@ -37,7 +37,7 @@ describe('import, interrupted', () => {
     };
   }
 
-  it('while it waits for more of the file, writes nothing', async () => {
+  it('writes nothing if it is interrupted while it waits for more of the file', async () => {
     const stop = new AbortController();
     const source = new PassThrough();
     source.write('svc_id,name\na,x\nb,y\n');
@@ -52,7 +52,7 @@ describe('import, interrupted', () => {
     assert.equal((await catalogue.counts()).people, 0);
   });
 
-  it('while another writer keeps the catalogue, stops waiting and writes nothing', async () => {
+  it('writes nothing if it is interrupted while it waits for another writer', async () => {
     const stop = new AbortController();
     await catalogue.db.transaction(async (writer) => {
       await writer('people').insert({ svc_id: 'z', name: 'Zoe' });
@@ -68,7 +68,7 @@ describe('import, interrupted', () => {
     assert.equal((await catalogue.counts()).people, 1);
   });
 
-  it('while it writes, leaves whole batches, and completes when it is run again', async () => {
+  it('leaves whole batches if it is interrupted while it writes, and a second run completes it', async () => {
     const stop = new AbortController();
     const progress: ImportProgress[] = [];
     const importing = catalogue.import(PEOPLE, {
@@ -102,13 +102,13 @@ describe('import, interrupted', () => {
     assert.equal((await catalogue.counts()).people, ROWS);
   });
 
-  it('before it began, does not begin', async () => {
+  it('writes nothing if it is interrupted before it begins', async () => {
     const importing = catalogue.import('svc_id,name\na,x\n', { kind: 'people', signal: AbortSignal.abort() });
     await assert.rejects(importing, interruptedWith(/^Interrupted after reading 0 rows\. Nothing was written\.$/));
     assert.equal((await catalogue.counts()).people, 0);
   });
 
-  it('by the loss of its connection, leaves whole batches', async () => {
+  it('leaves whole batches if it loses its connection, and a second run completes it', async () => {
     let other: Promise<void> | undefined;
     const importing = catalogue.import(PEOPLE, {
       kind: 'people',
@@ -135,7 +135,7 @@ describe('import, interrupted', () => {
     });
   }
 
-  it('by a source that fails, writes nothing', async () => {
+  it('writes nothing if its source fails', async () => {
     const source = new PassThrough();
     source.write('svc_id,name\na,x\n');
     const importing = catalogue.import(source, {
@@ -147,7 +147,7 @@ describe('import, interrupted', () => {
     assert.equal((await catalogue.counts()).people, 0);
   });
 
-  it('sees what a writer that it waited for has written', async () => {
+  it('compares its rows with what a writer that it waited for has committed', async () => {
     let importing: ReturnType<TestCatalogue['import']> | undefined;
     await catalogue.db.transaction(async (writer) => {
       await writer('people').insert([

@@ -51,7 +51,7 @@ describe('servers that read from a replica', () => {
     await insertTitle('unreplayed');
     await assertPages(start, ['before']);
 
-    const { beginning } = await restartFeed(world.db);
+    const { start: beginning } = await restartFeed(world.db);
     for (const reply of await ask(start)) {
       assertProblem(reply, 'since_out_of_window', { members: { oldest_since: toSeconds(beginning) } });
     }
@@ -82,7 +82,7 @@ describe('a server whose replica has a database that was given up', () => {
       const page = changesOf(await send(server.url, `/api/v1/changes?since=${toSeconds(since)}`, { headers }));
       return page.data.map(({ svc_id: id }) => id);
     };
-    const { beginning } = await restartFeed(current.db);
+    const { start: beginning } = await restartFeed(current.db);
     await givenUp.db.raw("select setval('titles_last_stamp', ?)", [String(beginning + 1_000_000n)]);
     await addTitles(givenUp.db, 1, 'lost');
     assert.deepEqual(await ids(beginning), []);

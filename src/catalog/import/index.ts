@@ -2,7 +2,7 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import { readText } from './bytes.js';
-import type { Columns, Kind } from '../columns.js';
+import type { Kind } from '../columns.js';
 import { CSV, CsvReader, QUOTED_TSV, TSV } from './csv.js';
 import { mapColumns, type MappedColumn, type MappingOptions } from './mapping.js';
 import { mergeStaged, type Merged } from './merge.js';
@@ -17,7 +17,7 @@ export type { Kind } from '../columns.js';
 export type Format = 'csv' | 'tsv' | 'ndjson';
 
 export interface ImportProgress {
-  /** While it reads, the import neither locks nor changes the catalogue. */
+  /** The import neither locks nor changes the catalogue while it reads. */
   readonly phase: 'reading' | 'writing';
   /** Rows read or written so far. */
   readonly rows: number;
@@ -30,21 +30,18 @@ export interface ImportProgress {
 export interface ImportOptions extends MappingOptions {
   readonly kind: Kind;
   readonly format: Format;
-  /** Whether fields of TSV may stand in quotes; then a backslash is a character like any other. */
-  readonly quotedTsv?: boolean;
-  /** Stop at the first row that cannot be used, with nothing written. */
-  readonly strict?: boolean;
-  /** Called for each row that cannot be used, when it is found. */
+  /** Whether fields of TSV may be quoted; then a backslash is an ordinary character. */
+  readonly quotedTsv?: boolean | undefined;
+  /** Stop at the first rejected row, with nothing written. */
+  readonly strict?: boolean | undefined;
+  /** Called for each rejected row, when it is found. */
   readonly onRejected?: (line: number, reason: string) => void;
   readonly onProgress?: (progress: ImportProgress) => void;
-  /** The columns of each kind, where they differ from those of this version. */
-  readonly known?: Columns;
-  /** Stops the import when aborted. */
   readonly signal?: AbortSignal;
 }
 
 /** What became of the rows of a file: `rows` is the sum of the others. */
-export interface ImportResult extends Readonly<Merged> {
+export interface ImportResult extends Merged {
   readonly rows: number;
   readonly skipped: number;
   readonly rejected: number;
@@ -54,47 +51,47 @@ export interface ImportResult extends Readonly<Merged> {
 const PIECE = 64 * 1024;
 
 /**
- * Imports a file of titles, people or collections. It creates rows with new ids and updates known rows that differ.
- * Rows that do not differ are not written, so they do not reach the feed.
+ * Imports a file of titles, people or collections: creates rows with new ids and updates known rows that differ. Rows
+ * that do not differ are not written, so they do not reach the feed.
  *
- * The import first reads the whole file into a temporary table, and writes nothing until then. It then writes to the
- * catalogue in the order of the file, in transactions of about 50,000 rows. An interrupted import leaves whole
- * transactions, and running it again completes it. Memory stays flat at any size.
+ * The whole file is first read into a temporary table. Then the catalogue is written in the order of the file, in
+ * transactions of about 50,000 rows. An interrupted import leaves whole transactions; running it again completes it.
+ * Memory stays flat at any size.
  *
- * @param source - the bytes, which may be gzip; destroyed unless it is read to its end
- * @throws OperatorError for unusable options, headers and sources, for an unusable row if `strict` is set, and for an
- *   aborted signal. Its message says what was written
+ * @param source - the bytes, which may be gzip; destroyed in the end
+ * @throws OperatorError for unusable options, headers and sources, for a rejected row if `strict` is set, and when the
+ *   signal is aborted, with what was written
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
   const { kind, strict, signal, onRejected } = options;
-  const columns = mapColumns(kind, options, options.known);
+  const columns = mapColumns(kind, options);
   const rows = new Rows(columns, (line, reason) => {
-    if (strict) throw new OperatorError(`line ${line}: ${reason}. Nothing was written, because of --strict.`);
+    if (strict) throw new OperatorError(`line ${line}: ${reason}. Nothing was written (--strict).`);
     onRejected?.(line, reason);
   });
-  const merged: Merged = { created: 0, updated: 0, unchanged: 0 };
-  const read = { bytes: 0 };
+  let merged: Merged = { created: 0, updated: 0, unchanged: 0 };
+  let bytes = 0;
   const report = (phase: ImportProgress['phase'], done: number, total?: number): void => {
-    options.onProgress?.({ phase, rows: done, bytes: read.bytes, total });
+    options.onProgress?.({ phase, rows: done, bytes, total });
   };
   try {
-    // A source that fails before it is read fails again when it is read. Until then nobody can handle the error.
+    // A source that fails before it is read fails again when it is read, where the error is handled.
     source.on('error', () => undefined);
     // This also ends a wait for the next bytes.
     if (signal) addAbortSignal(signal, source);
     await withSession(db, signal, async (session) => {
-      const text = readText(source, (bytes) => (read.bytes += bytes));
+      const text = readText(source, (length) => (bytes += length));
       const reader = createReader(options, columns, rows);
       await fillStaging(session, columns, () => copyText(text, reader, rows, () => report('reading', rows.rows)));
-      // Many files are sorted by id. A search for repeated ids would take as long as a third of the reading.
+      // Many files are sorted by id. The search for repeated ids takes a third of the time of reading.
       if (!rows.idsAscend) {
         await removeRepeated(session, ({ line, svc_id, first }) => {
-          rows.repeated(line, `svc_id ${svc_id} already stands at line ${first}`);
+          rows.repeated(line, `svc_id ${svc_id} repeats line ${first}`);
         });
       }
       report('writing', 0, rows.staged);
       await mergeStaged(session, { kind, columns, rows: rows.staged, signal }, (progress) => {
-        Object.assign(merged, progress);
+        merged = progress;
         report('writing', countMerged(merged), rows.staged);
       });
     });

@@ -1,112 +1,120 @@
 import { OperatorError } from '../../errors.js';
-import { COLUMNS, FIXED_VALUES, type Column, type Columns, type Kind } from '../columns.js';
+import { COLUMNS, type Column, type Kind } from '../columns.js';
 import { quote } from './quote.js';
 
 /** How the columns and values of a foreign file become ours. */
 export interface MappingOptions {
   /** Our column to theirs. */
-  readonly columns?: ReadonlyMap<string, string>;
+  readonly columns?: ReadonlyMap<string, string> | undefined;
   /** Our column to (their value to our value). */
-  readonly values?: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  /** Leave out the rows whose value in a column that has mapped values is neither mapped nor one of ours. */
-  readonly skipUnmapped?: boolean;
+  readonly values?: ReadonlyMap<string, ReadonlyMap<string, string>> | undefined;
+  /** Leave out rows whose value, in a column with mapped values, is neither mapped nor one of ours. */
+  readonly skipUnmapped?: boolean | undefined;
 }
 
 /** A column of ours, where to find it in the file, and how its cells are read. */
 export interface MappedColumn extends Column {
   /** Its name in the file. */
   readonly theirs: string;
-  /** Whether the operator named it: then a file without it is an error. */
-  readonly isNamed: boolean;
-  /** For a fixed set of values: what each accepted cell stands for. */
+  /** Whether the file must have it. */
+  readonly isNeeded: boolean;
+  /** Of a column with a fixed set of values: each accepted cell, and the value that PostgreSQL gets. */
   readonly accepted: ReadonlyMap<string, string> | undefined;
   /** Whether a row with any other value is left out instead of rejected. */
   readonly skipsOthers: boolean;
 }
 
+/** The accepted words of each type with a fixed set of values, and the value that PostgreSQL gets. */
+const FIXED_VALUES: Readonly<Record<string, ReadonlyMap<string, string>>> = {
+  media_type: new Map([
+    ['movie', 'movie'],
+    ['series', 'series'],
+  ]),
+  boolean: new Map([
+    ...['true', 't', 'yes', '1'].map((word) => [word, 't'] as const),
+    ...['false', 'f', 'no', '0'].map((word) => [word, 'f'] as const),
+  ]),
+};
+
 /**
  * Applies the operator's mappings to the columns of a kind.
  *
- * @param known - the columns of each kind
  * @throws OperatorError when a mapping names an unknown column or value
  */
-export function mapColumns(kind: Kind, options: MappingOptions, known: Columns = COLUMNS): readonly MappedColumn[] {
-  const columns = known[kind];
-  const mappable = columns.filter(({ type }) => type === 'media_type' || type === 'boolean');
-  for (const ours of options.columns?.keys() ?? []) {
-    if (!columns.some(({ name }) => name === ours)) {
-      throw new OperatorError(`--column: ${kind} have no column ${quote(ours)}. They have ${names(columns)}.`);
+export function mapColumns(kind: Kind, { columns, values, skipUnmapped }: MappingOptions): readonly MappedColumn[] {
+  const known = COLUMNS[kind];
+  for (const ours of columns?.keys() ?? []) {
+    if (!known.some(({ name }) => name === ours)) {
+      throw new OperatorError(`--column: ${kind} have no column ${quote(ours)}. Columns: ${names(known)}.`);
     }
   }
-  for (const ours of options.values?.keys() ?? []) {
-    if (!mappable.some(({ name }) => name === ours)) {
+  const fixed = known.filter(({ type }) => type in FIXED_VALUES);
+  for (const ours of values?.keys() ?? []) {
+    if (!fixed.some(({ name }) => name === ours)) {
       throw new OperatorError(
-        mappable.length === 0
-          ? `--value: ${kind} have no column with a fixed set of values.`
-          : `--value: ${quote(ours)} is no column with a fixed set of values. Of ${kind}, those are ${names(mappable)}.`,
+        `--value: ${kind} have no column ${quote(ours)} with a fixed set of values. ` +
+          `Columns with one: ${names(fixed) || 'none'}.`,
       );
     }
   }
-  if (options.skipUnmapped && !options.values?.size) {
-    throw new OperatorError('--skip-unmapped goes with --value: it leaves out the rows whose value is not mapped.');
-  }
-  return columns.map((column) => {
+  if (skipUnmapped && !values?.size) throw new OperatorError('--skip-unmapped requires --value.');
+  return known.map((column) => {
     const { name, type } = column;
-    const values = options.values?.get(name);
+    const mapped = values?.get(name);
     return {
       ...column,
-      theirs: options.columns?.get(name) ?? name,
-      isNamed: options.columns?.has(name) === true || values !== undefined,
-      accepted: type === 'media_type' || type === 'boolean' ? acceptedCells(name, type, values) : undefined,
-      skipsOthers: options.skipUnmapped === true && values !== undefined,
+      theirs: columns?.get(name) ?? name,
+      isNeeded: column.default === undefined || columns?.has(name) === true || mapped !== undefined,
+      accepted: FIXED_VALUES[type] && acceptedCells(column, FIXED_VALUES[type], mapped),
+      skipsOthers: skipUnmapped === true && mapped !== undefined,
     };
   });
 }
 
 function acceptedCells(
-  name: string,
-  type: 'media_type' | 'boolean',
-  values: ReadonlyMap<string, string> = new Map(),
+  column: Column,
+  ours: ReadonlyMap<string, string>,
+  mapped: ReadonlyMap<string, string> = new Map(),
 ): ReadonlyMap<string, string> {
-  const accepted = new Map(FIXED_VALUES[type]);
-  for (const [theirs, ours] of values) {
-    const value = FIXED_VALUES[type].get(ours);
+  const accepted = new Map(ours);
+  for (const [theirs, word] of mapped) {
+    const value = ours.get(word);
     if (value === undefined) {
-      throw new OperatorError(`--value ${name}: ${quote(ours)} is not a value of ours, which are ${oneOf(type)}.`);
+      throw new OperatorError(`--value ${column.name}: ${quote(word)} is not one of ${acceptedWords(column)}.`);
     }
     accepted.set(theirs.trim(), value);
   }
   return accepted;
 }
 
-/** The values of a type in words. */
-export function oneOf(type: 'media_type' | 'boolean'): string {
+/** Lists the values of a column with a fixed set of them. */
+export function acceptedWords({ type }: Column): string {
   return type === 'media_type' ? 'movie or series' : 'true or false (1 or 0, yes or no, t or f)';
 }
 
 /**
- * Finds our columns in the columns that a file has.
+ * Finds our columns in the header of a file.
  *
- * @returns the place of each of our columns, -1 for an optional one that the file lacks
- * @throws OperatorError that names the missing column, and the columns of the file
+ * @returns the place of each of our columns; -1 for an optional one that the file lacks
+ * @throws OperatorError when a needed column is missing, or one of ours is there twice
  */
-export function locateColumns(columns: readonly MappedColumn[], found: readonly string[]): number[] {
-  return columns.map(({ name, theirs, required, isNamed }) => {
-    const place = found.indexOf(theirs);
-    if (place < 0 && (required || isNamed)) throw missingColumn(name, theirs, found);
-    if (place >= 0 && found.includes(theirs, place + 1)) {
-      throw new OperatorError(`The header has the column ${quote(theirs)} twice. Rename one of them.`);
+export function locateColumns(columns: readonly MappedColumn[], header: readonly string[]): number[] {
+  return columns.map((column) => {
+    const place = header.indexOf(column.theirs);
+    if (place < 0 && column.isNeeded) throw missingColumn(column, header);
+    if (place >= 0 && header.includes(column.theirs, place + 1)) {
+      throw new OperatorError(`The header has the column ${quote(column.theirs)} twice. Rename one of them.`);
     }
     return place;
   });
 }
 
-/** Makes the error for a missing column: it lists the columns of the file, and says how to name one. */
-export function missingColumn(name: string, theirs: string, found: readonly string[]): OperatorError {
+/** Makes the error for a column that the file lacks. @param found - the columns of the file */
+export function missingColumn({ name, theirs }: MappedColumn, found: readonly string[]): OperatorError {
   const list = found.length === 0 ? 'none' : found.map((column) => quote(column)).join(', ');
   const wanted = theirs === name ? name : `${quote(theirs)}, given for ${name}`;
   return new OperatorError(
-    `The file has no column ${wanted}. Its columns are ${list}. Say which one is meant with --column ${name}=THEIRS.`,
+    `The file has no column ${wanted}. Its columns: ${list}. Choose one with --column ${name}=THEIRS.`,
   );
 }
 

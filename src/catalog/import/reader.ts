@@ -1,8 +1,10 @@
-/** Turns the bytes of a file into rows, synchronously: one promise a row would cost more than the row. */
+import { isUtf8 } from 'node:buffer';
+
+/** Turns the bytes of a file into rows. Synchronous: a promise for each row would cost more than the row. */
 export interface RowReader {
-  /** Takes the next bytes, and passes on all complete rows. @throws OperatorError for an unusable header */
+  /** Reads the next bytes and emits the rows that they complete. @throws OperatorError for an unusable header */
   push(bytes: Buffer): void;
-  /** Passes on the rest. */
+  /** Emits the rest. @throws OperatorError as {@link push} does */
   end(): void;
 }
 
@@ -11,17 +13,30 @@ export interface RowSink {
   /**
    * Takes a row.
    *
-   * @param cells - one for each of our columns, empty when the file has none. The reader uses the array again for the
-   *   next row
-   * @param line - the line that the row begins on, from 1
+   * @param cells - one for each of our columns, empty where the file has none; reused for the next row
+   * @param line - the line on which the row begins, from 1
    */
   row(cells: readonly string[], line: number): void;
-  /** Takes text that is no row at all. */
-  unusable(line: number, reason: string): void;
+  /** Takes a row that cannot be parsed. */
+  malformed(line: number, reason: string): void;
 }
 
 /**
- * The longest row, in bytes: many times longer than the catalogue takes, with room for foreign columns. It bounds the
- * memory that one unclosed quote can use.
+ * The longest row, in bytes: many times what the catalogue accepts, with room for foreign columns. It bounds the memory
+ * that one unclosed quote can use.
  */
 export const LONGEST_ROW = 1024 * 1024;
+
+const NON_ASCII = /[\x80-\xff]/;
+
+/**
+ * Decodes UTF-8 that was read as Latin-1, one character a byte. Files are searched in that form because it is cheap to
+ * make, and because invalid UTF-8 then spoils one cell only.
+ *
+ * @returns undefined for invalid UTF-8
+ */
+export function decodeUtf8(bytes: string): string | undefined {
+  if (!NON_ASCII.test(bytes)) return bytes;
+  const buffer = Buffer.from(bytes, 'latin1');
+  return isUtf8(buffer) ? buffer.toString('utf8') : undefined;
+}

@@ -1,16 +1,10 @@
-import { oneOf, type MappedColumn } from './mapping.js';
+import { acceptedWords, type MappedColumn } from './mapping.js';
 import { quote } from './quote.js';
 import type { RowSink } from './reader.js';
 
-/** The tables demand this too. */
+/** The tables require this too. */
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const LONGEST_TEXT = 1000;
-/** PostgreSQL's text has no NUL, and half a surrogate pair is no character. */
-const NO_TEXT = /[\0\p{Cs}]/u;
-
-/** The range of PostgreSQL's integer. */
-const LEAST_INTEGER = -(2 ** 31);
-const MOST_INTEGER = 2 ** 31 - 1;
 
 /** The characters with a meaning in COPY's text format. */
 const COPY_SPECIAL = /[\\\t\n\r]/g;
@@ -20,17 +14,17 @@ const COPY_NULL = '\\N';
 /** The row is left out. */
 const SKIP = Symbol('skip');
 
-/** The row cannot be used. */
-class Unusable {
+/** The row is rejected. */
+class Rejection {
   constructor(readonly reason: string) {}
 }
 
 /** COPY text, or why there is none. */
-type Checked = string | typeof SKIP | Unusable;
+type Checked = string | typeof SKIP | Rejection;
 
 /**
- * Checks rows and writes the good ones as COPY text. It refuses all that the tables would refuse, with a reason. So
- * COPY and merge cannot fail on a row.
+ * Checks rows and writes the good ones as COPY text. It rejects everything that the tables would refuse, so COPY and
+ * merge cannot fail because of a row.
  */
 export class Rows implements RowSink {
   readonly #columns: readonly MappedColumn[];
@@ -51,7 +45,7 @@ export class Rows implements RowSink {
     this.#onRejected = onRejected;
   }
 
-  /** Characters of COPY text that are not taken yet. */
+  /** The length of the COPY text that {@link take} would return, in characters. */
   get waiting(): number {
     return this.#copyText.length;
   }
@@ -65,18 +59,18 @@ export class Rows implements RowSink {
 
   row(cells: readonly string[], line: number): void {
     this.rows++;
-    const text = this.#copyRow(cells, line);
-    if (typeof text === 'string') {
-      this.#copyText += text;
+    const checked = this.#check(cells, line);
+    if (typeof checked === 'string') {
+      this.#copyText += checked;
       this.staged++;
-    } else if (text === SKIP) {
+    } else if (checked === SKIP) {
       this.skipped++;
     } else {
-      this.#reject(line, text.reason);
+      this.#reject(line, checked.reason);
     }
   }
 
-  unusable(line: number, reason: string): void {
+  malformed(line: number, reason: string): void {
     this.rows++;
     this.#reject(line, reason);
   }
@@ -92,19 +86,22 @@ export class Rows implements RowSink {
     this.#onRejected(line, reason);
   }
 
-  #copyRow(cells: readonly string[], line: number): Checked {
+  #check(cells: readonly string[], line: number): Checked {
     let text = String(line);
-    let unusable: Unusable | undefined;
+    let rejection: Rejection | undefined;
     let index = 0;
     for (const column of this.#columns) {
-      const value = copyCell(cells[index++] ?? '', column);
+      const value = checkCell(cells[index++] ?? '', column);
       if (value === SKIP) return SKIP;
-      if (column.type === 'id' && typeof value === 'string') this.#noteOrder(value);
-      // A later column may still say that the row is left out.
-      if (typeof value === 'string') text += `\t${value}`;
-      else unusable ??= value;
+      if (typeof value === 'string') {
+        if (column.type === 'id') this.#noteOrder(value);
+        text += `\t${value}`;
+      } else {
+        // A later column may still cause the row to be left out.
+        rejection ??= value;
+      }
     }
-    return unusable ?? `${text}\n`;
+    return rejection ?? `${text}\n`;
   }
 
   #noteOrder(id: string): void {
@@ -113,91 +110,43 @@ export class Rows implements RowSink {
   }
 }
 
-function copyCell(cell: string, column: MappedColumn): Checked {
-  switch (column.type) {
-    case 'id':
-      return copyId(cell, column.name);
-    case 'text':
-      return copyFreeText(cell, column);
-    case 'integer':
-      return copyInteger(cell, column);
-    case 'date':
-      return copyDate(cell, column);
-    case 'media_type':
-    case 'boolean':
-      return copyFixed(cell, column, column.type);
-  }
+function checkCell(cell: string, column: MappedColumn): Checked {
+  if (column.type === 'id') return checkId(cell, column.name);
+  return column.type === 'text' ? checkText(cell, column.name) : checkFixed(cell, column);
 }
 
-function copyId(cell: string, name: string): Checked {
-  if (ID.test(cell)) return cell;
-  // An id has no white space, so trimming loses nothing.
+function checkId(cell: string, name: string): Checked {
   const id = cell.trim();
   if (ID.test(id)) return id;
-  return new Unusable(
-    id === '' ? `${name} is empty` : `${name} is ${quote(id)}, expected 1 to 64 of A-Z, a-z, 0-9, _ and -`,
-  );
+  if (id === '') return new Rejection(`${name} is empty`);
+  return new Rejection(`${name} is ${quote(id)}, expected 1 to 64 of A-Z, a-z, 0-9, _ and -`);
 }
 
-/** Free text is kept unchanged, with white space at its ends: it may be intended. */
-function copyFreeText(cell: string, { name, required }: MappedColumn): Checked {
-  if (cell.trim() === '') return required ? new Unusable(`${name} is empty`) : COPY_NULL;
+/** White space at the ends of a text is kept: it may be intended. */
+function checkText(cell: string, name: string): Checked {
+  if (cell.trim() === '') return new Rejection(`${name} is empty`);
   if (cell.length > LONGEST_TEXT) {
-    const length = codePoints(cell);
+    // Characters as PostgreSQL counts them.
+    const { length } = Array.from(cell);
     if (length > LONGEST_TEXT) {
-      return new Unusable(`${name} has ${length} characters, at most ${LONGEST_TEXT} fit: ${quote(cell)}`);
+      return new Rejection(`${name} has ${length} characters, the limit is ${LONGEST_TEXT}: ${quote(cell)}`);
     }
   }
-  if (NO_TEXT.test(cell)) {
-    return new Unusable(
-      cell.includes('\0')
-        ? `${name} has a NUL character: ${quote(cell)}`
-        : `${name} has half a surrogate pair, which is no character: ${quote(cell)}`,
-    );
-  }
+  if (cell.includes('\0')) return new Rejection(`${name} contains a NUL character: ${quote(cell)}`);
+  if (/\p{Cs}/u.test(cell)) return new Rejection(`${name} contains half a surrogate pair: ${quote(cell)}`);
   return cell.replace(COPY_SPECIAL, (character) => COPY_ESCAPES[character] ?? character);
 }
 
-function copyInteger(cell: string, { name, required }: MappedColumn): Checked {
+function checkFixed(cell: string, column: MappedColumn): Checked {
+  const { name, accepted } = column;
   const value = cell.trim();
-  if (value === '' && !required) return COPY_NULL;
-  const number = /^[+-]?\d{1,10}$/.test(value) ? Number(value) : NaN;
-  if (number >= LEAST_INTEGER && number <= MOST_INTEGER) return String(number);
-  return new Unusable(`${name} is ${quote(value)}, expected a whole number from ${LEAST_INTEGER} to ${MOST_INTEGER}`);
-}
-
-function copyDate(cell: string, { name, required }: MappedColumn): Checked {
-  const value = cell.trim();
-  if (value === '' && !required) return COPY_NULL;
-  // JavaScript reads 2001-02-30 as a day in March.
-  const day = /^\d{4}-\d\d-\d\d$/.test(value) ? new Date(`${value}T00:00:00Z`) : undefined;
-  const isDay = day !== undefined && !Number.isNaN(day.getTime()) && day.toISOString().startsWith(value);
-  // PostgreSQL has no year 0.
-  if (isDay && !value.startsWith('0000')) return value;
-  return new Unusable(`${name} is ${quote(value)}, expected a day such as 1982-06-25`);
-}
-
-function copyFixed(cell: string, column: MappedColumn, type: 'media_type' | 'boolean'): Checked {
-  const { name, accepted, skipsOthers, required } = column;
-  const value = cell.trim();
-  const ours = accepted?.get(value) ?? (type === 'boolean' ? accepted?.get(value.toLowerCase()) : undefined);
+  const ours = accepted?.get(value) ?? (column.type === 'boolean' ? accepted?.get(value.toLowerCase()) : undefined);
   if (ours !== undefined) return ours;
-  if (value === '' && !required) return COPY_NULL;
-  if (skipsOthers) return SKIP;
-  if (value === '') return new Unusable(`${name} is empty, expected ${oneOf(type)}`);
-  const mapping = shellWord(`${name}:${value}=${type === 'boolean' ? 'true' : 'movie'}`);
-  return new Unusable(
-    `${name} is ${quote(value)}, expected ${oneOf(type)}; map it with --value ${mapping} or use --skip-unmapped`,
+  if (value === '' && column.default !== undefined) return COPY_NULL;
+  if (column.skipsOthers) return SKIP;
+  if (value === '') return new Rejection(`${name} is empty, expected ${acceptedWords(column)}`);
+  return new Rejection(
+    `${name} is ${quote(value)}, expected ${acceptedWords(column)}; map it with --value ${name}:THEIRS=OURS, ` +
+      'or leave such rows out with --skip-unmapped as well',
   );
-}
-
-/** Characters as PostgreSQL counts them. */
-function codePoints(text: string): number {
-  return Array.from(text).length;
-}
-
-/** Quotes a word for a shell, if it can be shown at all. */
-function shellWord(word: string): string {
-  if (/^[\w:=.,@%+/-]+$/.test(word)) return word;
-  return word.length <= 80 && !/['\p{C}\p{Zl}\p{Zp}]/u.test(word) ? `'${word}'` : 'COLUMN:THEIRS=OURS';
 }

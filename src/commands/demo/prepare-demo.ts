@@ -10,15 +10,15 @@ const DEMO_PROJECT = 'Demo project';
 const DEMO_PLAN = 'free';
 
 export interface Demo {
-  /** The key of the demo developer if this call created it. */
+  /** The key of the demo developer, if this call created it. */
   readonly key: string | undefined;
-  /** Of a link that signs the demo developer in; undefined without a demo developer. */
+  /** The token of a sign-in link for the demo developer; undefined without a demo developer. */
   readonly signInToken: string | undefined;
 }
 
 /**
- * Imports the demo catalogue into an empty database, and creates a demo developer when there are no developers. Does
- * not change the catalogue or the keys of a database in use.
+ * Imports the demo catalogue into an empty database, and creates a demo developer if there are no developers. A
+ * catalogue and keys in use are left alone.
  */
 export async function prepareDemo(db: Knex, packageRoot: string): Promise<Demo> {
   const counts = await readCatalogCounts(db);
@@ -41,7 +41,7 @@ async function findDemoDeveloper(db: Knex): Promise<Developer | undefined> {
   return (await listDevelopers(db)).find(({ projectName }) => projectName === DEMO_PROJECT);
 }
 
-/** Creates a key for the demo developer, and the developer too if there is none. */
+/** Creates a key for the demo developer, and the developer if there is none. */
 export async function createDemoKey(db: Knex): Promise<CreatedKey> {
   const developer =
     (await findDemoDeveloper(db)) ??

@@ -2,15 +2,14 @@ import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { exportCatalogue, type ExportFormat, type ExportResult } from '../../catalog/export.js';
-import type { Kind } from '../../catalog/import/index.js';
+import type { Kind } from '../../catalog/columns.js';
 import { toSeconds } from '../../platform/time/micros.js';
 import { OperatorError } from '../../errors.js';
-import { parseBaseUrl } from '../../follower/client.js';
-import { showPosition } from '../../follower/show-position.js';
+import { parseBaseUrl, showPosition } from '../../follower/client.js';
 import { openState, type FollowerState } from '../../follower/state.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { openDestination } from './export-destination.js';
-import { formatOption, kindOption, requireFormat } from '../import/file-options.js';
+import { writeDestination } from './export-destination.js';
+import { formatOption, inferFormat, kindOption } from '../import/file-options.js';
 import { ProgressDisplay } from '../import/progress-display.js';
 import { addJsonCommand, report } from '../report.js';
 
@@ -22,19 +21,19 @@ interface ExportFlags {
   readonly json?: boolean;
 }
 
-const FORMATS = ['ndjson', 'csv'] as const;
+const FORMATS = ['csv', 'ndjson'] as const;
 
 const NOTES = `
-The file has the columns that catalog import reads. Titles have svc_id, media_type, title, has_bundles and
-available_in_library, in the order of the feed. People and collections have svc_id and name, by svc_id. The file holds
-the catalogue as of one moment. Writers go on meanwhile. The role only needs to read the tables.
+Writes the columns that "catalog import" reads: svc_id, media_type, title, has_bundles and available_in_library for titles,
+in the order of the feed; svc_id and name for people and collections, sorted by svc_id. The file holds the catalogue as of
+one moment, while writers continue. Read access to the tables is enough.
 
-The file gets its name when it is complete and on the disk. It then replaces an earlier file. With - the rows go to
-standard output, and all messages to standard error.
+The file gets its name once it is complete and on the disk; it then replaces an earlier file. With - the rows go to
+standard output and all messages to standard error.
 
-With a copy of titles comes the position from which a mirror follows. --state writes it to a new state file for catalog
-follow, once the copy is complete. It needs --base-url, the address that the mirror will follow. The command refuses an
-existing state file, since its follower would lose its place. Hand out copy and state file together.`;
+A copy of titles comes with the position from which a mirror follows it. --state writes that position to a new state file
+for "catalog follow", once the copy is complete; it needs --base-url, the address that the mirror will follow. Distribute
+copy and state file together.`;
 
 const EXAMPLES = [
   'catalog export titles.csv.gz --kind titles --state mirror.json --base-url https://catalog.example.com',
@@ -43,11 +42,11 @@ const EXAMPLES = [
 
 export const registerExport: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'export', ...EXAMPLES)
-    .description('write all titles, people or collections, as of one moment, to a file')
+    .description('write all titles, people or collections to a file')
     .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
     .addOption(kindOption('what to write'))
-    .addOption(formatOption('how to write it', FORMATS))
-    .option('--state <file>', 'new state file: with it, catalog follow continues exactly where the copy ends')
+    .addOption(formatOption(FORMATS))
+    .option('--state <file>', 'new state file, with which catalog follow continues exactly where the copy ends')
     .option('--base-url <url>', 'with --state, the service to follow: the URL before /api/v1')
     .addHelpText('after', NOTES)
     .action((file: string, flags: ExportFlags) => run(file, flags, context));
@@ -55,22 +54,20 @@ export const registerExport: RegisterCommand = (program, context) => {
 
 async function run(file: string, flags: ExportFlags, context: CommandContext): Promise<void> {
   const { kind } = flags;
-  const format =
-    flags.format ??
-    requireFormat(file, FORMATS, {
-      stdio: 'Standard output has no name to tell a format by: add --format csv or ndjson.',
-      ending: `The ending of ${file} does not tell a format that an export has: add --format csv or ndjson.`,
-    });
-  const state = await openNewState(file, flags, context.signal);
+  const format = flags.format ?? inferFormat(file, FORMATS, file === '-' ? 'standard output' : file);
+  const state = await openNewState(file, flags);
   try {
-    const result = await writeCopy(file, format, flags, context);
-    const since = result.position === undefined ? undefined : toSeconds(result.position);
+    const { rows, position } = await writeCopy(file, format, flags, context);
+    const since = position === undefined ? undefined : toSeconds(position);
     if (since !== undefined) await state?.save(since);
-    const document = { kind, format, rows: result.rows, ...(since !== undefined && { followFrom: since }) };
-    const output = file === '-' ? context.stderr : context.stdout;
-    report(output, flags.json, document, summary(kind, result.rows, since));
+    const document = { kind, format, rows, ...(since !== undefined && { followFrom: since }) };
+    const from = since === undefined ? '' : `; follow from ${showPosition(since)}`;
+    const summary = `${kind}: ${rows.toLocaleString('en-US')} rows written${from}`;
+    report(file === '-' ? context.stderr : context.stdout, flags.json, document, summary);
   } catch (error) {
-    throw context.signal.aborted && !(error instanceof OperatorError) ? interrupted(file, error) : error;
+    if (!context.signal.aborted || error instanceof OperatorError) throw error;
+    const left = file === '-' ? 'What was written is not a complete copy.' : 'Nothing was written.';
+    throw new OperatorError(`Interrupted. ${left}`, { cause: error });
   } finally {
     await state?.close();
   }
@@ -81,68 +78,51 @@ async function writeCopy(
   file: string,
   format: ExportFormat,
   { kind, json }: ExportFlags,
-  context: CommandContext,
+  { signal, stdout, stderr, withDatabase }: CommandContext,
 ): Promise<ExportResult> {
-  const { signal, stdout, stderr } = context;
-  const destination = await openDestination(file, stdout, signal);
-  const display = new ProgressDisplay(stderr, { label: kind, size: undefined, canDraw: !json });
+  const display = new ProgressDisplay(stderr, { label: kind, isEnabled: !json });
+  let failure: unknown;
   const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
-    if (!/\.gz$/i.test(file)) return destination.write(text);
-    return pipeline(text, createGzip(), (bytes: AsyncIterable<Buffer>) => destination.write(bytes), { signal });
+    const destination = { file, stdout, signal };
+    const writing = /\.gz$/i.test(file)
+      ? pipeline(text, createGzip(), (bytes: AsyncIterable<Buffer>) => writeDestination(destination, bytes), { signal })
+      : writeDestination(destination, text);
+    await writing.catch((error: unknown) => {
+      failure = error;
+      throw error;
+    });
   };
+  const onProgress = (rows: number, total: number | undefined): void =>
+    display.update({ phase: 'writing', rows, bytes: 0, total });
   try {
-    const result = await context.withDatabase(
-      (db) =>
-        exportCatalogue(db, {
-          kind,
-          format,
-          write,
-          signal,
-          onProgress: (rows, total) => display.update({ phase: 'writing', rows, bytes: 0, total }),
-        }),
-      { bulk: true, mayBeReadOnly: true },
-    );
-    await destination.commit();
-    return result;
+    return await withDatabase((db) => exportCatalogue(db, { kind, format, write, signal, onProgress }), {
+      bulk: true,
+      mayBeReadOnly: true,
+    });
   } catch (error) {
-    throw destination.failure ?? error;
+    // A failure of standard output also interrupts the program, which would hide the reason.
+    throw failure instanceof OperatorError ? failure : error;
   } finally {
     display.stop();
-    await destination.discard();
   }
 }
 
-/** Opens the new state file, if one is wanted. The copy takes long, so an obstacle must show before it. */
+/** Opens the new state file, if one is wanted. A copy takes long, so an obstacle must show before it. */
 async function openNewState(
   file: string,
   { kind, state: stateFile, baseUrl }: ExportFlags,
-  signal: AbortSignal,
 ): Promise<FollowerState | undefined> {
   if (stateFile === undefined) {
-    if (baseUrl !== undefined) throw new OperatorError('--base-url goes with --state, which keeps it.');
+    if (baseUrl !== undefined) throw new OperatorError('--base-url requires --state.');
     return undefined;
   }
-  if (kind !== 'titles') {
-    throw new OperatorError(`--state goes with --kind titles: ${kind} have no feed of changes to follow.`);
-  }
-  if (baseUrl === undefined) {
-    throw new OperatorError('--state needs --base-url: the address of the service that the mirror will follow.');
-  }
-  if (resolve(stateFile) === resolve(file)) throw new OperatorError('The copy and its state need a file each.');
-  const state = await openState(stateFile, parseBaseUrl(baseUrl), signal);
+  if (kind !== 'titles') throw new OperatorError(`--state requires --kind titles: ${kind} have no feed to follow.`);
+  if (baseUrl === undefined) throw new OperatorError('--state requires --base-url, the service to follow.');
+  if (resolve(stateFile) === resolve(file)) throw new OperatorError('The copy and its state file must differ.');
+  const state = await openState(stateFile, parseBaseUrl(baseUrl));
   if (state.since === undefined) return state;
   await state.close();
   throw new OperatorError(
-    `There is a state file ${stateFile} already, and its follower would lose its place. Name another one, or remove it.`,
+    `${stateFile} already exists. Overwriting it would reset the mirror that uses it. Choose another path, or delete it.`,
   );
-}
-
-function interrupted(file: string, cause: unknown): OperatorError {
-  const left = file === '-' ? 'The written part is not a complete copy.' : 'Nothing was left behind.';
-  return new OperatorError(`Interrupted. ${left}`, { cause });
-}
-
-function summary(kind: Kind, rows: number, since: number | undefined): string {
-  const count = `${kind}: ${rows.toLocaleString('en-US')} rows written`;
-  return since === undefined ? count : `${count}; a mirror follows on from ${showPosition(since)}`;
 }

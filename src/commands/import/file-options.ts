@@ -12,21 +12,20 @@ export function kindOption(description: string): Option {
   return new Option('--kind <kind>', description).choices(['titles', 'people', 'collections']).makeOptionMandatory();
 }
 
-export function formatOption(description: string, formats: readonly Format[]): Option {
-  return new Option('--format <format>', `${description}; by default as the file's ending says`).choices(formats);
+export function formatOption(formats: readonly Format[]): Option {
+  return new Option('--format <format>', 'format of the file (default: from its extension)').choices(formats);
 }
 
 /**
- * @param errors - what to say of `-`, which has no ending, and of any other ending
- * @returns the format that belongs to a file's ending
- * @throws OperatorError
+ * Infers a format from the extension of a file.
+ *
+ * @param name - what to call the file in the error
+ * @throws OperatorError when no allowed format has that extension
  */
-export function requireFormat<F extends Format>(
-  file: string,
-  formats: readonly F[],
-  errors: { readonly stdio: string; readonly ending: string },
-): F {
+export function inferFormat<F extends Format>(file: string, formats: readonly F[], name: string): F {
   const format = formats.find((allowed) => ENDINGS[allowed].test(file));
-  if (format === undefined) throw new OperatorError(file === '-' ? errors.stdio : errors.ending);
+  if (format === undefined) {
+    throw new OperatorError(`Cannot infer a format for ${name}: add --format ${formats.join(' or --format ')}.`);
+  }
   return format;
 }

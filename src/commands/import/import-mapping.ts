@@ -6,21 +6,21 @@ export type Assignments = ReadonlyMap<string, string>;
 /** Our column to (their value to ours). */
 export type ValueMappings = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** Adds `OURS=THEIRS`, cut at the first `=`, since our names have none. @throws InvalidArgumentError, a misuse */
+/** Adds `OURS=THEIRS`, split at the first `=`, which our names do not have. @throws InvalidArgumentError */
 export function assignment(text: string, previous: Assignments = new Map()): Assignments {
-  const cut = text.indexOf('=');
-  const [ours, theirs] = [text.slice(0, cut).trim(), text.slice(cut + 1).trim()];
-  if (cut < 1 || ours === '' || theirs === '')
+  const { ours, theirs } = /^\s*(?<ours>[^=\s]+)\s*=\s*(?<theirs>.*\S)/s.exec(text)?.groups ?? {};
+  if (ours === undefined || theirs === undefined) {
     throw new InvalidArgumentError('Give OURS=THEIRS, such as svc_id=show_id.');
+  }
   if (previous.has(ours)) throw new InvalidArgumentError(`${ours} is mapped twice.`);
   return new Map(previous).set(ours, theirs);
 }
 
 /**
- * Adds `COLUMN:THEIRS=OURS`, cut at the first `:` and at the last `=`. Our columns have no colon and our values no `=`;
+ * Adds `COLUMN:THEIRS=OURS`, split at the first `:` and the last `=`. Our columns have no colon and our values no `=`;
  * theirs may have both. An empty THEIRS maps the empty cell.
  *
- * @throws InvalidArgumentError, a misuse
+ * @throws InvalidArgumentError
  */
 export function valueMapping(text: string, previous: ValueMappings = new Map()): ValueMappings {
   const { column, theirs, ours } = /^(?<column>[^:]+):(?<theirs>.*)=(?<ours>[^=]+)$/s.exec(text)?.groups ?? {};

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { Option } from 'commander';
 import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
 import { OperatorError } from '../../errors.js';
-import { formatOption, kindOption, requireFormat } from './file-options.js';
+import { formatOption, inferFormat, kindOption } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ProgressDisplay } from './progress-display.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
@@ -15,7 +15,7 @@ interface ImportFlags {
   readonly column?: Assignments;
   readonly value?: ValueMappings;
   readonly skipUnmapped?: boolean;
-  readonly quote?: '"';
+  readonly quote?: string;
   readonly strict?: boolean;
   readonly json?: boolean;
 }
@@ -26,22 +26,20 @@ const FORMATS = ['csv', 'tsv', 'ndjson'] as const;
 const CHUNK = 256 * 1024;
 
 const NOTES = `
-Columns (of CSV and TSV in the header line, of NDJSON the members of each object); others are ignored:
+Columns, from the header line of CSV and TSV or the members of each NDJSON object; others are ignored:
   titles               svc_id, media_type (movie or series), title, and optionally
                        has_bundles, available_in_library (true/false, yes/no, 1/0, t/f)
   people, collections  svc_id, name
-In TSV a quote is a character like any other, as in PostgreSQL and public movie databases. \\N is an empty cell, and
-\\t, \\n and \\\\ in a cell stand for a tab, a line feed and a backslash. For files with cells in quotes, add --quote '"'.
-In these a backslash is a character like any other.
+In TSV a quote is an ordinary character, \\N is an empty cell, and \\t, \\n and \\\\ in a cell stand for a tab, a line feed
+and a backslash, as in PostgreSQL. For TSV with quoted cells, add --quote '"'; a backslash is then an ordinary character.
 
-The command creates new ids, and updates known ones that differ. An absent optional column or an empty cell keeps the
-value of a known row (a new title gets false). White space around ids, media types and booleans is dropped. Titles and
+New ids are created and known ones that differ are updated. If an optional column is absent or its cell is empty, a known
+row keeps its value, and a new title gets false. White space around ids, media types and booleans is dropped; titles and
 names are kept unchanged.
 
-The command reads the whole file before it writes. It reports each row that cannot be used on stderr, with its line,
-and leaves it out. The exit code is still 0; --strict stops at the first such row with exit code 1, and writes nothing.
-Of several rows with one id, the first counts. An interrupted import leaves the rows written so far; run it again to
-complete it.`;
+The whole file is read before anything is written. Each rejected row is reported on stderr with its line and left out. The
+exit code is still 0; --strict stops at the first rejected row with exit code 1 and writes nothing. If several rows have
+the same id, the first one counts. An interrupted import keeps the rows written so far; run it again to complete it.`;
 
 const EXAMPLES = [
   'catalog import titles.csv --kind titles',
@@ -53,32 +51,23 @@ const EXAMPLES = [
 export const registerImport: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'import', ...EXAMPLES)
     .description('create and update titles, people or collections from a file')
-    .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, as it is or compressed with gzip; - for standard input')
+    .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, plain or gzip; - for standard input')
     .addOption(kindOption('what the rows are'))
-    .addOption(formatOption('how they are written', FORMATS))
-    .option('--column <ours=theirs>', 'the name of one of our columns in the file; repeatable', assignment)
-    .option('--value <column:theirs=ours>', 'a value of theirs and what it is to us; repeatable', valueMapping)
+    .addOption(formatOption(FORMATS))
+    .option('--column <ours=theirs>', 'name of one of our columns in the file; repeatable', assignment)
+    .option('--value <column:theirs=ours>', 'value in the file and what it means; repeatable', valueMapping)
     .option('--skip-unmapped', 'leave out rows whose value, in a column with --value, is neither mapped nor ours')
-    .addOption(new Option('--quote <character>', 'TSV with cells in quotes, each quote in them doubled').choices(['"']))
-    .option('--strict', 'stop at the first row that cannot be used, with nothing written')
+    .addOption(new Option('--quote <character>', 'TSV with quoted cells, quotes in them doubled').choices(['"']))
+    .option('--strict', 'stop at the first rejected row and write nothing')
     .addHelpText('after', NOTES)
     .action((file: string, flags: ImportFlags) => run(file, flags, context));
 };
 
 async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
-  const format =
-    flags.format ??
-    requireFormat(file, FORMATS, {
-      stdio: 'Standard input has no name to tell its format by: add --format csv, tsv or ndjson.',
-      ending: `The ending of ${file} does not tell its format: add --format csv, tsv or ndjson.`,
-    });
-  if (flags.quote !== undefined && format !== 'tsv') {
-    throw new OperatorError(
-      `--quote goes with TSV: ${format === 'csv' ? 'CSV always has quotes' : 'NDJSON has none'}.`,
-    );
-  }
+  const format = flags.format ?? inferFormat(file, FORMATS, file === '-' ? 'standard input' : file);
+  if (flags.quote !== undefined && format !== 'tsv') throw new OperatorError('--quote applies to TSV only.');
   const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
-  const display = new ProgressDisplay(context.stderr, { label: flags.kind, size, canDraw: !flags.json });
+  const display = new ProgressDisplay(context.stderr, { label: flags.kind, size, isEnabled: !flags.json });
   let result: ImportResult;
   try {
     result = await context.withDatabase(
@@ -87,11 +76,11 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
           kind: flags.kind,
           format,
           signal: context.signal,
-          ...(flags.column && { columns: flags.column }),
-          ...(flags.value && { values: flags.value }),
-          ...(flags.skipUnmapped && { skipUnmapped: true }),
-          ...(flags.quote !== undefined && { quotedTsv: true }),
-          ...(flags.strict && { strict: true }),
+          columns: flags.column,
+          values: flags.value,
+          skipUnmapped: flags.skipUnmapped,
+          quotedTsv: flags.quote !== undefined,
+          strict: flags.strict,
           onRejected: (line, reason) => display.printLine(`line ${line}: ${reason}`),
           onProgress: (progress) => display.update(progress),
         }),
@@ -113,7 +102,7 @@ async function openFile(file: string): Promise<{ source: Readable; size: number 
     const found = await handle.stat();
     if (found.isDirectory()) {
       await handle.close();
-      throw new OperatorError(`${file} is a folder: name a file.`);
+      throw new OperatorError(`${file} is a folder, expected a file.`);
     }
     return {
       source: handle.createReadStream({ highWaterMark: CHUNK }),
@@ -129,7 +118,7 @@ function isFileError(error: unknown): error is NodeJS.ErrnoException {
 }
 
 function unreadable(file: string, error: NodeJS.ErrnoException): OperatorError {
-  const reason = error.code === 'ENOENT' ? 'there is no such file' : error.message;
+  const reason = error.code === 'ENOENT' ? 'no such file' : error.message;
   return new OperatorError(`Cannot read ${file}: ${reason}.`, { cause: error });
 }
 

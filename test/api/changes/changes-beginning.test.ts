@@ -34,13 +34,13 @@ describe('GET /api/v1/changes after the feed was restarted', () => {
   }
 
   async function restart(): Promise<Micros> {
-    return (await restartFeed(service.db)).beginning;
+    return (await restartFeed(service.db)).start;
   }
 
   async function assertRefused(since: Micros, oldest: Micros): Promise<void> {
     assertProblem(await send(since), 'since_out_of_window', {
       detail:
-        'since lies before the time at which the catalogue was restored: what the feed gave until then no longer holds. Get a copy of the catalogue that its operator has made since then, and follow from the position that comes with it. A copy without a position: follow from an hour before it was begun, or from oldest_since if that is later.',
+        'since lies before the time at which the catalogue was restored: earlier responses of the feed are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was begun, or from oldest_since if that is later.',
       members: { oldest_since: toSeconds(oldest) },
     });
   }
@@ -119,14 +119,14 @@ describe('GET /api/v1/changes after the feed was restarted', () => {
 
   it('takes the beginning as a position also where the clock is far behind it', async () => {
     const after = systemClock() + 3_600n * SECOND;
-    const { beginning } = await restartFeed(service.db, { after });
-    assert.ok(beginning > after);
-    assert.deepEqual((await ask(beginning)).next, beginning);
-    await assertRefused(after, beginning);
-    assertProblem(await send(beginning + 1n), 'invalid_since');
+    const { start: feedStart } = await restartFeed(service.db, { after });
+    assert.ok(feedStart > after);
+    assert.deepEqual((await ask(feedStart)).next, feedStart);
+    await assertRefused(after, feedStart);
+    assertProblem(await send(feedStart + 1n), 'invalid_since');
     await addTitles(service.db, 1);
-    const page = await ask(beginning);
-    assert.deepEqual([page.ids, page.next > beginning], [titleIds(1), true]);
+    const page = await ask(feedStart);
+    assert.deepEqual([page.ids, page.next > feedStart], [titleIds(1), true]);
     assert.deepEqual(await ask(page.next), { ids: [], next: page.next, meta: { ...page.meta, has_more: false } });
   });
 

@@ -53,7 +53,7 @@ describe('the window of GET /api/v1/changes', () => {
     assert.equal((await send(now - WINDOW)).status, 200);
     assertProblem(await send(now - WINDOW - 1n), 'since_out_of_window', {
       detail:
-        'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it; or go on from oldest_since, which is accepted for another minute, without what changed in between.',
+        'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it. Or continue from oldest_since, which is accepted for another minute, without the changes in between.',
       members: { oldest_since: 1792626065.123456 },
     });
     assertProblem(await send(0n), 'since_out_of_window', { members: { oldest_since: 1792626065.123456 } });
@@ -65,12 +65,12 @@ describe('the window of GET /api/v1/changes', () => {
     now = systemClock() + HOUR;
     assert.equal((await send(now + 60n * SECOND)).status, 200);
     assertProblem(await send(now + 60n * SECOND + 1n), 'invalid_since', {
-      detail: 'since lies in the future by more than 60 seconds. Send Unix time in seconds, and check your clock.',
+      detail: 'since lies more than 60 seconds in the future. Send Unix time in seconds, and check your clock.',
     });
     for (const unit of [1_000n, 1_000_000n, 1_000_000_000n]) {
       assertProblem(await send(now * unit), 'invalid_since', {
         detail:
-          'since lies far in the future: it looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.',
+          'since lies far in the future and looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.',
       });
     }
   });
@@ -261,7 +261,7 @@ describe('the window of GET /api/v1/changes', () => {
 
       // A client whose clock is a little ahead gets what lies after it, rather than an empty page.
       assert.equal((await ask(systemClock() + 30n * SECOND)).ids.length, 200);
-      assertProblem(await send(fourth.next + 1n), 'invalid_since', { detail: /in the future by more than 60 seconds/ });
+      assertProblem(await send(fourth.next + 1n), 'invalid_since', { detail: /more than 60 seconds in the future/ });
     });
   });
 });

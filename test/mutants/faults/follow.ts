@@ -7,10 +7,12 @@ export const FOLLOW_FAULTS: readonly Fault[] = [
     promise: 'A position is on the disk before its file is renamed.',
     edits: [
       {
-        file: 'src/platform/files/whole-file.ts',
-        from: `      await handle.sync();
-      await handle.close();`,
-        to: '      await handle.close();',
+        file: 'src/platform/files/write-file-atomic.ts',
+        from: `    await handle.sync();
+    await handle.close();
+    await rename`,
+        to: `    await handle.close();
+    await rename`,
       },
     ],
     suites: ['test/follow/durability.test.ts'],

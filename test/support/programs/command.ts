@@ -10,6 +10,12 @@ export async function runWithoutRedis(args: readonly string[], databaseUrl: stri
   return { ...outcome, stderr: stderr.replace(/^catalog: REDIS_URL is not set here: .+\n$/, '') };
 }
 
+/** How the process of a command differs. */
+export interface CommandOptions {
+  /** Whether standard error is a terminal. */
+  readonly isTTY?: boolean;
+}
+
 /**
  * Runs a command as the program does, within this process. A process of its own would only load the same packages once
  * more, which takes longer than most commands.
@@ -20,7 +26,8 @@ export async function runWithoutRedis(args: readonly string[], databaseUrl: stri
 export async function runCommand(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
-  input = '',
+  input: string | Buffer = '',
+  { isTTY = false }: CommandOptions = {},
 ): Promise<Outcome> {
   // By import(), as the program loads its commands: mocha loads what is imported otherwise as CommonJS, and each class twice.
   const [{ openDatabaseFor, openRedisFor }, { runCommand: run }, { readConfig }] = await Promise.all([
@@ -45,7 +52,7 @@ export async function runCommand(
     command: 'catalog',
     stdin: Readable.from([Buffer.from(input)]),
     stdout,
-    stderr,
+    stderr: Object.assign(stderr, { isTTY }),
     workerId: undefined,
     signal: new AbortController().signal,
     drains: () => false,

@@ -131,8 +131,8 @@ export const FEED_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/catalog/changes.ts',
-        from: '(followsEntry && start === since ? since : undefined)',
-        to: '(followsEntry || start === since ? since : undefined)',
+        from: '(followsEntry && position === since ? since : undefined)',
+        to: '(followsEntry || position === since ? since : undefined)',
       },
     ],
     suites: ['test/api/changes/changes-window.test.ts'],
@@ -143,12 +143,12 @@ export const FEED_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/catalog/changes.ts',
-        from: `  const feed = await readQuietClock(db);
+        from: `  const feed = await readFeedClock(db);
   requireWithinWindow(since, now, feed);
   const { entries, hasMore } = await readFeed(db, startOfReading(since, feed));
 `,
         to: `  const { entries, hasMore } = await readFeed(db, startOfReading(since, await readBounds(db)));
-  const feed = await readQuietClock(db);
+  const feed = await readFeedClock(db);
   requireWithinWindow(since, now, feed);
 `,
       },
@@ -164,7 +164,7 @@ export const FEED_FAULTS: readonly Fault[] = [
   {
     name: 'beginning-ignored-by-the-bounds',
     promise: 'A mirror from before a restart of the feed takes a fresh copy.',
-    edits: [{ file: 'src/catalog/since.ts', from: 'if (since < beginning) {', to: 'if (since < 0n) {' }],
+    edits: [{ file: 'src/catalog/since.ts', from: 'if (since < start) {', to: 'if (since < 0n) {' }],
     suites: ['test/api/changes/changes-beginning.test.ts', 'test/catalog/restart.test.ts'],
   },
   {

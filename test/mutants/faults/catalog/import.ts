@@ -16,8 +16,8 @@ export const IMPORT_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/catalog/import/merge.ts',
-        from: '`s.${name}` : `coalesce(s.${name}, t.${name})`',
-        to: '`s.${name}` : `coalesce(s.${name}, false)`',
+        from: '`coalesce(s.${column.name}, t.${column.name})`',
+        to: '`coalesce(s.${column.name}, false)`',
       },
     ],
     suites: ['test/import/import.test.ts'],
@@ -45,7 +45,7 @@ export const IMPORT_FAULTS: readonly Fault[] = [
         to: 'return cell.replace(/[\\\\\\n\\r]/g,',
       },
     ],
-    suites: ['test/import/round-trip.test.ts', 'test/import/import.test.ts'],
+    suites: ['test/export/round-trip.test.ts', 'test/import/import.test.ts'],
   },
   {
     name: 'long-title-accepted',

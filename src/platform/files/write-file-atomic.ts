@@ -1,0 +1,45 @@
+import { open, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/**
+ * Writes a file under another name in the same folder, flushes it to the disk, and then renames it. The name never
+ * stands for half a file. A symbolic link under either name is replaced, never written through.
+ *
+ * @param content - the text, or its pieces, which are written as they come
+ * @param temporary - the other name; a file that a crash has left there is removed
+ * @throws the system's error, or the error of the pieces; the earlier file, if any, is then unchanged
+ */
+export async function writeFileAtomic(
+  file: string,
+  content: string | AsyncIterable<Buffer>,
+  temporary: string,
+): Promise<void> {
+  await rm(temporary, { force: true });
+  // Exclusive, so that it does not follow a link that another user plants there.
+  const handle = await open(temporary, 'wx');
+  try {
+    await writeFile(handle, content);
+    await handle.sync();
+    await handle.close();
+    await rename(temporary, file);
+  } catch (error) {
+    await handle.close().catch(() => undefined);
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(file));
+}
+
+/** Makes a new name survive a power failure. Systems that let no program open a folder save the name themselves. */
+async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    // The file has its name already.
+  }
+}
