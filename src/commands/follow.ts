@@ -42,7 +42,7 @@ Examples:
 export const registerFollow: RegisterCommand = (program, context) => {
   program
     .command('follow')
-    .description('write the changes of a service as NDJSON, resuming where it stopped')
+    .description('Write the changes of a service as NDJSON, resuming where it stopped.')
     .requiredOption('--base-url <url>', 'service to follow: the URL before /api/v1')
     .requiredOption('--state <file>', 'file that keeps the position; created if missing')
     .option('--since <seconds>', 'where to begin while there is no state file: Unix time in seconds', position)

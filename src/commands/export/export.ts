@@ -42,7 +42,7 @@ const EXAMPLES = [
 
 export const registerExport: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'export', ...EXAMPLES)
-    .description('write all titles, people or collections to a file')
+    .description('Write all titles, people or collections to a file.')
     .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
     .addOption(kindOption('what to write'))
     .addOption(formatOption(FORMATS))

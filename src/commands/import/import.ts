@@ -50,7 +50,7 @@ const EXAMPLES = [
 
 export const registerImport: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'import', ...EXAMPLES)
-    .description('create and update titles, people or collections from a file')
+    .description('Create and update titles, people or collections from a file.')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, plain or gzip; - for standard input')
     .addOption(kindOption('what the rows are'))
     .addOption(formatOption(FORMATS))
