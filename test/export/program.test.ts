@@ -126,7 +126,9 @@ describe('catalog export', () => {
         const args = ['export', inFolder('people.csv'), '--kind', 'people'];
         const program = startProgram(args, { DATABASE_URL: world.url });
         await eventually('the export waits', async () => (await waiting()).length === 1);
-        assert.ok((await readdir(folder)).some((name) => /^people\.csv\..*\.partial$/.test(name)));
+        await eventually('the partial file exists', async () =>
+          (await readdir(folder)).some((name) => /^people\.csv\..*\.partial$/.test(name)),
+        );
         await act(program);
         const { code, stdout, stderr } = await program.ended;
         assert.deepEqual([code, stdout], [1, '']);
