@@ -109,7 +109,7 @@ export function nextPosition({ since, last, hasMore, feed: { newest, safeTime },
  *
  * @param newest - the newest stamp in the snapshot of the copy; undefined for an empty one. Writers commit in the order
  *   of their stamps, so that snapshot has all entries up to it.
- * @param safeTime - as of before the snapshot; undefined also when unknown. With it a mirror can begin from a catalogue
+ * @param safeTime - read before the snapshot; undefined also when unknown. With it a mirror can begin from a catalogue
  *   whose newest entry has left the window.
  * @param now - this process's clock
  */
