@@ -1,10 +1,15 @@
 import type { KeyHash } from '../keys/api-key.js';
-import type { Caller } from './callers.js';
-import type { QuotaResult } from './charge/limiter.js';
+import type { Quota } from '../limits/quotas.js';
+import type { Fence } from '../platform/postgres/fence.js';
+import type { CallerCache } from './caller-cache.js';
+import type { Caller, LoadCaller } from './callers.js';
+import type { Limiter } from './charge/limiter.js';
+import { observeEpoch } from './epoch.js';
 
-/** What became of a request. Only one of a known caller is charged, and only when all quotas have room. */
-export type Admission =
-  | ({ readonly kind: 'known'; readonly caller: Caller } & QuotaResult)
+/** What became of a request. */
+export type AdmissionResult =
+  /** The key is valid. The request was charged to all quotas of its plan, or refused by one and charged to none. */
+  | { readonly kind: 'charged' | 'refused'; readonly caller: Caller; readonly quotas: readonly Quota[] }
   /** The key is unknown, revoked or expired, or its developer is suspended. */
   | { readonly kind: 'unknown_key' };
 
@@ -12,6 +17,67 @@ export type Admission =
  * Finds the caller that a key belongs to, and charges one request to the caller's plan.
  *
  * @param hash - the hash of the key that the client sent
- * @throws the database's error
+ * @throws the database's error; DatabaseSuperseded if another server has become the primary meanwhile
  */
-export type Admit = (hash: KeyHash) => Promise<Admission>;
+export type Admit = (hash: KeyHash) => Promise<AdmissionResult>;
+
+export interface AdmissionParts {
+  readonly loadCaller: LoadCaller;
+  /** Of the database that the loader queries. */
+  readonly fence: Fence;
+  /** Stays closed without Redis. */
+  readonly cache: CallerCache;
+  readonly limiter: Limiter;
+  /** Begins to create an epoch. Called when Redis holds none. */
+  readonly createEpoch: () => void;
+}
+
+/**
+ * Admission in three steps: find the caller, confirm the epoch, charge. Redis confirms and charges in one script.
+ *
+ * A cached record is valid only while Redis holds the epoch that it was read under, so a key fails from the moment that its
+ * revocation has set a new epoch. In any doubt the database is queried. A record that was just read for the request needs
+ * no confirmation, unless a newer timeline of the database turns up: it may come from a primary that was replaced.
+ *
+ * The epoch comes with each charge. The cache adopts it before a record is read, never after: an epoch that is newer than
+ * the record would confirm what has changed in between.
+ */
+export function createAdmission({ loadCaller, fence, cache, limiter, createEpoch }: AdmissionParts): Admit {
+  async function admitFromDatabase(hash: KeyHash): Promise<AdmissionResult> {
+    const { epoch, generation } = cache;
+    const timeline = fence.newest;
+    const caller = await loadCaller(hash);
+    fence.confirm(timeline);
+    if (caller === undefined) return { kind: 'unknown_key' };
+    cache.keep(generation, hash, caller);
+    const charge = await limiter.charge(caller);
+    noteEpoch(epoch, charge.epoch);
+    fence.confirm(timeline);
+    return { kind: charge.kind, caller, quotas: charge.quotas };
+  }
+
+  /** @param current - may name a newer timeline: then the cache is empty, and the loader's connections are replaced */
+  function noteEpoch(expected: string | undefined, current: string | undefined): void {
+    if (current === undefined || current === expected) return;
+    observeEpoch(fence, current);
+    cache.replaceEpoch(expected, current);
+    if (current === '') createEpoch();
+  }
+
+  return async (hash) => {
+    const cached = cache.get(hash);
+    if (cached === undefined) {
+      cache.lookupCounts.miss += 1;
+      return admitFromDatabase(hash);
+    }
+    const { caller, epoch } = cached;
+    const charge = await limiter.chargeUnder(epoch, caller);
+    if (charge.kind !== 'unconfirmed') {
+      cache.lookupCounts.hit += 1;
+      return { kind: charge.kind, caller, quotas: charge.quotas };
+    }
+    cache.lookupCounts.stale += 1;
+    noteEpoch(epoch, charge.epoch);
+    return admitFromDatabase(hash);
+  };
+}

@@ -12,21 +12,20 @@ export interface CachedCaller {
 }
 
 /**
- * Records of callers, by the hash of their key, all read under one epoch.
+ * Records of callers, by the hash of their key, all read under one epoch. It keeps none without an epoch.
  *
- * It is closed until the database announces its changes. Only announcements report a change without a new epoch: a
- * plain UPDATE, or a command that died half-way.
+ * It is closed while the database cannot announce its changes: only announcements report a change that sets no new epoch,
+ * such as a plain UPDATE or that of a command which was killed half-way.
  */
 export class CallerCache {
   readonly #records = new LRUCache<string, Caller>({ max: MAX_RECORDS });
   #epoch: string | undefined;
   #isOpen = false;
-  /** Counts the changes that made all earlier records void, and also those that are being read. */
   #generation = 0;
-  /** How lookups went since the process began. Stale: there was a record, but its epoch could not be confirmed. */
+  /** Results of lookups since the process began. Stale: there was a record, but its epoch could not be confirmed. */
   readonly lookupCounts = { hit: 0, miss: 0, stale: 0 };
 
-  /** @param clock - the one by which the callers' times of expiry are noted */
+  /** @param clock - the clock that `expiresAt` is measured on */
   constructor(private readonly clock = STEADY_CLOCK) {}
 
   get size(): number {
@@ -42,7 +41,12 @@ export class CallerCache {
     return this.#epoch;
   }
 
-  /** @returns undefined where there is no record, or when its key may have expired: the database knows */
+  /** Changes with everything that makes records void, for {@link keep}. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** @returns undefined if there is no record, or if its key may have expired: then only the database can decide */
   get(hash: string): CachedCaller | undefined {
     const caller = this.#records.get(hash);
     if (caller === undefined || this.#epoch === undefined) return undefined;
@@ -51,52 +55,47 @@ export class CallerCache {
     return undefined;
   }
 
-  /**
-   * Prepares to keep a record that is about to be read from the database. Records of another epoch are dropped.
-   *
-   * @param epoch - as it was read before the database, however long ago: one that has ended confirms no record
-   * @returns the current generation, for {@link keep}; undefined while the cache is closed
-   */
-  beginRead(epoch: string): number | undefined {
-    if (!this.#isOpen) return undefined;
-    if (epoch !== this.#epoch) {
-      this.drop();
-      this.#epoch = epoch;
-    }
-    return this.#generation;
-  }
-
-  /** Keeps a record, unless a change since {@link beginRead} has made it void. */
+  /** @param generation - the {@link generation} before the record was read: if it has changed, the record is not kept */
   keep(generation: number, hash: string, caller: Caller): void {
+    if (this.#epoch === undefined || generation !== this.#generation) return;
     // A copy: texts that are slices of the database's answer would keep all of it in memory.
-    if (this.#isOpen && generation === this.#generation) this.#records.set(hash, structuredClone(caller));
+    this.#records.set(hash, structuredClone(caller));
   }
 
   /**
-   * Drops the records of an epoch that has ended.
+   * Drops the records of an epoch that has ended, and keeps later ones under its successor.
    *
-   * @param current - the epoch that Redis holds now, for records to come; empty for none
+   * @param ended - does nothing if the cache has another epoch by now
+   * @param current - the epoch in Redis; empty for none
    */
-  end(epoch: string, current: string): void {
-    if (epoch !== this.#epoch) return;
-    this.drop();
-    if (current !== '') this.#epoch = current;
+  replaceEpoch(ended: string | undefined, current: string): void {
+    if (this.#isOpen && ended === this.#epoch) this.#restart(current === '' ? undefined : current);
   }
 
-  drop(): void {
-    this.#generation += 1;
-    this.#epoch = undefined;
-    this.#records.clear();
+  /** Drops all records, for a change that the database announced. Later ones are kept under the same epoch. */
+  clear(): void {
+    this.#restart(this.#epoch);
   }
 
-  /** From now on the database announces its changes. */
+  /** Drops all records and the epoch: the next Redis or database to answer may not be the one that they came from. */
+  reset(): void {
+    this.#restart(undefined);
+  }
+
+  /** Call it when the database announces its changes. */
   open(): void {
     this.#isOpen = true;
   }
 
-  /** From now on the database may change unannounced. */
+  /** Call it when changes of the database may go unannounced. */
   close(): void {
     this.#isOpen = false;
-    this.drop();
+    this.reset();
+  }
+
+  #restart(epoch: string | undefined): void {
+    this.#generation += 1;
+    this.#epoch = epoch;
+    this.#records.clear();
   }
 }

@@ -1,9 +1,13 @@
 import type { Knex } from 'knex';
+import type { KeyHash } from '../keys/api-key.js';
 import type { Plan } from '../limits/plans.js';
+import { batchLoader } from '../platform/async/batch-loader.js';
+import { Semaphore } from '../platform/async/semaphore.js';
+import { DatabaseTimeout } from '../platform/postgres/errors.js';
 import { Statement } from '../platform/postgres/statement.js';
-import type { SteadyClock } from '../platform/time/steady-clock.js';
+import { STEADY_CLOCK, type SteadyClock } from '../platform/time/steady-clock.js';
 
-/** Who is calling: the key, its developer and its plan, as the database has them at this moment. */
+/** Who is calling: the key, its developer and its plan, as read from the database. */
 export interface Caller {
   readonly keyId: number;
   readonly keyPrefix: string;
@@ -11,7 +15,7 @@ export interface Caller {
   readonly projectName: string;
   readonly attributionRequired: boolean;
   readonly plan: Plan;
-  /** When the key expires at the earliest, on the clock that the caller was read by; Infinity for never. */
+  /** The earliest time at which the key may expire, on the clock that the caller was read by; Infinity for never. */
   readonly expiresAt: number;
 }
 
@@ -48,15 +52,14 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
 );
 
 /**
- * Finds who keys belong to, in one query.
+ * Finds the callers that keys belong to, in one query.
  *
- * The database decides whether a key has expired, and says how long it still has. That time is counted from before the
- * question was sent, so it ends no later than the database's.
+ * The database decides whether a key has expired, and returns the time that it has left. That time is counted from before
+ * the query was sent, so it ends no later than in the database.
  *
  * @param hashes - the SHA-256 of each whole key, in base64
- * @param clock - of this process
- * @returns the callers by the hash of their key. Unknown, revoked and expired keys, and keys of suspended developers,
- *   have none
+ * @returns the callers by the hash of their key; none for unknown, revoked and expired keys, and for keys of suspended
+ *   developers
  */
 export async function findCallers(
   db: Knex,
@@ -66,7 +69,7 @@ export async function findCallers(
   const callers = new Map<string, Caller>();
   if (hashes.length === 0) return callers;
   const distinct = [...new Set(hashes)].map((hash) => Buffer.from(hash, 'base64'));
-  const askedAt = clock.now();
+  const sentAt = clock.now();
   for (const row of await FIND_CALLERS.rows(db, distinct)) {
     callers.set(row.hash, {
       keyId: row.key_id,
@@ -81,8 +84,56 @@ export async function findCallers(
         requestsPerDay: row.requests_per_day,
         commercialUse: row.commercial_use,
       },
-      expiresAt: row.ms_left === null ? Infinity : askedAt + row.ms_left,
+      expiresAt: row.ms_left === null ? Infinity : sentAt + row.ms_left,
     });
   }
   return callers;
+}
+
+/**
+ * Reads the caller that a key belongs to from the database.
+ *
+ * @returns undefined for an unknown, revoked or expired key, and for a key of a suspended developer
+ * @throws the database's error; DatabaseTimeout if no query was free in time
+ */
+export type LoadCaller = (hash: KeyHash) => Promise<Caller | undefined>;
+
+interface Load {
+  readonly hash: KeyHash;
+  /** On the clock of `performance.now()`. */
+  readonly queuedAt: number;
+}
+
+/** The most loads that share a query. Few queries run at a time, so a flood of unknown keys needs large ones. */
+const MAX_BATCH_SIZE = 64;
+
+/** After waiting this long for a query, in milliseconds, a load fails: its request has timed out. */
+const MAX_WAIT_MS = 1_000;
+
+/**
+ * Creates a loader that sends few queries at a time. Loads that arrive meanwhile share the next query, also those of the
+ * same key. A load cannot distinguish a valid key from an unknown one beforehand, so a flood of unknown keys occupies these
+ * connections alone and leaves the others to requests whose caller is cached.
+ *
+ * @param queriesAtOnce - the most connections that the loads occupy
+ * @param clock - the clock that `expiresAt` is measured on
+ */
+export function callerLoader(db: Knex, queriesAtOnce: number, clock = STEADY_CLOCK): LoadCaller {
+  const queries = new Semaphore(queriesAtOnce);
+
+  async function loadAll(loads: readonly Load[]): Promise<(Caller | undefined | Error)[]> {
+    try {
+      const oldest = performance.now() - MAX_WAIT_MS;
+      const due = loads.filter(({ queuedAt }) => queuedAt >= oldest).map(({ hash }) => hash);
+      const callers = await findCallers(db, due, clock);
+      return loads.map(({ hash, queuedAt }) =>
+        queuedAt >= oldest ? callers.get(hash) : new DatabaseTimeout('no query was free in time to look up a key'),
+      );
+    } finally {
+      queries.release();
+    }
+  }
+
+  const load = batchLoader(loadAll, { maxBatchSize: MAX_BATCH_SIZE, waitForTurn: () => queries.acquire() });
+  return (hash) => load({ hash, queuedAt: performance.now() });
 }

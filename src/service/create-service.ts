@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
-import { beginChange } from '../admission/forget-callers.js';
-import { callerLoader } from '../admission/caller-loader.js';
+import { callerLoader } from '../admission/callers.js';
+import { beginChange } from '../admission/invalidate-callers.js';
+import { FailedAttempts, type FailurePolicy } from '../limits/failed-attempts.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
 import { createApp } from '../app.js';
@@ -129,7 +129,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     operationIds: Object.keys(operations),
     pools: { primary: db, ...(replica && { replica: replica.pool }) },
     health,
-    decisions: admission.decisions,
+    decisions: admission.limiter.decisions,
     failedAttempts,
     cache: admission.cache,
     notificationQueueUsage: admission.notificationQueueUsage,
@@ -247,7 +247,7 @@ async function openAdmission(
   // Loading callers leaves half of the connections to requests whose caller is known.
   const loadCaller = callerLoader(db, Math.floor(config.databasePoolSize / 2), clock);
   const address = redisAddressOf(config);
-  if (address === undefined) return openLocalAdmission(loadCaller);
+  if (address === undefined) return openLocalAdmission({ loadCaller, fence });
   return (overrides?.openAdmission ?? openSharedAdmission)({
     loadCaller,
     fence,

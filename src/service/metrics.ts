@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { CallerCache } from '../admission/caller-cache.js';
 import type { DecisionCounts } from '../admission/charge/limiter.js';
-import type { FailedAttempts } from '../admission/failed-attempts.js';
+import type { FailedAttempts } from '../limits/failed-attempts.js';
 import type { Config } from '../config/settings.js';
 import { OperatorError } from '../errors.js';
 import { RequestMetrics } from '../http/telemetry/metrics.js';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { OidcProvider } from '../accounts/oidc-provider.js';
-import { FailedAttempts, type FailurePolicy } from '../admission/failed-attempts.js';
+import { FailedAttempts, type FailurePolicy } from '../limits/failed-attempts.js';
 import type { Config } from '../config/settings.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
 import type { RedisLink } from '../platform/redis/link.js';

@@ -2,7 +2,7 @@ import type Router from '@koa/router';
 import type Koa from 'koa';
 import type { OidcProvider } from '../accounts/oidc-provider.js';
 import type { QuotaReader } from '../admission/charge/limiter.js';
-import type { FailedAttempts } from '../admission/failed-attempts.js';
+import type { FailedAttempts } from '../limits/failed-attempts.js';
 import type { ReportParts } from '../http/leaked-keys/report.js';
 import type { RequestState } from '../http/request/context.js';
 import type { Micros } from '../platform/time/micros.js';

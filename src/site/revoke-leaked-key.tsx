@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Propagation } from '../admission/forget-callers.js';
+import type { Propagation } from '../admission/invalidate-callers.js';
 import { LEAKED_KEY_PATH } from '../http/leaked-keys/leaked-keys.js';
 import { reportFoundKeys } from '../http/leaked-keys/report.js';
 import { clientAddress } from '../http/request/client-address.js';
@@ -14,7 +14,7 @@ import { page } from './layout/page.js';
 /** What became of the text that was sent as a key. */
 type Outcome =
   /** The key is one of ours. */
-  | { readonly kind: 'revoked'; readonly since: Propagation | 'before' }
+  | { readonly kind: 'revoked'; readonly propagation: Propagation | 'none' }
   /** It has the form of a key of this service, but is not one. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'not_a_key' };
@@ -48,9 +48,9 @@ async function report(parts: SiteParts, text: string, address: string): Promise<
   if (hash === undefined) return { kind: 'not_a_key' };
   const result = await reportFoundKeys(parts, [hash], address);
   if (result.kind === 'done') {
-    return result.known.has(hash) ? { kind: 'revoked', since: result.since } : { kind: 'unknown' };
+    return result.known.has(hash) ? { kind: 'revoked', propagation: result.propagation } : { kind: 'unknown' };
   }
-  const { resetSeconds } = result.standing;
+  const { resetSeconds } = result.state;
   throw new PageError(
     429,
     'Too many unknown keys',
@@ -60,9 +60,9 @@ async function report(parts: SiteParts, text: string, address: string): Promise<
 }
 
 const REVOKED = {
-  before: 'This key was already revoked.',
-  now: 'The key has been revoked, and its owner can see that it was found.',
-  moments: 'The key has been revoked and fails within moments. Its owner can see that it was found.',
+  none: 'This key was already revoked.',
+  immediate: 'The key has been revoked, and its owner can see that it was found.',
+  eventual: 'The key has been revoked and fails within moments. Its owner can see that it was found.',
 } as const;
 
 interface LeakedKeyFormProps {
@@ -79,7 +79,7 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
       <h1>Revoke a leaked key</h1>
       {outcome?.kind === 'revoked' && (
         <Notice tone="ok">
-          <p>{REVOKED[outcome.since]}</p>
+          <p>{REVOKED[outcome.propagation]}</p>
         </Notice>
       )}
       {outcome?.kind === 'unknown' && (

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { Admit } from '../../src/admission/admission.js';
-import { admitFromCache } from '../../src/admission/admit-from-cache.js';
+import { createAdmission, type Admit } from '../../src/admission/admission.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
-import { beginChange, type EndChange } from '../../src/admission/forget-callers.js';
-import type { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
+import type { ConditionalCharge, Decision, Limiter } from '../../src/admission/charge/limiter.js';
+import { publishTimeline } from '../../src/admission/epoch.js';
+import { beginChange, type EndChange } from '../../src/admission/invalidate-callers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import type { RedisLink } from '../../src/platform/redis/link.js';
@@ -23,17 +23,24 @@ const CALLER: Caller = {
 
 describe('admission in whatever order things happen', () => {
   const KEYS = [generateApiKey(), generateApiKey()].map(({ key }) => hashOf(key));
-  const CHANGES = ['by command', 'in plain SQL', 'Redis is emptied', 'announcements are lost'] as const;
+  const CHANGES = [
+    'by command',
+    'in plain SQL',
+    'Redis is emptied',
+    'announcements are lost',
+    'Redis is slow',
+  ] as const;
 
-  /** The database and Redis in memory: each question and each answer takes as long as the scheduler wants. */
+  /** The database and Redis in memory: each query and each reply takes as long as the scheduler wants. */
   class World {
     /** Whether the first key was valid after each change; the second one always is. */
     readonly validity = [true];
-    /** How many of the changes have been reported as done, or were announced. */
+    /** The last change that was reported as done, or announced. */
     reported = 0;
     readonly admit: Admit;
-    readonly #change: () => EndChange;
-    #epoch = '';
+    readonly #beginChange: () => EndChange;
+    #epoch = 'first';
+    #isSlow = false;
 
     constructor(
       readonly cache: CallerCache,
@@ -47,45 +54,44 @@ describe('admission in whatever order things happen', () => {
         },
       };
       const redis = {
-        isUp: true,
-        run: (command: (it: typeof client) => Promise<unknown>) => this.#ask(() => command(client)),
-      };
-      const charge = async () => {
-        await this.pass();
-        return { kind: 'decided', result: { quotas: [], violated: [] }, epoch: this.#epoch };
-      };
-      const limiter = {
-        chargeAndReadEpoch: charge,
-        chargeIf: async (epoch: string) => {
-          const outcome = await charge();
-          return outcome.epoch === epoch ? outcome : { kind: 'precondition_failed', epoch: outcome.epoch };
+        run: (command: (it: typeof client) => Promise<unknown>) => this.#roundTrip(() => command(client)),
+      } as unknown as RedisLink;
+      const charge = (): Promise<Decision> =>
+        this.#roundTrip(async () => ({ kind: 'charged', quotas: [], epoch: this.#epoch }));
+      const limiter: Pick<Limiter, 'charge' | 'chargeUnder'> = {
+        charge: async () => (this.#isSlow ? { kind: 'charged', quotas: [], epoch: undefined } : charge()),
+        chargeUnder: async (epoch): Promise<ConditionalCharge> => {
+          if (this.#isSlow) return { kind: 'unconfirmed', epoch: undefined };
+          const decision = await charge();
+          return decision.epoch === epoch ? decision : { kind: 'unconfirmed', epoch: decision.epoch ?? '' };
         },
       };
       cache.close();
       cache.open();
+      cache.replaceEpoch(undefined, this.#epoch);
       const fence = new Fence();
-      this.#change = () => beginChange(redis as unknown as RedisLink, fence);
-      this.admit = admitFromCache({
+      this.#beginChange = () => beginChange(redis, fence);
+      this.admit = createAdmission({
         loadCaller: (hash) =>
-          this.#ask(async () => {
+          this.#roundTrip(async () => {
             const keyId = KEYS.indexOf(hash);
             return keyId > 0 || this.validity.at(-1) === true ? { ...CALLER, keyId } : undefined;
           }),
         fence,
-        redis: redis as unknown as RedisLink,
-        limiter: limiter as unknown as RedisLimiter,
+        limiter: limiter as Limiter,
         cache,
+        createEpoch: () => void publishTimeline(redis, fence),
       });
     }
 
-    async #ask<T>(answer: () => Promise<T>): Promise<T> {
+    async #roundTrip<T>(act: () => Promise<T>): Promise<T> {
       await this.pass();
-      const answered = await answer();
+      const result = await act();
       await this.pass();
-      return answered;
+      return result;
     }
 
-    /** Something happens. The first two change the first key, which a request must observe once that is reported. */
+    /** The first two change the first key, which a request must observe once that is reported. */
     async happen(what: (typeof CHANGES)[number]): Promise<void> {
       await this.pass();
       if (what === 'Redis is emptied') this.#epoch = '';
@@ -94,23 +100,29 @@ describe('admission in whatever order things happen', () => {
         await this.pass();
         this.cache.open();
       }
+      if (what === 'Redis is slow') {
+        this.#isSlow = true;
+        await this.pass();
+        this.#isSlow = false;
+      }
       if (what !== 'by command' && what !== 'in plain SQL') return;
-      const endChange = this.#change();
+      const endChange = this.#beginChange();
       const changes = this.validity.push(this.validity.at(-1) === false) - 1;
       await this.pass();
       if (what === 'by command') await endChange(true);
-      else this.cache.drop();
+      else this.cache.clear();
       this.reported = changes;
     }
 
-    /** Asks for a key, and compares the answer with what the key was from the last change that was reported on. */
+    /** Uses a key, and compares the result with what the key was from the last change that was reported on. */
     async request(key: number): Promise<void> {
       await this.pass();
       const { reported } = this;
       const admission = await this.admit(KEYS[key] ?? assert.fail());
-      if (admission.kind === 'known') assert.equal(admission.caller.keyId, key);
+      const isKnown = admission.kind !== 'unknown_key';
+      if (isKnown) assert.equal(admission.caller.keyId, key);
       const possible = key === 0 ? this.validity.slice(reported) : [true];
-      assert.ok(possible.includes(admission.kind === 'known'), `${admission.kind}, and not one of ${possible.join()}`);
+      assert.ok(possible.includes(isKnown), `${admission.kind}, and not one of ${possible.join()}`);
     }
   }
 
@@ -122,13 +134,13 @@ describe('admission in whatever order things happen', () => {
         fc.scheduler(),
         fc.array(fc.array(fc.constantFrom(0, 0, 1), { minLength: 1, maxLength: 3 }), { minLength: 3, maxLength: 4 }),
         fc.array(fc.constantFrom(...CHANGES), { minLength: 1, maxLength: 3 }),
-        async (scheduler, clients, changes) => {
+        fc.constantFrom([1], [0, 1]),
+        async (scheduler, clients, changes, cached) => {
           const world = new World(cache, () => scheduler.schedule(Promise.resolve()));
           const inTurn = async <T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> => {
             for (const item of items) await act(item);
           };
-          // The second key is cached.
-          await scheduler.waitFor(inTurn([1, 1], (key) => world.request(key)));
+          await scheduler.waitFor(inTurn(cached, (key) => world.request(key)));
           await scheduler.waitFor(
             Promise.all([
               inTurn(changes, (what) => world.happen(what)),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { callerLoader } from '../../src/admission/caller-loader.js';
+import { callerLoader } from '../../src/admission/callers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { runWithoutRedis } from '../support/programs/command.js';
 import { forgeKey } from '../support/keys/forged-key.js';

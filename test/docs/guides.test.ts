@@ -11,7 +11,7 @@ import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { SETTINGS } from '../../src/config/settings.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
-import { FailedAttempts } from '../../src/admission/failed-attempts.js';
+import { FailedAttempts } from '../../src/limits/failed-attempts.js';
 import { createMetrics, createPrimaryMetrics } from '../../src/service/metrics.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { Health } from '../../src/platform/telemetry/health.js';

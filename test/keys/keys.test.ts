@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateToken } from '../../src/accounts/tokens.js';
 import type { Caller } from '../../src/admission/callers.js';
-import { callerLoader } from '../../src/admission/caller-loader.js';
+import { callerLoader } from '../../src/admission/callers.js';
 import {
   createDeveloper,
   listDevelopers,

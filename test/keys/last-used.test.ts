@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Caller } from '../../src/admission/callers.js';
-import { callerLoader } from '../../src/admission/caller-loader.js';
+import { callerLoader } from '../../src/admission/callers.js';
 import { createKey, listKeys } from '../../src/keys/keys.js';
 import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import { CallerCache } from '../../src/admission/caller-cache.js';
-import { Fence } from '../../src/platform/postgres/fence.js';
-import { admitFromCache } from '../../src/admission/admit-from-cache.js';
+import { createAdmission } from '../../src/admission/admission.js';
 import type { OpenedAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
-import { RedisLimiter } from '../../src/admission/charge/redis-limiter.js';
+import { RedisLimiter } from '../../src/admission/charge/redis.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { startProxy, type Passing } from '../support/proxies/altering-proxy.js';
 import { eventually } from '../support/eventually.js';
@@ -121,7 +120,7 @@ describe('the judge of answers during outages', () => {
 });
 
 /** Admission as it would be if commands to Redis had no bound. */
-async function openUnbounded({ address, loadCaller }: SharedAdmissionParts): Promise<OpenedAdmission> {
+async function openUnbounded({ address, loadCaller, fence }: SharedAdmissionParts): Promise<OpenedAdmission> {
   class UnboundedLink extends RedisLink {
     override run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
       return super.run(command);
@@ -134,10 +133,9 @@ async function openUnbounded({ address, loadCaller }: SharedAdmissionParts): Pro
   return {
     redis,
     limiter,
-    decisions: limiter.decisions,
     cache,
     notificationQueueUsage: undefined,
-    admit: admitFromCache({ fence: new Fence(), loadCaller, redis, limiter, cache }),
+    admit: createAdmission({ loadCaller, fence, limiter, cache, createEpoch: () => undefined }),
     close: async () => redis.close(),
   };
 }

@@ -5,15 +5,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { startSession } from '../../src/accounts/sessions.js';
 import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
-import { admitFromCache } from '../../src/admission/admit-from-cache.js';
+import { createAdmission } from '../../src/admission/admission.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { renewEpoch } from '../../src/admission/epoch.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import type { OpenedAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
-import type { QuotaRequest } from '../../src/admission/charge/limiter.js';
-import { RedisLimiter, type ConditionalOutcome } from '../../src/admission/charge/redis-limiter.js';
+import type { Decision, QuotaRequest } from '../../src/admission/charge/limiter.js';
+import { RedisLimiter } from '../../src/admission/charge/redis.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
 import { Visitor } from '../support/http/visitor.js';
@@ -176,7 +176,7 @@ describe('revocation over three server processes', () => {
         if (trial % 5 > 0) {
           visitor.cookies.set('catalog-session', session);
           const { status, headers } = await visitor.post(`/settings/keys/${prefix}/revoke`);
-          assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&since=now`]);
+          assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&propagation=immediate`]);
         } else {
           // Found by somebody.
           const { status, text } = await visitor.post('/revoke-leaked-key', { key });
@@ -367,24 +367,24 @@ describe('revocation over three server processes', () => {
 });
 
 /** Admission as it would be if the epoch were never compared. */
-async function openCareless({ address, loadCaller }: SharedAdmissionParts): Promise<OpenedAdmission> {
+async function openCareless({ address, loadCaller, fence }: SharedAdmissionParts): Promise<OpenedAdmission> {
   class CarelessLimiter extends RedisLimiter {
-    override async chargeIf(_epoch: string, request: QuotaRequest): Promise<ConditionalOutcome> {
-      return { kind: 'decided', result: (await this.chargeAndReadEpoch(request)).result, epoch: '' };
+    override chargeUnder(_epoch: string, request: QuotaRequest): Promise<Decision> {
+      return this.charge(request);
     }
   }
   const redis = new RedisLink(address, () => undefined);
   await redis.settled();
   const cache = new CallerCache();
   cache.open();
+  cache.replaceEpoch(undefined, 'any');
   const limiter = new CarelessLimiter(redis);
   return {
     redis,
     limiter,
-    decisions: limiter.decisions,
     cache,
     notificationQueueUsage: undefined,
-    admit: admitFromCache({ fence: new Fence(), loadCaller, redis, limiter, cache }),
+    admit: createAdmission({ loadCaller, fence, limiter, cache, createEpoch: () => undefined }),
     close: async () => redis.close(),
   };
 }

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { load } from 'js-yaml';
 import Koa from 'koa';
 import pino from 'pino';
-import { ProcessLimiter } from '../../src/admission/charge/process-limiter.js';
-import { FailedAttempts } from '../../src/admission/failed-attempts.js';
+import { MemoryLimiter } from '../../src/admission/charge/memory.js';
+import { FailedAttempts } from '../../src/limits/failed-attempts.js';
 import { systemClock } from '../../src/platform/time/micros.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
 import type { ConcurrencyLimits } from '../../src/http/request/concurrency.js';
@@ -52,12 +52,12 @@ export async function serveWithoutDatabase(
         db,
         health,
         isStopping: () => false,
-        limiter: new ProcessLimiter(),
+        limiter: new MemoryLimiter(),
         trustedProxies: 0,
         now: systemClock,
         contract,
         failedReports: new FailedAttempts(),
-        beginChange: () => () => Promise.resolve('now' as const),
+        beginChange: () => () => Promise.resolve('immediate' as const),
         site,
       },
       limits,

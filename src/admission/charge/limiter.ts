@@ -7,24 +7,41 @@ export interface QuotaRequest {
   readonly plan: Plan;
 }
 
-/** Where a caller stands after a request was charged or refused. */
-export interface QuotaResult {
+/** A request that was charged to all quotas of its plan, or refused by one of them and charged to none. */
+export interface Decision {
+  readonly kind: 'charged' | 'refused';
+  /** The state of each quota afterwards. */
   readonly quotas: readonly Quota[];
-  /** The quotas that refuse the request. None when it is served. */
-  readonly violated: readonly Quota[];
+  /** The epoch in Redis at that moment, empty for none; undefined where this process counted. */
+  readonly epoch: string | undefined;
 }
 
-/** Where a caller stands, without a request that is charged. */
+/** What became of a request that was to be charged under one epoch only. */
+export type ConditionalCharge =
+  | Decision
+  /** Redis holds another epoch, empty for none, and nothing was charged. Undefined: Redis did not answer in time. */
+  | { readonly kind: 'unconfirmed'; readonly epoch: string | undefined };
+
+/** The state of a developer's quotas, without charging a request. */
 export interface QuotaState {
   readonly quotas: readonly Quota[];
   /** What counts: Redis for all servers together, or this process alone. */
   readonly countedIn: 'redis' | 'process';
 }
 
-/** Knows where callers stand. */
+/** Reads the state of quotas. */
 export interface QuotaReader {
-  /** Reads where a caller stands. It charges nothing. */
   read(request: QuotaRequest): Promise<QuotaState>;
+}
+
+/** Counts requests and refuses those over a quota. */
+export interface Limiter extends QuotaReader {
+  /** What was decided so far, by where it was counted. */
+  readonly decisions: Readonly<Partial<Record<QuotaState['countedIn'], DecisionCounts>>>;
+  /** Charges one request to all quotas of its plan, or to none if one of them has no room. */
+  charge(request: QuotaRequest): Promise<Decision>;
+  /** Charges one request like {@link charge}, but only while Redis holds this epoch, in one step. */
+  chargeUnder(epoch: string, request: QuotaRequest): Promise<ConditionalCharge>;
 }
 
 /** How many requests were served and refused since the process began. */
@@ -32,9 +49,8 @@ export class DecisionCounts {
   served = 0;
   refused = 0;
 
-  count(result: QuotaResult): QuotaResult {
-    if (result.violated.length === 0) this.served += 1;
+  add(kind: Decision['kind']): void {
+    if (kind === 'charged') this.served += 1;
     else this.refused += 1;
-    return result;
   }
 }

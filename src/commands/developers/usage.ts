@@ -1,4 +1,4 @@
-import { readQuotaCounters } from '../../admission/charge/redis-charges.js';
+import { readQuotaCounters } from '../../admission/charge/redis.js';
 import { listKeys } from '../../keys/keys.js';
 import { OperatorError } from '../../errors.js';
 import { listPlans, type Plan } from '../../limits/plans.js';

@@ -65,7 +65,7 @@ async function answer(
   const texts = typeof content === 'string' ? [content] : content.map(({ token }) => token);
   const hashes = texts.map((text) => hashApiKey(text.trim()));
   const report = await reportFoundKeys(parts, [...new Set(hashes.filter((each) => each !== undefined))], address);
-  if (report.kind === 'over_limit') throw tooManyFailures(report.standing, 'Wait');
+  if (report.kind === 'over_limit') throw tooManyFailures(report.state, 'Wait');
   const isKnown = (each: KeyHash | undefined): boolean => each !== undefined && report.known.has(each);
   ctx.status = 200;
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
-import type { FailedAttempts } from '../../admission/failed-attempts.js';
-import type { EndChange, Propagation } from '../../admission/forget-callers.js';
+import type { EndChange, Propagation } from '../../admission/invalidate-callers.js';
 import type { KeyHash } from '../../keys/api-key.js';
 import { revokeFoundKeys } from '../../keys/revoke.js';
+import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import type { LimitState } from '../../limits/quotas.js';
 
 /** What reports of leaked keys need of the service. */
@@ -16,10 +16,10 @@ export interface ReportParts {
 }
 
 export type Report =
-  /** The keys of this service are revoked, since then or since an earlier report. */
-  | { readonly kind: 'done'; readonly known: ReadonlySet<KeyHash>; readonly since: Propagation | 'before' }
+  /** The keys of this service are revoked; `none` if all of them were before. */
+  | { readonly kind: 'done'; readonly known: ReadonlySet<KeyHash>; readonly propagation: Propagation | 'none' }
   /** The address has reported too many unknown keys. The known keys of this report are still revoked. */
-  | { readonly kind: 'over_limit'; readonly standing: LimitState };
+  | { readonly kind: 'over_limit'; readonly state: LimitState };
 
 /**
  * Revokes keys that somebody has found. Possession of a whole key is enough to revoke it.
@@ -34,10 +34,10 @@ export async function reportFoundKeys(
 ): Promise<Report> {
   const endChange = beginChange();
   const { known, isChanged } = await revokeFoundKeys(db, hashes);
-  const since = await endChange(isChanged);
+  const propagation = await endChange(isChanged);
   if (hashes.some((hash) => !known.has(hash))) {
     const attempt = await failedReports.count(address);
     if (attempt.kind === 'over_limit') return attempt;
   }
-  return { kind: 'done', known, since: isChanged ? since : 'before' };
+  return { kind: 'done', known, propagation: isChanged ? propagation : 'none' };
 }

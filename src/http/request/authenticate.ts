@@ -1,8 +1,9 @@
 import type { Admit } from '../../admission/admission.js';
-import type { FailedAttempts } from '../../admission/failed-attempts.js';
 import { Problem } from '../../errors.js';
 import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';
+import type { FailedAttempts } from '../../limits/failed-attempts.js';
+import { exhausted } from '../../limits/quotas.js';
 import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
 import type { Middleware, RequestContext } from './context.js';
@@ -22,7 +23,7 @@ export interface AuthenticationParts {
 }
 
 /**
- * Finds the caller of a request, and charges the request to the caller's plan. The answer says where the plan stands.
+ * Finds the caller of a request and charges the request to the caller's plan. The answer has the state of its quotas.
  *
  * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded; the database's error as it is, since an outage
  *   does not make a key wrong
@@ -34,14 +35,14 @@ export function authenticate(parts: AuthenticationParts): Middleware {
     if (admission.kind === 'unknown_key') {
       const attempt = await parts.failedAttempts.count(clientAddress(ctx.req, parts.trustedProxies));
       // Valid keys from the same address are served.
-      throw attempt.kind === 'over_limit' ? tooManyFailures(attempt.standing) : unknownApiKey();
+      throw attempt.kind === 'over_limit' ? tooManyFailures(attempt.state) : unknownApiKey();
     }
-    const { caller, quotas, violated } = admission;
+    const { caller, quotas } = admission;
     ctx.state.caller = caller;
     // A request over its quota also counts as use of the key.
     parts.lastUsed.touch(caller.keyId);
     ctx.set(rateLimitFields(quotas));
-    if (violated.length > 0) throw rateLimitExceeded(violated);
+    if (admission.kind === 'refused') throw rateLimitExceeded(exhausted(quotas));
     await next();
   };
 }

@@ -5,11 +5,11 @@ import type { Quota, LimitState } from '../../limits/quotas.js';
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 
 /**
- * Writes where a client stands as the header fields of draft-ietf-httpapi-ratelimit-headers-11. The draft still
+ * Writes the state of limits as the header fields of draft-ietf-httpapi-ratelimit-headers-11. The draft still
  * changes: no other file knows its syntax.
  */
 export function rateLimitFields(limits: readonly LimitState[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
-  return { 'RateLimit-Policy': policyList(limits), RateLimit: standingList(limits) };
+  return { 'RateLimit-Policy': policyList(limits), RateLimit: stateList(limits) };
 }
 
 function policyList(limits: readonly LimitState[]): string {
@@ -20,7 +20,7 @@ function policyList(limits: readonly LimitState[]): string {
  * With `toFixed`, V8 does not cache the text of the number. The rest of a quota is another number each time, and only a
  * full garbage collection frees the cached texts.
  */
-function standingList(limits: readonly LimitState[]): string {
+function stateList(limits: readonly LimitState[]): string {
   return limits
     .map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining.toFixed()};t=${resetSeconds}`)
     .join(', ');
@@ -40,15 +40,15 @@ export function rateLimitExceeded(violated: readonly Quota[]): Problem {
 const VALID_KEY_OR_WAIT = 'Send a valid key, which is served at once, or wait';
 
 /** The refusal of a failed key, after many failed keys from the same address. @param advice - the seconds follow */
-export function tooManyFailures(standing: LimitState, advice = VALID_KEY_OR_WAIT): Problem {
-  const seconds = String(standing.resetSeconds);
+export function tooManyFailures(state: LimitState, advice = VALID_KEY_OR_WAIT): Problem {
+  const seconds = String(state.resetSeconds);
   return new Problem(
     'rate_limit_exceeded',
     `Too many keys from your address have failed. ${advice} ${seconds} s, as Retry-After says.`,
     {
       type: QUOTA_EXCEEDED,
-      members: { 'violated-policies': [standing.name] },
-      headers: { 'Retry-After': seconds, ...rateLimitFields([standing]) },
+      members: { 'violated-policies': [state.name] },
+      headers: { 'Retry-After': seconds, ...rateLimitFields([state]) },
     },
   );
 }

@@ -22,11 +22,6 @@ export class RedisUnavailable extends Error {
   override readonly name = 'RedisUnavailable';
 }
 
-/** @returns the error of a caller that has less time than Redis takes. Redis itself may be well. */
-export function noTimeLeft(): RedisUnavailable {
-  return new RedisUnavailable('there is no time left for Redis');
-}
-
 /** Turns "Redis is unavailable" into undefined, for callers that have another way. */
 export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined> {
   try {

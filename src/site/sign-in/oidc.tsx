@@ -65,7 +65,7 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
     if (secret === undefined || !provider.isReturn(secret, search)) throw refused(new SignInRefused());
     const address = clientAddress(ctx.req, trustedProxies);
     const attempt = await failedSignIns.check(address);
-    if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.standing.resetSeconds);
+    if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
     await bounded(ctx, async () => {
       const identity = await translated(identify(address, secret, search));
       requireStorable(identity);

@@ -33,7 +33,7 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
       return;
     }
     const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));
-    throw attempt.kind === 'over_limit' ? tooManyAttempts(attempt.standing.resetSeconds) : noSuchLink();
+    throw attempt.kind === 'over_limit' ? tooManyAttempts(attempt.state.resetSeconds) : noSuchLink();
   });
 }
 

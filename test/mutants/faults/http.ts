@@ -26,9 +26,9 @@ export const HTTP_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/http/request/authenticate.ts',
-        from: '    if (violated.length > 0) throw',
-        to: `    if (violated.map(({ name }) => name).join() === 'day') ctx.remove('Vary');
-    if (violated.length > 0) throw`,
+        from: "    if (admission.kind === 'refused') throw",
+        to: `    if (exhausted(quotas).map(({ name }) => name).join() === 'day') ctx.remove('Vary');
+    if (admission.kind === 'refused') throw`,
       },
     ],
     suites: ['test/limits/rate-limits.test.ts'],

@@ -44,8 +44,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/callers.ts',
-        from: 'Infinity : askedAt + row.ms_left',
-        to: 'Infinity : askedAt + row.ms_left + 300',
+        from: 'Infinity : sentAt + row.ms_left',
+        to: 'Infinity : sentAt + row.ms_left + 300',
       },
     ],
     suites: ['test/keys/expiry.test.ts'],
@@ -159,8 +159,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const since = await endChange(!wasRevoked);',
-        to: "const since = 'now';",
+        from: 'const propagation = await endChange(!wasRevoked);',
+        to: "const propagation = 'immediate';",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],
@@ -171,8 +171,8 @@ export const KEY_LIVES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/settings/keys/keys.tsx',
-        from: 'const since = await endChange(true);',
-        to: "const since = 'now';",
+        from: 'const propagation = await endChange(true);',
+        to: "const propagation = 'immediate';",
       },
     ],
     suites: ['test/site/settings/keys.test.ts'],

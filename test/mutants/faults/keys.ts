@@ -72,19 +72,17 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A revoked key fails on the very next request.',
     edits: [
       {
-        file: 'src/admission/admit-from-cache.ts',
-        from: '    const outcome = await limiter.chargeIf(epoch, caller, until);',
+        file: 'src/admission/admission.ts',
+        from: '    const charge = await limiter.chargeUnder(epoch, caller);',
         to: `    const isRecent = performance.now() - (usedAt.get(caller.keyId) ?? 0) < 20;
-    const outcome = isRecent
-      ? ({ kind: 'decided', epoch, result: (await limiter.chargeAndReadEpoch(caller)).result } as const)
-      : await limiter.chargeIf(epoch, caller, until);
-    if (outcome.kind === 'decided') usedAt.set(caller.keyId, performance.now());`,
+    const charge = isRecent ? await limiter.charge(caller) : await limiter.chargeUnder(epoch, caller);
+    if (charge.kind !== 'unconfirmed') usedAt.set(caller.keyId, performance.now());`,
       },
       {
-        file: 'src/admission/admit-from-cache.ts',
-        from: '  const inFlight = new InFlight();',
+        file: 'src/admission/admission.ts',
+        from: '  return async (hash) => {',
         to: `  const usedAt = new Map<number, number>();
-  const inFlight = new InFlight();`,
+  return async (hash) => {`,
       },
     ],
     suites: ['test/admission/admission.test.ts'],
@@ -147,7 +145,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
         to: 'cache: true, cacheKeyFn: (key) => ((key as { hash?: unknown }).hash ?? key) as Key,',
       },
     ],
-    suites: ['test/admission/caller-loader.test.ts', 'test/api/authentication.test.ts', 'test/keys/keys.test.ts'],
+    suites: ['test/admission/callers.test.ts', 'test/api/authentication.test.ts', 'test/keys/keys.test.ts'],
   },
   {
     name: 'loads-take-all-connections',
@@ -155,78 +153,85 @@ export const KEYS_FAULTS: readonly Fault[] = [
     edits: [
       { file: 'src/platform/async/semaphore.ts', from: 'if (this.#free > 0)', to: 'if (this.#free > -1_000_000)' },
     ],
-    suites: ['test/admission/caller-loader.test.ts', 'test/admission/admission.test.ts'],
+    suites: ['test/admission/callers.test.ts', 'test/admission/admission.test.ts'],
   },
   {
     name: 'callers-by-place',
     promise: 'Each request gets its own caller, also where loads of its batch were given up.',
     edits: [
       {
-        file: 'src/admission/caller-loader.ts',
+        file: 'src/admission/callers.ts',
         from: 'queuedAt >= oldest ? callers.get(hash) :',
         to: "queuedAt >= oldest ? callers.get(due[loads.findIndex((it) => it.hash === hash)] ?? '') :",
       },
     ],
-    suites: ['test/admission/caller-loader.test.ts'],
+    suites: ['test/admission/callers.test.ts'],
   },
   {
     name: 'late-load-answers',
     promise: 'A load that waited longer than its request is given up.',
     edits: [
       {
-        file: 'src/admission/caller-loader.ts',
+        file: 'src/admission/callers.ts',
         from: 'const oldest = performance.now() - MAX_WAIT_MS;',
         to: 'const oldest = 0;',
       },
     ],
-    suites: ['test/admission/caller-loader.test.ts'],
+    suites: ['test/admission/callers.test.ts'],
   },
   {
     name: 'epoch-not-ended',
     promise: 'Records of an ended epoch are never used again.',
     edits: [
       {
-        file: 'src/admission/admit-from-cache.ts',
-        from: "    if (outcome.kind === 'precondition_failed') endEpoch(epoch, outcome.epoch);\n",
-        to: '',
+        file: 'src/admission/admission.ts',
+        from: `    noteEpoch(epoch, charge.epoch);
+    return admitFromDatabase`,
+        to: '    return admitFromDatabase',
       },
     ],
     suites: ['test/admission/admission.test.ts'],
   },
   {
     name: 'epoch-read-after-database',
-    promise: 'The epoch is read before the database.',
+    promise: 'A record is kept under the epoch from before it was read.',
     edits: [
       {
-        file: 'src/admission/admit-from-cache.ts',
-        from: `    const generation = epoch === undefined ? undefined : cache.beginRead(epoch);
-    const caller = await budget.pauseDuring(loadCaller(hash));`,
-        to: `    const caller = await budget.pauseDuring(loadCaller(hash));
-    const generation = epoch === undefined ? undefined : cache.beginRead(epoch);`,
+        file: 'src/admission/admission.ts',
+        from: 'cache.keep(generation, hash, caller);',
+        to: 'cache.keep(generation && cache.generation, hash, caller);',
       },
     ],
-    suites: ['test/admission/admission.test.ts', 'test/admission/caller-cache.test.ts'],
+    suites: ['test/admission/event-orders.test.ts'],
   },
   {
     name: 'ended-epoch-unnoticed-by-fresh-record',
-    promise: 'A request that has read its caller itself notices that the epoch has ended.',
+    promise: 'A request that has read its caller from the database notices that the epoch has ended.',
     edits: [
       {
-        file: 'src/admission/admit-from-cache.ts',
-        from: 'if (current !== undefined && current !== epoch) endEpoch(epoch, current);',
-        to: 'void current;',
+        file: 'src/admission/admission.ts',
+        from: `    noteEpoch(epoch, charge.epoch);
+    fence.confirm`,
+        to: `    if (epoch === undefined) noteEpoch(epoch, charge.epoch);
+    fence.confirm`,
       },
     ],
-    suites: ['test/admission/admission.test.ts', 'test/admission/caller-cache.test.ts'],
+    suites: ['test/admission/admission.test.ts'],
   },
   {
-    name: 'joined-reading-is-trusted',
-    promise: 'A request that has waited for the reading of another one confirms its epoch.',
+    name: 'change-while-a-record-is-read',
+    promise: 'A record that was being read when a change was announced is not kept.',
+    edits: [{ file: 'src/admission/caller-cache.ts', from: ' || generation !== this.#generation', to: '' }],
+    suites: ['test/admission/event-orders.test.ts', 'test/admission/caller-cache.test.ts'],
+  },
+  {
+    name: 'later-epoch-replaced',
+    promise: 'A late reply from Redis does not bring an ended epoch back.',
     edits: [
       {
-        file: 'src/admission/admit-from-cache.ts',
-        from: "if (cached !== undefined) return { kind: 'cached', ...cached };",
-        to: "if (cached !== undefined) return otherReading === undefined ? { kind: 'cached', ...cached } : { kind: 'fresh', caller: cached.caller, epoch: undefined, timeline: fence.newest };",
+        file: 'src/admission/caller-cache.ts',
+        from: 'this.#isOpen && ended === this.#epoch',
+        to: 'this.#isOpen',
       },
     ],
     suites: ['test/admission/caller-cache.test.ts'],
@@ -249,6 +254,6 @@ export const KEYS_FAULTS: readonly Fault[] = [
         to: 'clientAddress(ctx.req, Math.min(parts.trustedProxies, 1))',
       },
     ],
-    suites: ['test/admission/failed-attempts.test.ts'],
+    suites: ['test/limits/failed-attempts.test.ts'],
   },
 ];

@@ -109,9 +109,9 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'A caller that was read from an old primary is not admitted once the epoch names a newer timeline.',
     edits: [
       {
-        file: 'src/admission/admit-from-cache.ts',
-        from: 'endEpoch(epoch, current);\n    fence.confirm(timeline);',
-        to: 'endEpoch(epoch, current);',
+        file: 'src/admission/admission.ts',
+        from: 'noteEpoch(epoch, charge.epoch);\n    fence.confirm(timeline);',
+        to: 'noteEpoch(epoch, charge.epoch);',
       },
     ],
     suites: ['test/replica/fencing.test.ts'],

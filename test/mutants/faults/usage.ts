@@ -39,9 +39,9 @@ export const USAGE_FAULTS: readonly Fault[] = [
     promise: 'Looking at the usage charges nothing.',
     edits: [
       {
-        file: 'src/admission/charge/process-limiter.ts',
-        from: "return { quotas: await this.#find(request), countedIn: 'process' };",
-        to: "return { quotas: (await this.charge(request)).quotas, countedIn: 'process' };",
+        file: 'src/admission/charge/memory.ts',
+        from: 'counter.get(key)',
+        to: 'counter.consume(key)',
       },
     ],
     suites: ['test/site/settings/usage.test.ts'],

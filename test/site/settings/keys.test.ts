@@ -261,7 +261,7 @@ describe('the keys page', () => {
     // The notice tells only of what is so.
     const other = await newKey();
     for (const claim of [other.prefix, service.key.slice(0, 12), 'svc_00000000', ATTACK]) {
-      const lie = await visitor.get(`/settings/keys?revoked=${encodeURIComponent(claim)}&since=now`);
+      const lie = await visitor.get(`/settings/keys?revoked=${encodeURIComponent(claim)}&propagation=immediate`);
       assert.ok(!lie.text.includes('notice-ok'), claim);
     }
   });
@@ -386,7 +386,7 @@ describe('the keys page', () => {
     const path = `/settings/keys/${prefix}/revoke`;
     assert.ok((await visitor.get(path)).text.includes(`Revoke ${prefix}</button>`));
     const { status, headers } = await visitor.post(path);
-    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&since=now`]);
+    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&propagation=immediate`]);
     assert.equal(await statusOf(key), 401);
   });
 
@@ -494,7 +494,7 @@ describe('the keys page of a server that shares a Redis', () => {
   async function assertWithinMoments(): Promise<void> {
     const [first, second, third] = [await newKey(), await newKey(), await newKey()];
     const { status, headers } = await visitor.post(`/settings/keys/${first.prefix}/revoke`);
-    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${first.prefix}&since=moments`]);
+    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${first.prefix}&propagation=eventual`]);
     assert.ok((await visitor.get(headers.location ?? '')).text.includes('fail within moments.'));
     const rolled = await visitor.post(`/settings/keys/${second.prefix}/roll`, { form: newForm(), overlap: 'now' });
     assert.match(rolled.text, /which\s+expires within moments\./);

@@ -6,7 +6,7 @@ import { createKey, findKeyOf, findPredecessor, listKeysOf } from '../../../keys
 import { revokeKey } from '../../../keys/revoke.js';
 import { requireRollable, rollKey } from '../../../keys/roll-key.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
-import type { Propagation } from '../../../admission/forget-callers.js';
+import type { Propagation } from '../../../admission/invalidate-callers.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Notice } from '../../layout/components.js';
 import { seeOther } from '../../sign-in/return-to.js';
@@ -104,8 +104,10 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
       const by = { kind: 'developer', developerId, formHash } as const;
       const endChange = beginChange();
       const { successor, predecessor } = await rollKey(db, prefixOf(ctx), overlapSeconds, by);
-      const since = await endChange(true);
-      const body = <ShownKey created={successor} replaced={{ ...predecessor, since }} baseUrl={site.publicUrl()} />;
+      const propagation = await endChange(true);
+      const body = (
+        <ShownKey created={successor} replaced={{ ...predecessor, propagation }} baseUrl={site.publicUrl()} />
+      );
       settingsPage(ctx, { title: 'Key rolled', tab: 'keys' }, body);
     }),
   );
@@ -115,7 +117,7 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
     about(notSuspended, async (ctx, record) => {
       const { prefix } = record;
       if (record.revokedAt !== null) {
-        seeOther(ctx, revokedPath(prefix, 'before'));
+        seeOther(ctx, revokedPath(prefix, 'none'));
         return;
       }
       const predecessor = await findPredecessor(db, prefix);
@@ -131,8 +133,8 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
       const endChange = beginChange();
       const { developerId } = ctx.state.session;
       const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
-      const since = await endChange(!wasRevoked);
-      seeOther(ctx, revokedPath(prefix, wasRevoked ? 'before' : since));
+      const propagation = await endChange(!wasRevoked);
+      seeOther(ctx, revokedPath(prefix, wasRevoked ? 'none' : propagation));
     }),
   );
 }
@@ -145,26 +147,26 @@ function prefixOf(ctx: SettingsContext): string {
 }
 
 /** @returns the address of the list, with a notice about the revoked key */
-function revokedPath(prefix: string, since: Propagation | 'before'): string {
-  return `${PATH}?revoked=${encodeURIComponent(prefix)}&since=${since}`;
+function revokedPath(prefix: string, propagation: Propagation | 'none'): string {
+  return `${PATH}?revoked=${encodeURIComponent(prefix)}&propagation=${propagation}`;
 }
 
-/** When a revocation takes effect, by `?since=`. Any other value means that the key was already revoked. */
+/** When a revocation takes effect, by `?propagation=`. Any other value means that the key was already revoked. */
 const REVOKED: ReadonlyMap<unknown, string> = new Map<Propagation, string>([
-  ['now', 'has been revoked. Requests with it now fail.'],
-  ['moments', 'has been revoked. Requests with it fail within moments.'],
+  ['immediate', 'has been revoked. Requests with it now fail.'],
+  ['eventual', 'has been revoked. Requests with it fail within moments.'],
 ]);
 
 /** Confirms that a key was revoked. Anybody can write such an address, so the notice checks the key. */
 async function revokedNotice({ query, state }: SettingsContext, db: Knex): Promise<VNode | undefined> {
-  const { revoked: prefix, since } = query;
+  const { revoked: prefix, propagation } = query;
   if (typeof prefix !== 'string' || !isKeyPrefix(prefix)) return undefined;
   const record = await findKeyOf(db, state.session.developerId, prefix);
   if (typeof record?.revokedAt !== 'string') return undefined;
   return (
     <Notice tone="ok">
       <p>
-        Key <code>{prefix}</code> {REVOKED.get(since) ?? 'is already revoked.'}
+        Key <code>{prefix}</code> {REVOKED.get(propagation) ?? 'is already revoked.'}
       </p>
     </Notice>
   );

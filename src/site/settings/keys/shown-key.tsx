@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import type { CreatedKey } from '../../../keys/keys.js';
-import type { Propagation } from '../../../admission/forget-callers.js';
+import type { Propagation } from '../../../admission/invalidate-callers.js';
 import { CodeBlock, Notice } from '../../layout/components.js';
 import { isolated, Time } from '../../layout/values.js';
 
@@ -17,7 +17,7 @@ interface ShownKeyProps {
 }
 
 interface ReplacedKey extends KeyRecord {
-  readonly since: Propagation;
+  readonly propagation: Propagation;
 }
 
 /** A new key, shown here once and never again. */
@@ -61,13 +61,13 @@ export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
 }
 
 function Replaced({ record }: { readonly record: ReplacedKey }): VNode {
-  const { prefix, expiresAt, isExpired, since } = record;
+  const { prefix, expiresAt, isExpired, propagation } = record;
   return (
     <>
       {' '}
       It replaces <code>{prefix}</code>
       {isExpired || expiresAt === null ? (
-        `, which ${since === 'now' ? 'has expired' : 'expires within moments'}.`
+        `, which ${propagation === 'immediate' ? 'has expired' : 'expires within moments'}.`
       ) : (
         <>
           , which stays active until <Time at={expiresAt} />.

@@ -6,23 +6,23 @@ import { Notice } from '../../layout/components.js';
 import { formatNumber } from '../../layout/values.js';
 
 interface QuotasProps {
-  readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaState }[];
+  readonly states: readonly { readonly plan: Plan; readonly state: QuotaState }[];
 }
 
 /** What is left of each plan's limits: a meter and the same in words. */
-export function Quotas({ standings }: QuotasProps): VNode {
+export function Quotas({ states }: QuotasProps): VNode {
   return (
     <>
-      {standings.some(({ standing }) => standing.countedIn === 'process') && (
+      {states.some(({ state }) => state.countedIn === 'process') && (
         <Notice tone="info">
           <p>These numbers come from a single server process; others may have counted more.</p>
         </Notice>
       )}
       <ul class="card-grid quotas">
-        {standings.map(({ plan, standing }) => (
+        {states.map(({ plan, state }) => (
           <li key={plan.id} class="card">
             <h3>{plan.name}</h3>
-            {standing.quotas.map((quota) => (
+            {state.quotas.map((quota) => (
               <QuotaMeter key={quota.name} plan={plan} quota={quota} />
             ))}
           </li>

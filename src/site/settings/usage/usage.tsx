@@ -41,15 +41,15 @@ export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { requi
       const owner = await ownerOf(ctx);
       const { developerId } = owner;
       const plans = await listPlansOf(db, developerId);
-      const standings = await Promise.all(
-        plans.map(async (plan) => ({ plan, standing: await limiter.read({ developerId, plan }) })),
+      const states = await Promise.all(
+        plans.map(async (plan) => ({ plan, state: await limiter.read({ developerId, plan }) })),
       );
       const days = await readUsageByDay(db, owner);
       const keys = await readListPage(ctx, (slice) => readUsageByKey(db, owner, slice));
       settingsPage(
         ctx,
         { title: 'Usage', tab: 'usage' },
-        <Usage standings={standings} days={days} keys={keys} chosen={owner.keyPrefix} />,
+        <Usage states={states} days={days} keys={keys} chosen={owner.keyPrefix} />,
       );
     }),
   );
@@ -69,19 +69,19 @@ export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { requi
 }
 
 interface UsageProps {
-  readonly standings: readonly { readonly plan: Plan; readonly standing: QuotaState }[];
+  readonly states: readonly { readonly plan: Plan; readonly state: QuotaState }[];
   readonly days: readonly DayTotal[];
   readonly keys: ListPage<KeyTotal>;
   /** The prefix of the one key shown; undefined for all. */
   readonly chosen: string | undefined;
 }
 
-function Usage({ standings, days, keys, chosen }: UsageProps): VNode {
+function Usage({ states, days, keys, chosen }: UsageProps): VNode {
   return (
     <>
       <section aria-labelledby="now">
         <h2 id="now">Remaining quota</h2>
-        <Quotas standings={standings} />
+        <Quotas states={states} />
       </section>
       <section aria-labelledby="days">
         <h2 id="days">The last {SHOWN_DAYS} days</h2>

@@ -12,7 +12,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
         to: 'trustedProxies: Math.min(config.trustedProxies, 1),',
       },
     ],
-    suites: ['test/admission/failed-attempts.test.ts'],
+    suites: ['test/limits/failed-attempts.test.ts'],
   },
   {
     name: 'two-proxies-count-leftmost',
@@ -24,7 +24,7 @@ export const SERVICE_FAULTS: readonly Fault[] = [
         to: 'trustedProxies: config.trustedProxies > 1 ? 9 : config.trustedProxies,',
       },
     ],
-    suites: ['test/admission/failed-attempts.test.ts'],
+    suites: ['test/limits/failed-attempts.test.ts'],
   },
   {
     name: 'no-flush-while-running',

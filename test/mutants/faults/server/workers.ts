@@ -90,18 +90,6 @@ export const WORKERS_FAULTS: readonly Fault[] = [
     suites: ['test/outages/open-files.test.ts'],
   },
   {
-    name: 'slow-redis-takes-the-deadline',
-    promise: 'A slow Redis leaves a request time for its answer.',
-    edits: [
-      {
-        file: 'src/admission/admit-from-cache.ts',
-        from: 'const REDIS_BUDGET_MS = 400;',
-        to: 'const REDIS_BUDGET_MS = 60_000;',
-      },
-    ],
-    suites: ['test/admission/slow-redis.test.ts'],
-  },
-  {
     name: 'frozen-redis-awaited',
     promise: 'No request waits long for a Redis that does not answer.',
     edits: [

@@ -3,7 +3,7 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey, type KeyHash } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { callerLoader } from '../../src/admission/caller-loader.js';
+import { callerLoader } from '../../src/admission/callers.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/keys/key-hash.js';

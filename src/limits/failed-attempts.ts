@@ -1,36 +1,36 @@
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import type { LimitState } from '../limits/quotas.js';
 import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
+import type { LimitState } from './quotas.js';
 
 export interface FailurePolicy {
   readonly limit: number;
   readonly windowSeconds: number;
 }
 
-/** A program with a revoked key gets so many 401 a minute. A search is hopeless: a hit is 190 random bits away. */
+/** Leaves room for a program with a revoked key. A search is hopeless anyway: a hit is 190 random bits away. */
 const FAILURE_POLICY: FailurePolicy = { limit: 30, windowSeconds: 60 };
 
-/** Whether an address may go on with attempts that fail. */
+/** Whether an address has more attempts left that may fail. */
 export type AttemptResult =
   | { readonly kind: 'within_limit' }
-  | { readonly kind: 'over_limit'; readonly standing: LimitState };
+  | { readonly kind: 'over_limit'; readonly state: LimitState };
 
-/** Counts attempts that failed, by the address that made them: in Redis, or in this process without one. */
+/** Counts failed attempts by address: in Redis, or in this process while there is none. */
 export class FailedAttempts {
   readonly #policy: FailurePolicy;
   readonly #redis: { readonly link: RedisLink; readonly limiter: RateLimiterAbstract } | undefined;
   readonly #memory: RateLimiterAbstract;
-  /** How many attempts failed since the process began, and how many of those were over the limit. */
+  /** Attempts that failed since the process began, and those of them over the limit. */
   readonly counts = { failed: 0, overLimit: 0 };
 
-  /** @param name - of what fails, in Redis: each kind of attempt has a limit of its own */
+  /** @param name - names the counters in Redis; each kind of attempt has a limit of its own */
   constructor(redis?: RedisLink, policy = FAILURE_POLICY, name = 'failures') {
     const options = { keyPrefix: redisKey(name), points: policy.limit, duration: policy.windowSeconds };
     this.#policy = policy;
     this.#memory = new RateLimiterMemory(options);
     this.#redis = redis && {
       link: redis,
-      // An address over the limit costs Redis no more commands.
+      // Further failures of an address over the limit cost Redis no command.
       limiter: new RateLimiterRedis({
         ...options,
         storeClient: redis.client,
@@ -42,42 +42,44 @@ export class FailedAttempts {
   /** Counts an attempt that failed. */
   async count(address: string): Promise<AttemptResult> {
     this.counts.failed += 1;
-    const result = this.#toResult(await this.#limit((limiter) => msToWait(limiter, address)));
+    const result = this.#toResult(await this.#run((limiter) => consume(limiter, address)));
     if (result.kind === 'over_limit') this.counts.overLimit += 1;
     return result;
   }
 
-  /** Whether the next attempt of an address may still fail. Use it before an attempt that costs something. */
+  /** Checks whether an address is over the limit, without counting. Use it before an attempt that costs something. */
   async check(address: string): Promise<AttemptResult> {
     return this.#toResult(
-      await this.#limit(async (limiter) => {
+      await this.#run(async (limiter) => {
         const used = await limiter.get(address);
         return used !== null && used.consumedPoints >= this.#policy.limit ? Math.max(1, used.msBeforeNext) : 0;
       }),
     );
   }
 
-  #toResult(ms: number): AttemptResult {
-    if (ms === 0) return { kind: 'within_limit' };
+  /** @param msToWait - 0 for an address within the limit */
+  #toResult(msToWait: number): AttemptResult {
+    if (msToWait === 0) return { kind: 'within_limit' };
     const { windowSeconds } = this.#policy;
-    const resetSeconds = Math.min(windowSeconds, Math.ceil(ms / 1000));
-    return { kind: 'over_limit', standing: { name: 'failures', ...this.#policy, remaining: 0, resetSeconds } };
+    const resetSeconds = Math.min(windowSeconds, Math.ceil(msToWait / 1000));
+    return { kind: 'over_limit', state: { name: 'failures', ...this.#policy, remaining: 0, resetSeconds } };
   }
 
-  /** The link bounds the wait: the library's own fallback would wait for a frozen Redis. */
-  async #limit(ask: (limiter: RateLimiterAbstract) => Promise<number>): Promise<number> {
+  /** Runs a command in Redis, or in memory if Redis is unavailable. The library's own fallback has no bound on the wait. */
+  async #run(command: (limiter: RateLimiterAbstract) => Promise<number>): Promise<number> {
     const redis = this.#redis;
-    return (redis && (await ifAvailable(redis.link.run(() => ask(redis.limiter))))) ?? (await ask(this.#memory));
+    const result = redis && (await ifAvailable(redis.link.run(() => command(redis.limiter))));
+    return result ?? command(this.#memory);
   }
 }
 
-/** @returns how long an address has to wait, in milliseconds; 0 while it is within the limit */
-async function msToWait(limiter: RateLimiterAbstract, address: string): Promise<number> {
+/** @returns the time that an address has to wait, in milliseconds; 0 within the limit */
+async function consume(limiter: RateLimiterAbstract, address: string): Promise<number> {
   try {
     await limiter.consume(address);
     return 0;
   } catch (result) {
-    // rate-limiter-flexible refuses with a result, which is no Error.
+    // rate-limiter-flexible rejects with a result that is no Error.
     if (result instanceof RateLimiterRes) return Math.max(1, result.msBeforeNext);
     throw result;
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { FailedAttempts } from '../../src/admission/failed-attempts.js';
+import { FailedAttempts } from '../../src/limits/failed-attempts.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
 import { assertProblem } from '../support/problem.js';
@@ -164,7 +164,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
           assert.equal((await attempts.count(address)).kind, 'within_limit', `after ${failures}`);
         }
         const result = await attempts.check(address);
-        assert.ok(result.kind === 'over_limit' && result.standing.resetSeconds > 50);
+        assert.ok(result.kind === 'over_limit' && result.state.resetSeconds > 50);
         assert.equal((await attempts.check(newAddress())).kind, 'within_limit');
         assert.deepEqual(attempts.counts, { failed: 2, overLimit: 0 });
       } finally {

@@ -1,0 +1,30 @@
+import type { Fence } from '../platform/postgres/fence.js';
+import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
+import { publishTimeline, renewEpoch } from './epoch.js';
+
+/** When a change of a key applies on every server: from the next request, or within moments, once it is announced. */
+export type Propagation = 'immediate' | 'eventual';
+
+/**
+ * Ends a change of keys, developers or plans. Call it after the commit, and before the change is reported as done.
+ *
+ * @param isChanged - whether a server may have cached what was changed: then all servers drop their cached callers. Without
+ *   a change they keep them, so that nobody can empty the caches by repeating what makes no difference.
+ * @throws DatabaseSuperseded if the database may no longer be the primary: then the change may be lost
+ */
+export type EndChange = (isChanged: boolean) => Promise<Propagation>;
+
+/**
+ * Begins a change of keys, developers or plans: from here on, the replacement of the primary is noticed.
+ *
+ * @param redis - undefined for a server without one, which assumes that it shares its database with no server that has one
+ */
+export function beginChange(redis: RedisLink | undefined, fence: Fence): EndChange {
+  const timeline = fence.newest;
+  return async (isChanged) => {
+    const end = isChanged ? renewEpoch : publishTimeline;
+    const isDone = redis === undefined || (await ifAvailable(end(redis, fence))) !== undefined;
+    fence.confirm(timeline);
+    return isDone ? 'immediate' : 'eventual';
+  };
+}
