@@ -122,7 +122,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/admission/open-admission.ts',
-        from: "    cache.drop();\n    if (state === 'up')",
+        from: "    cache.reset();\n    if (state === 'up')",
         to: "    if (state === 'up')",
       },
     ],
