@@ -3,7 +3,7 @@ import type { Document } from 'openapi-backend';
 import type { Logger } from 'pino';
 import type { QuotaReader } from './admission/charge/limiter.js';
 import type { Dependencies } from './api/operation.js';
-import { closeWhileStopping } from './http/connection/close-while-stopping.js';
+import { closeWhileStopping } from './http/connection/pipelining.js';
 import { dispatch } from './http/openapi/dispatch.js';
 import { revokeLeakedKeys } from './http/leaked-keys/leaked-keys.js';
 import type { ReportParts } from './http/leaked-keys/report.js';
@@ -11,9 +11,9 @@ import { serveProbesAndContract, type ReadinessParts } from './http/probes/outsi
 import type { DocumentParts } from './http/probes/documents.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
 import { rejectBody } from './http/request/content.js';
-import type { RequestState } from './http/request/context.js';
+import type { Middleware, RequestState } from './http/request/context.js';
 import { deadline } from './http/request/deadline.js';
-import { requireHost } from './http/request/host.js';
+import { requireHost } from './http/request/header-fields.js';
 import { prepareRequest } from './http/request/prepare-request.js';
 import { sendAnswers } from './http/response/answers.js';
 import { problems } from './http/response/problems.js';
@@ -30,18 +30,17 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   readonly requestMetrics: RequestMetrics;
   readonly usage: UsageCounter;
   readonly limiter: QuotaReader;
-  /** Whether each answer closes its connection. */
+  /** Whether answers close their connections. */
   readonly closesConnections: () => boolean;
   /** Undefined for a server without pages for people. */
   readonly site: SiteOptions | undefined;
 }
 
 /**
- * Builds the application. The list below is the whole way of a request, from top to bottom. A stage that acts on the
- * answer stands above the stages that make the answer. `createHttpServer` calls it for each request, once the request
- * before it on the same connection has its answer.
+ * Creates the application. A request passes the stages below from top to bottom; a stage that changes an answer stands
+ * above those that make it.
  *
- * @throws Error when the contract and the operations in `src/api` do not fit each other
+ * @throws Error if the contract and the operations in `src/api` do not match
  */
 export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   const document = JSON.parse(parts.contract.json) as Document;
@@ -52,14 +51,20 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(closeWhileStopping(parts.closesConnections));
   app.use(problems);
   app.use(requireHost);
-  app.use(revokeLeakedKeys(parts));
-  // The pages have stages of their own, which site.ts lists.
-  if (parts.site) app.use(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site }));
+  app.use(outsideApi(revokeLeakedKeys(parts)));
+  if (parts.site) {
+    app.use(outsideApi(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site })));
+  }
   app.use(rejectBody);
-  app.use(serveProbesAndContract(parts));
+  app.use(outsideApi(serveProbesAndContract(parts)));
   app.use(deadline());
   app.use(authenticate(parts));
   app.use(sendAnswers);
   app.use(await dispatch(document, parts));
   return app;
+}
+
+/** Makes requests of the API skip a stage. */
+function outsideApi(stage: Middleware): Middleware {
+  return (ctx, next) => (ctx.state.target.isApi ? next() : stage(ctx, next));
 }

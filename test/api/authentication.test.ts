@@ -52,7 +52,7 @@ describe('authentication', () => {
   };
   const UNUSABLE =
     'The API key is unknown, revoked or expired, or its developer is suspended. Check it, or get a new one.';
-  const CONFLICT = 'The request carries several API keys, or one place for it twice. Send one key, once.';
+  const CONFLICT = 'The request carries several API keys, or the same key place twice. Send one key, once.';
 
   it('takes the key in each of the three places', async () => {
     const replies = [
@@ -227,7 +227,7 @@ describe('authentication', () => {
       '/x/%2E%2E/api/v1/stats',
     ]) {
       assertProblem(await send(service.url, path), 'not_found', {
-        detail: 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.',
+        detail: 'This path does not exist. The API is under /api/v1, its contract at /openapi.yaml.',
         headers: { vary: undefined, 'www-authenticate': undefined },
       });
     }

@@ -24,7 +24,7 @@ describe('while the database is away', () => {
 
   function assertUnavailable(reply: Reply): void {
     assertProblem(reply, 'service_unavailable', {
-      detail: 'The service cannot answer at the moment. Try again after the seconds in Retry-After.',
+      detail: 'The service is temporarily unavailable. Retry after the number of seconds in Retry-After.',
       headers: { 'retry-after': '2', 'www-authenticate': undefined, ratelimit: undefined },
     });
   }
@@ -107,7 +107,7 @@ describe('while the database is away', () => {
         headers: { 'x-api-key': service.key, 'x-request-id': 'broken' },
       });
       assertProblem(reply, 'internal_error', {
-        detail: 'The service failed. Its log has the error under this request_id: quote it when you report the error.',
+        detail: 'Something went wrong on our side. Quote this request_id when you report it.',
         headers: { 'retry-after': undefined, 'x-request-id': 'broken' },
       });
       assertStanding(reply);

@@ -45,7 +45,7 @@ describe('requests', () => {
         for (const method of ['GET', ...OTHER_METHODS]) {
           const reply = await service.get(path, { method });
           assertProblem(reply, 'not_found', {
-            detail: 'There is no such path. The contract at /openapi.yaml lists all paths.',
+            detail: 'This path does not exist. The contract at /openapi.yaml lists all paths.',
             headers: { vary: 'Authorization, X-API-Key', allow: undefined },
           });
           assert.match(String(reply.headers.ratelimit), /^"minute";r=\d+;t=\d+, "day";r=\d+;t=\d+$/);
@@ -112,7 +112,7 @@ describe('requests', () => {
       it(`answers 405 to others than GET and HEAD at ${path}`, async () => {
         for (const method of OTHER_METHODS) {
           assertProblem(await service.get(path, { method }), 'method_not_allowed', {
-            detail: 'This path answers only to GET and HEAD.',
+            detail: 'This path supports only GET and HEAD.',
             headers: { allow: 'GET, HEAD', vary: 'Authorization, X-API-Key', 'access-control-allow-origin': undefined },
           });
         }
@@ -154,7 +154,7 @@ describe('requests', () => {
       assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/);
       assert.match(answer, /^Connection: close\r$/m);
       const { code, detail } = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as Record<string, unknown>;
-      assert.deepEqual([code, detail], ['malformed_request', 'An HTTP/1.1 request has one Host field.']);
+      assert.deepEqual([code, detail], ['malformed_request', 'An HTTP/1.1 request must have exactly one Host field.']);
     });
   }
 

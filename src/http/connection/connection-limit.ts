@@ -2,17 +2,17 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 
-/** A full server counts as full until only this part of its connections is left. Otherwise it would report all the time. */
+/** A full server counts as full until its connections fall to this part of the limit, so that it does not flap. */
 const FREE_AGAIN = 0.9;
 
 /**
- * Closes new connections at once, unread, above a limit. Open connections are still served. The log reports the first
- * refusal, and the number of refusals once there is room again.
+ * Closes new connections above a limit immediately; open ones are still served. Logs the first refusal, and the number of
+ * refusals once there is room again.
  *
- * Not `server.maxConnections`: node:cluster passes a connection that one worker refuses on to the next. While all are full,
- * it goes round and round.
+ * Not `server.maxConnections`: node:cluster offers a connection that one worker refuses to the next, endlessly while all
+ * are full.
  *
- * @param most - connections at a time. Each takes a file descriptor, and a process without one left reaches no database
+ * @param most - maximum number of connections. Each takes a file descriptor, which the database needs as well
  */
 export function limitConnections(server: Server, most: number, log: Logger): void {
   let open = 0;
@@ -22,7 +22,7 @@ export function limitConnections(server: Server, most: number, log: Logger): voi
     if (++refused > 1) return;
     log.warn(
       { connections: open, max_connections: most, err: error },
-      'connections full. New ones are closed until others end. The limit comes from that on open files: ulimit -n',
+      'connections full. New ones are closed until others end. The limit follows from that on open files: ulimit -n',
     );
   }
 
@@ -40,7 +40,7 @@ export function limitConnections(server: Server, most: number, log: Logger): voi
       refused = 0;
     });
   });
-  // The system could not accept a connection, although this process stayed within its limit.
+  // The system failed to accept a connection although this process stayed within its limit.
   server.on('error', (error) => {
     if (server.listening) refuse(error);
   });

@@ -1,29 +1,28 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../../errors.js';
-import { takeConnect } from './connect-method.js';
-import { noteContent, rejectConnection, type Rejection } from './rejection.js';
-import { takeTurn } from './turns.js';
-import { cutUnread } from './unread-answers.js';
+import { takeTurn } from './pipelining.js';
+import { rejectConnection, type Rejection } from './rejection.js';
 
 /** Bounds on what one connection may cost. */
 export interface ServerLimits {
-  /** Until all header fields have arrived, in milliseconds. */
+  /** Time for all header fields to arrive, in milliseconds. */
   readonly headersTimeoutMs: number;
-  /** Until the whole request has arrived, in milliseconds. */
+  /** Time for the whole request to arrive, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** An idle connection is kept this long for the next request, in milliseconds. */
+  /** How long an idle connection is kept for the next request, in milliseconds. */
   readonly keepAliveTimeoutMs: number;
-  /** When a client does not read an answer, or nothing moves, for this long, its connection is cut. In milliseconds. */
+  /** How long a client may leave an answer unread, or the connection silent, before it is cut, in milliseconds. */
   readonly stalledTimeoutMs: number;
-  /** The most bytes of request line and header fields together. */
+  /** Maximum size of the request line and header fields together, in bytes. */
   readonly maxHeaderBytes: number;
   /** How often the first two are checked, in milliseconds. */
   readonly checkIntervalMs: number;
 }
 
-/** Keep-alive outlasts the 60 s of common load balancers, so that they never reuse a connection we are closing. */
+/** Keep-alive outlasts the 60 s of common load balancers, so that they never reuse a connection that is being closed. */
 export const DEFAULT_SERVER_LIMITS: ServerLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,
@@ -37,26 +36,26 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
- * Makes an HTTP server that refuses slow, oversized and malformed requests with the right status. It cuts off clients
- * that do not read, and those that send more than 16 requests ahead. Each request is answered once, in order: also
- * CONNECT, and one whose client has closed its side of the connection.
+ * Creates an HTTP server that rejects slow, oversized and malformed requests with the right status. It answers each request
+ * once and in order, even if the client has closed its side of the connection, and cuts off clients that leave answers
+ * unread or send more than 16 requests ahead.
  *
- * @param onRejected - called for a message that is no valid request, and was answered
+ * @param onRejected - called for each message that was answered without being a valid request
  */
 export function createHttpServer(
   listener: Listener,
   limits: ServerLimits = DEFAULT_SERVER_LIMITS,
   onRejected?: (rejection: Rejection) => void,
 ): Server {
-  /** Answers a request whose turn has come. */
-  const answer: Listener = (request, response) => {
-    cutUnread(response, limits.stalledTimeoutMs);
-    listener(request, response);
-  };
-  /** Takes a request as soon as Node has read its header fields. */
   const receive: Listener = (request, response) => {
-    noteContent(request);
-    takeTurn(request, response, () => answer(request, response));
+    takeTurn(request, response, () => {
+      response.once('prefinish', () => cutIfUnread(response, limits.stalledTimeoutMs));
+      listener(request, response);
+    });
+  };
+  const reject = (error: Error, socket: Duplex): void => {
+    const rejection = rejectConnection(error, socket);
+    if (rejection) onRejected?.(rejection);
   };
   const server = createServer(
     {
@@ -65,41 +64,50 @@ export function createHttpServer(
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: limits.checkIntervalMs,
       maxHeaderSize: limits.maxHeaderBytes,
-      // The application asks for it, and answers in the form of all other errors.
+      // requireHost() checks it, and answers in the form of all other errors.
       requireHostHeader: false,
     },
     receive,
   );
-  // Node would silently leave out all fields after so many: a second key, a second host, the length of content. The limit on
-  // bytes bounds their number.
+  // Node would silently drop further fields, such as a second key. maxHeaderSize already bounds their number.
   server.maxHeadersCount = 0;
   server.setTimeout(limits.stalledTimeoutMs);
-  // What takes content asks for it, in readContent(). No operation takes any.
+  // readContent() sends the 100 where content is expected.
   server.on('checkContinue', receive);
   // Other expectations may be ignored (RFC 9110, section 10.1.1).
   server.on('checkExpectation', receive);
-  server.on('connect', (request) => {
-    takeConnect(request, limits.stalledTimeoutMs, (response) => answer(request, response));
+  server.on('clientError', reject);
+  server.on('connect', (_request, socket) => {
+    // From here on, Node no longer handles errors of the connection.
+    socket.on('error', () => socket.destroy());
+    reject(new Error('CONNECT is for proxies'), socket);
   });
-  server.on('clientError', (error, socket) => {
-    const rejection = rejectConnection(error, socket);
-    if (rejection) onRejected?.(rejection);
-  });
-  // `httpAllowHalfOpen` is not documented. Without it, a client that has closed its own side would get no answer.
+  // Undocumented. Without it, a client that has closed its own side would get no answer.
   Object.assign(server, { httpAllowHalfOpen: true });
   return server;
 }
 
+/** Cuts the connection unless the client reads an answer in time. The connection sends no other answer until then. */
+function cutIfUnread(response: ServerResponse, timeoutMs: number): void {
+  const { socket } = response;
+  // The system has usually buffered the whole answer by now.
+  if (socket === null || socket.writableLength === 0) return;
+  // Not the timeout of the socket, which Node restarts during a write. And not an orderly close: the system would keep
+  // offering the client what it does not read.
+  const timer = setTimeout(() => socket.resetAndDestroy(), timeoutMs);
+  response.once('close', () => clearTimeout(timer));
+}
+
 /**
- * Starts to listen.
+ * Starts listening.
  *
- * @param setting - the setting with host and port, for the message of the error
- * @returns the port, which the system chose for 0
- * @throws OperatorError when the address is not available
+ * @param setting - name of the setting that has both host and port, for the error message
+ * @returns the port, chosen by the system if it was 0
+ * @throws OperatorError if the address is not available
  */
 export async function listen(server: Server, host: string, port: number, setting?: string): Promise<number> {
   await new Promise<void>((resolve, reject) => {
-    // The listener stays: a connection that cannot be accepted later is an error too, which would end the process.
+    // The listener stays, since a later failure to accept a connection would otherwise end the process.
     server.on('error', (error: NodeJS.ErrnoException) => {
       const address = setting === undefined ? `HOST ${host}, PORT ${port}` : `${setting} ${authority(host, port)}`;
       reject(new OperatorError(`Cannot listen on ${address}: ${explain(error, setting)}`));
@@ -110,7 +118,7 @@ export async function listen(server: Server, host: string, port: number, setting
   return typeof address === 'object' && address !== null ? address.port : port;
 }
 
-/** The URL of a listening server on this machine. Nobody can call a wildcard address. */
+/** Returns the URL of a listening server on this machine. A wildcard address becomes loopback. */
 export function urlOf(host: string, port: number): string {
   return `http://${authority(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}`;
 }
@@ -120,17 +128,17 @@ function authority(host: string, port: number): string {
 }
 
 /**
- * Stops listening, lets the current requests finish, and closes all connections.
+ * Stops listening, lets current requests finish, and closes all connections.
  *
- * A connection that is closed while a request is on its way is reset. So idle connections may stay a little longer: those in
- * use bring their next request meanwhile, whose answer should have `Connection: close`.
+ * Closing a connection resets a request that is already on its way. Idle connections can therefore be kept for a while:
+ * those in use bring their next request, whose answer should carry `Connection: close`.
  *
- * @param graceMs - after this long, in milliseconds, connections are cut
+ * @param graceMs - when connections are cut, in milliseconds
  * @param idleMs - how long idle connections are kept first, in milliseconds
  */
 export async function close(server: Server, graceMs: number, idleMs = 0): Promise<void> {
   const closed = new Promise((resolve) => {
-    // The method of http.Server would close idle connections at once.
+    // http.Server's own method would close idle connections at once.
     NetServer.prototype.close.call(server, resolve);
   });
   await Promise.race([closed, delay(idleMs, undefined, { ref: false })]);

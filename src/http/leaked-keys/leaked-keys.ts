@@ -121,5 +121,5 @@ function isForPeople(ctx: RequestContext): boolean {
 }
 
 function refuseMethod(allowed: string): never {
-  throw new Problem('method_not_allowed', `This path answers only to ${allowed}.`, { headers: { Allow: allowed } });
+  throw new Problem('method_not_allowed', `This path supports only ${allowed}.`, { headers: { Allow: allowed } });
 }

@@ -1,69 +1,62 @@
 import { OpenAPIRouter, type Document, type Operation, type ParsedRequest, type Request } from 'openapi-backend';
 
-/** How to recognise a path that has parameters, and how to read them. */
+/** Matches a path that has parameters, and captures their values. */
 interface Template {
+  readonly operation: Operation;
   readonly pattern: RegExp;
-  readonly parameterNames: readonly string[];
+  readonly names: readonly string[];
 }
 
-const PATH_PARAMETER = /\{([^{}]+)\}/g;
-
 /**
- * The router of openapi-backend, which rebuilds its lists of operations and patterns for every request. This one builds
- * them once. Its decisions are the same.
+ * The router of openapi-backend, except that it builds its lists of operations and patterns once instead of for each
+ * request. Its decisions are the same.
  *
- * Requests come in their final form: the path without the query, and the query as an object. They have neither header
- * fields nor content.
+ * Requests come in their final form: a path without the query, the query as an object, no header fields and no content.
  */
 export class ContractRouter extends OpenAPIRouter {
   readonly #operations: Operation[];
-  readonly #byId: ReadonlyMap<string | undefined, Operation>;
   readonly #byPath: ReadonlyMap<string, Operation>;
-  readonly #templates: ReadonlyMap<Operation, Template>;
+  readonly #templates: readonly Template[];
 
   /**
    * @param definition - valid OpenAPI without references
-   * @throws Error when the contract has parameters that this router does not read
+   * @throws Error if the contract has parameters that this router does not read
    */
   constructor(definition: Document) {
     super({ definition, ignoreTrailingSlashes: false });
     // Requests are authenticated before they are routed.
     this.#operations = super.getOperations().map((operation) => ({ ...operation, security: [] }));
-    this.#operations.forEach(requirePlainParameters);
-    this.#byId = new Map(this.#operations.map((operation) => [operation.operationId, operation]));
+    const unread = this.#operations.find((operation) => !isReadable(operation));
+    if (unread) throw new Error(`${unread.operationId} has parameters or content that dispatch does not read`);
     this.#byPath = new Map(this.#operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
-    const templated = this.#operations.filter(({ path }) => path.includes('{'));
-    this.#templates = new Map(templated.map((operation) => [operation, toTemplate(operation.path)]));
+    this.#templates = this.#operations.filter(({ path }) => path.includes('{')).map(toTemplate);
   }
 
   override getOperations(): Operation[] {
     return this.#operations;
   }
 
-  override getOperation(operationId: string): Operation | undefined {
-    return this.#byId.get(operationId);
-  }
-
   override matchOperation(request: Request): Operation | undefined;
   override matchOperation(request: Request, strict: boolean): Operation;
   override matchOperation(request: Request, strict = false): Operation | undefined {
-    const { path } = request;
     const method = request.method.toLowerCase();
-    const exact = this.#byPath.get(`${method} ${path}`);
+    const exact = this.#byPath.get(`${method} ${request.path}`);
     if (exact !== undefined) return exact;
-    const matching = [...this.#templates].filter(
-      ([operation, { pattern }]) => operation.method === method && pattern.test(path),
+    const [match, ...others] = this.#templates.filter(
+      ({ operation, pattern }) => operation.method === method && pattern.test(request.path),
     );
-    // No operation, or several of which the most specific counts.
-    return matching.length === 1 && matching[0] ? matching[0][0] : super.matchOperation(request, strict);
+    // For no match, or the most specific one of several.
+    return match && others.length === 0 ? match.operation : super.matchOperation(request, strict);
   }
 
   override parseRequest({ method, path, query }: Request, operation?: Operation): ParsedRequest {
-    const template = operation && this.#templates.get(operation);
+    const template = this.#templates.find((each) => each.operation === operation);
+    const values = template?.pattern.exec(path)?.slice(1) ?? [];
+    const params = values.map((value, i): [string, string] => [template?.names[i] ?? '', decodeURIComponent(value)]);
     return {
       method: method.toLowerCase(),
       path,
-      params: template ? readParameters(template, path) : {},
+      params: Object.fromEntries(params),
       query: { ...(query as Record<string, unknown>) },
       headers: {},
       cookies: {},
@@ -72,38 +65,28 @@ export class ContractRouter extends OpenAPIRouter {
   }
 }
 
-/** Optional header fields of the contract, such as If-None-Match, are read elsewhere. */
-function requirePlainParameters({ operationId, parameters = [], requestBody }: Operation): void {
-  const isPlain = parameters.every(
-    (parameter) =>
-      'in' in parameter &&
-      (parameter.in === 'header' ? parameter.required !== true : parameter.in !== 'cookie') &&
-      parameter.content === undefined &&
-      parameter.explode !== false &&
-      !isArray(parameter),
+/** Optional header fields, such as `If-None-Match`, are read elsewhere. */
+function isReadable({ parameters = [], requestBody }: Operation): boolean {
+  return (
+    requestBody === undefined &&
+    parameters.every(
+      (parameter) =>
+        'in' in parameter &&
+        (parameter.in === 'header'
+          ? parameter.required !== true
+          : parameter.in !== 'cookie' &&
+            parameter.explode !== false &&
+            parameter.schema !== undefined &&
+            !('items' in parameter.schema)),
+    )
   );
-  if (isPlain && requestBody === undefined) return;
-  throw new Error(`${operationId ?? 'an operation'} has parameters or content that dispatch does not read`);
 }
 
-function isArray({ schema }: { readonly schema?: unknown }): boolean {
-  return typeof schema === 'object' && schema !== null && 'type' in schema && schema.type === 'array';
-}
-
-function toTemplate(path: string): Template {
-  const parameterNames: string[] = [];
-  const pattern = path
-    .split(PATH_PARAMETER)
-    .map((part, i) => {
-      if (i % 2 === 0) return part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-      parameterNames.push(part);
-      return '([^/]+)';
-    })
-    .join('');
-  return { pattern: new RegExp(`^${pattern}$`), parameterNames };
-}
-
-function readParameters({ pattern, parameterNames }: Template, path: string): Record<string, string> {
-  const values = pattern.exec(path) ?? [];
-  return Object.fromEntries(parameterNames.map((name, i) => [name, decodeURIComponent(values[i + 1] ?? '')]));
+function toTemplate(operation: Operation): Template {
+  const literals = operation.path.split(/\{[^{}]+\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return {
+    operation,
+    pattern: new RegExp(`^${literals.join('([^/]+)')}$`),
+    names: [...operation.path.matchAll(/\{([^{}]+)\}/g)].map(([, name = '']) => name),
+  };
 }

@@ -10,13 +10,13 @@ import { reportReadiness } from './readiness.js';
 export interface ReadinessParts {
   readonly databaseCheck: DatabaseCheck;
   readonly health: Health;
-  /** Whether the service is shutting down: it still serves, but a balancer should send it nothing more. */
+  /** Whether the service is shutting down: it still serves, but a balancer should send it no more requests. */
   readonly isStopping: () => boolean;
 }
 
 /**
- * Answers every request outside the API, so that the later stages get only requests of the API. The paths of probes and of
- * documents for tools need no key. There are no other paths.
+ * Answers every remaining request outside the API: probes and documents for tools, which need no key. There are no other
+ * paths.
  *
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
@@ -49,17 +49,16 @@ export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): M
   router.all(
     router.stack.map(({ path }) => String(path)),
     () => {
-      throw new Problem('method_not_allowed', 'This path answers only to GET and HEAD.', {
+      throw new Problem('method_not_allowed', 'This path supports only GET and HEAD.', {
         headers: { Allow: 'GET, HEAD' },
       });
     },
   );
 
   const routes = router.routes() as Middleware;
-  // Requests of the API do not pay for the router.
-  return (ctx, next) => (ctx.state.target.isApi ? next() : routes(ctx, notFound));
+  return (ctx) => routes(ctx, notFound);
 }
 
 function notFound(): never {
-  throw new Problem('not_found', 'There is no such path. The API is under /api/v1, its contract at /openapi.yaml.');
+  throw new Problem('not_found', 'This path does not exist. The API is under /api/v1, its contract at /openapi.yaml.');
 }

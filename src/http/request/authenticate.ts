@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Admit } from '../../admission/admission.js';
 import { Problem } from '../../errors.js';
 import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
@@ -7,7 +8,7 @@ import { exhausted } from '../../limits/quotas.js';
 import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
 import type { Middleware, RequestContext } from './context.js';
-import { readCredentials } from './credentials.js';
+import { fieldValues } from './header-fields.js';
 
 const CHALLENGE = 'Bearer realm="catalog"';
 
@@ -18,15 +19,25 @@ export interface AuthenticationParts {
   readonly admit: Admit;
   readonly failedAttempts: FailedAttempts;
   readonly lastUsed: LastUsed;
-  /** How many proxies stand in front of the service. */
+  /** Number of trusted proxies in front of the service. */
   readonly trustedProxies: number;
 }
 
+/** The API key of a request. */
+export type Credentials =
+  | { readonly kind: 'none' }
+  /** Different keys, or one place used twice: the service never guesses which one was meant. */
+  | { readonly kind: 'conflict' }
+  | { readonly kind: 'key'; readonly key: string };
+
+/** RFC 6750, section 2.1. The scheme is case-insensitive (RFC 9110, section 11.1). */
+const BEARER = /^bearer +(\S.*)$/i;
+
 /**
- * Finds the caller of a request and charges the request to the caller's plan. The answer has the state of its quotas.
+ * Identifies the caller of a request and charges the request to the caller's plan. Sets the rate limit fields.
  *
- * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded; the database's error as it is, since an outage
- *   does not make a key wrong
+ * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded; the database's error unchanged, since an outage
+ *   does not make a key invalid
  */
 export function authenticate(parts: AuthenticationParts): Middleware {
   return async (ctx, next) => {
@@ -39,7 +50,7 @@ export function authenticate(parts: AuthenticationParts): Middleware {
     }
     const { caller, quotas } = admission;
     ctx.state.caller = caller;
-    // A request over its quota also counts as use of the key.
+    // A request over its quota is a use of the key, too.
     parts.lastUsed.touch(caller.keyId);
     ctx.set(rateLimitFields(quotas));
     if (admission.kind === 'refused') throw rateLimitExceeded(exhausted(quotas));
@@ -47,7 +58,7 @@ export function authenticate(parts: AuthenticationParts): Middleware {
   };
 }
 
-/** @throws Problem when the request carries no key, several, or a text without the form of a key */
+/** @throws Problem unless the request carries one well-formed key */
 function requireKeyHash({ req, state }: RequestContext): KeyHash {
   const credentials = readCredentials(req, state.target.search);
   switch (credentials.kind) {
@@ -58,14 +69,30 @@ function requireKeyHash({ req, state }: RequestContext): KeyHash {
         { headers: { 'WWW-Authenticate': CHALLENGE } },
       );
     case 'conflict':
-      throw invalidApiKey('The request carries several API keys, or one place for it twice. Send one key, once.');
+      throw invalidApiKey('The request carries several API keys, or the same key place twice. Send one key, once.');
     case 'key': {
       const hash = hashApiKey(credentials.key);
-      // A text without the form of a key is no guess of a key, and is not counted.
+      // Malformed text is not a guess at a key, so it is not counted.
       if (hash === undefined) throw unknownApiKey();
       return hash;
     }
   }
+}
+
+/**
+ * Reads the API key from the three places that may carry it: `Authorization: Bearer`, `X-API-Key` and `api_key` in the
+ * query. Empty values and `Authorization` fields of another scheme count as no key.
+ */
+export function readCredentials(request: IncomingMessage, search: URLSearchParams): Credentials {
+  const authorizations = fieldValues(request, 'authorization');
+  const headers = fieldValues(request, 'x-api-key');
+  const queries = search.getAll('api_key');
+  if (authorizations.length > 1 || headers.length > 1 || queries.length > 1) return { kind: 'conflict' };
+  const token = BEARER.exec(authorizations[0] ?? '')?.[1];
+  const keys = [token, headers[0], queries[0]].filter((key) => key !== undefined && key !== '');
+  const [key] = keys;
+  if (key === undefined) return { kind: 'none' };
+  return keys.every((other) => other === key) ? { kind: 'key', key } : { kind: 'conflict' };
 }
 
 function unknownApiKey(): Problem {

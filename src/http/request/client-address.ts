@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { fieldValues } from './field-values.js';
+import { fieldValues } from './header-fields.js';
 
 /**
- * Finds the address that a request comes from.
+ * Returns the address that a request comes from.
  *
- * Each proxy appends the address of its client to `X-Forwarded-For`. Entries further left come from the client and may
- * be invented. So the entry counts that the first of our own proxies wrote, counted from the right.
+ * Each proxy appends the address of its client to `X-Forwarded-For`, so the last entries come from trusted proxies.
+ * Entries further left come from the client, which may have invented them.
  *
- * @param trustedProxies - how many proxies stand in front of the service; with 0 the field is ignored
- * @returns an IPv4 address, or the first 64 bits of an IPv6 address, which a network gives to one customer
+ * @param trustedProxies - number of trusted proxies in front of the service; 0 ignores the field
+ * @returns an IPv4 address, or the first 64 bits of an IPv6 address, which providers assign to one customer
  */
 export function clientAddress(request: IncomingMessage, trustedProxies: number): string {
   let address = request.socket.remoteAddress ?? '';
@@ -17,7 +17,7 @@ export function clientAddress(request: IncomingMessage, trustedProxies: number):
     const forwarded = fieldValues(request, 'x-forwarded-for').join(',').split(',');
     for (const entry of forwarded.reverse().slice(0, trustedProxies)) {
       const parsed = withoutPort(entry.trim());
-      // The entry is no address, such as "unknown". Then the proxy that wrote it is the nearest known address.
+      // Not an address, such as "unknown": the proxy that wrote it is the nearest known address.
       if (isIP(parsed) === 0) break;
       address = parsed;
     }
@@ -33,7 +33,7 @@ function withoutPort(text: string): string {
 function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
   if (isIP(plain) !== 6) return plain;
-  // The URL parser writes an address in one way: small letters, no leading zeros, no dotted part.
+  // The URL parser normalises: lower case, no leading zeros, no dotted part.
   const canonical = new URL(`http://[${plain}]`).hostname.slice(1, -1);
   const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical);
   if (mapped !== null) {

@@ -4,17 +4,17 @@ import type { Operation } from '../../api/operation.js';
 import type { OperationId } from '../../contract.js';
 import type { Target } from './target.js';
 
-/** What the stages of a request pass on to one another. */
+/** What the stages of a request share. */
 export interface RequestState {
-  /** Made or accepted for every request, and returned in `X-Request-Id`. */
+  /** The id returned in `X-Request-Id`. */
   readonly requestId: string;
   readonly target: Target;
-  /** Set when the deadline has passed, and the client has its answer. From then on no operation begins. */
+  /** Set once the deadline has passed and the client has its answer. No operation starts after that. */
   timedOut?: boolean;
   caller?: Caller;
-  /** Set when the request is routed, also when its answer is a problem. */
+  /** Set when the request is routed, even if its answer is a problem. */
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;
-  /** The body of a 200 answer, before it is written as JSON. */
+  /** The body of a 200 answer, not yet serialised. */
   answer?: unknown;
   /** The cause of a problem, for the log. */
   error?: unknown;
@@ -22,5 +22,5 @@ export interface RequestState {
 
 export type RequestContext = Koa.ParameterizedContext<RequestState>;
 
-/** A Koa middleware with our state: a stage of a request. It calls `next` for the later stages. */
+/** A Koa middleware with this state: one stage of a request. */
 export type Middleware = (ctx: RequestContext, next: () => Promise<void>) => Promise<void>;

@@ -1,14 +1,32 @@
+import { randomUUID } from 'node:crypto';
+import { mayHoldSecret } from '../../keys/api-key.js';
 import type { Middleware } from './context.js';
-import { chooseRequestId } from './request-id.js';
 import { originForm, parseTarget } from './target.js';
 
-/** Gives a request its id and its parsed target, and its answer the id. */
+const SANE = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** The forms of proxies and tracers: a UUID, or the 32 hexadecimal digits of nginx and of W3C Trace Context. */
+const COMMON = /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/i;
+
+/** Gives a request its id and its parsed target, and returns the id in `X-Request-Id`. */
 export const prepareRequest: Middleware = (ctx, next) => {
   const target = originForm(ctx.req.url ?? '');
   const requestId = chooseRequestId(ctx.req.headers['x-request-id']);
-  // Koa derives `ctx.path` from it, and routers use that path.
+  // Koa derives `ctx.path` from it, which the routers use.
   ctx.req.url = target;
   ctx.state = { requestId, target: parseTarget(target) };
   ctx.set('X-Request-Id', requestId);
   return next();
 };
+
+/**
+ * Accepts the id that a client or a proxy sent, or creates one. An accepted id is short, printable and free of any part
+ * of a misplaced API key.
+ *
+ * The 32 hexadecimal digits of {@link COMMON} could be a secret, but only one key in 10^14 has such a secret.
+ */
+export function chooseRequestId(offered: string | string[] | undefined): string {
+  return typeof offered === 'string' && SANE.test(offered) && (COMMON.test(offered) || !mayHoldSecret(offered))
+    ? offered
+    : randomUUID();
+}

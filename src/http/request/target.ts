@@ -2,7 +2,7 @@
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
 /**
- * One percent-encoded octet. Not after a stray percent sign: decoding it there would make malformed encoding
+ * One percent-encoded octet, but not after a stray percent sign: decoding there would make malformed encoding
  * well-formed, as in `%2%35`.
  */
 const ENCODED_OCTET = /(?<!%[0-9a-f]?)%([0-9a-f]{2})/gi;
@@ -11,13 +11,12 @@ const ENCODED_OCTET = /(?<!%[0-9a-f]?)%([0-9a-f]{2})/gi;
 const UNRESERVED = /[A-Za-z0-9._~-]/;
 
 /**
- * Brings a request's target into origin form: a path that begins with a slash, and the query. The path is normalised,
- * so that all stages see one spelling.
+ * Converts a request's target to origin form: a path that begins with a slash, and the query. The path is normalised so
+ * that all stages see one spelling.
  *
- * A server must also accept the absolute form that clients send to proxies (RFC 9112, section 3.2.2). Its host makes no
- * difference here and is not parsed. Node's parser throws for some hosts, and prints others in warnings, with their
- * query. A fragment does not belong in a target and is dropped. Any other form (`*`, other schemes) becomes a path that
- * does not exist.
+ * A server must also accept the absolute form that clients send to proxies (RFC 9112, section 3.2.2). Its host is
+ * ignored and not parsed: Node's parser throws for some hosts, and prints others with their query in warnings. A
+ * fragment is dropped. Any other form (`*`, other schemes) becomes a path that does not exist.
  */
 export function originForm(target: string): string {
   if (target.startsWith('/') && !target.includes('#')) return withNormalPath(target);
@@ -27,8 +26,8 @@ export function originForm(target: string): string {
 }
 
 /**
- * Decodes percent-encoded unreserved characters of the path. Paths that differ only in these are the same (RFC 3986,
- * section 6.2.2.2). All other encoding stays, also when it is malformed.
+ * Decodes percent-encoded unreserved characters of the path: paths that differ only in these are equivalent (RFC 3986,
+ * section 6.2.2.2). All other encoding is kept, even if malformed.
  */
 function withNormalPath(target: string): string {
   if (!target.includes('%')) return target;
@@ -48,17 +47,17 @@ export interface Target {
   /** Percent-encoded and normalised, without the query. */
   readonly path: string;
   readonly isApi: boolean;
-  /** Unchanged, without its question mark; empty when there is none. */
+  /** Unchanged, without its question mark; empty if there is none. */
   readonly querystring: string;
   /** The query as text, decoded leniently. */
   readonly search: URLSearchParams;
 }
 
-/** Cuts a target in origin form at its question mark (RFC 3986, section 3.4), and parses the query. */
+/** Splits a target in origin form at its question mark (RFC 3986, section 3.4) and parses the query. */
 export function parseTarget(target: string): Target {
   const path = pathOf(target);
   const querystring = target.slice(path.length + 1);
-  // A plus is a plus (RFC 3986), as in 1.795218005e+09. Only in forms it stands for a blank.
+  // A plus is a plus (RFC 3986), as in 1.795218005e+09. It means a space only in forms.
   const search = new URLSearchParams(querystring.replaceAll('+', '%2B'));
   return { path, isApi: API_ROOT.test(path), querystring, search };
 }

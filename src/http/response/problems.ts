@@ -1,45 +1,41 @@
 import { Problem } from '../../errors.js';
 import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
-import type { Middleware, RequestContext } from '../request/context.js';
+import type { Middleware } from '../request/context.js';
 
-/** How long a client should wait before it tries again while a dependency is lost, in seconds. */
+/** When clients should retry while a dependency is down, in seconds. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** The media type of a problem document: RFC 9457 gives it no parameters. */
+/** RFC 9457 defines no parameters for it. */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
-/** Answers with a problem when a later stage throws. Header fields that a stage set before stay. */
+/**
+ * Answers with a problem document if a later stage throws. Header fields that were already set stay; the log gets the
+ * cause.
+ */
 export const problems: Middleware = async (ctx, next) => {
   try {
     await next();
   } catch (error) {
-    answerProblem(ctx, error);
+    const problem = toProblem(error);
+    ctx.state.error = problem.cause;
+    ctx.status = problem.status;
+    ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...problem.headers });
+    ctx.body = problemDocument(problem, ctx.state.requestId);
   }
 };
 
-/** Answers with the problem document of an error. The log gets its cause. */
-function answerProblem(ctx: RequestContext, error: unknown): void {
-  const problem = toProblem(error);
-  ctx.state.error = problem.cause;
-  ctx.status = problem.status;
-  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...problem.headers });
-  ctx.body = problemDocument(problem, ctx.state.requestId);
-}
-
-/** Decides what the client learns of an error. An error that is no Problem is a bug, whose text stays in the log. */
+/** Converts any error to what a client may see. An error that is not a Problem is a bug, and its text stays in the log. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (isDatabaseUnavailable(error)) return serviceUnavailable({ cause: error });
-  return new Problem(
-    'internal_error',
-    'The service failed. Its log has the error under this request_id: quote it when you report the error.',
-    { cause: error },
-  );
+  return new Problem('internal_error', 'Something went wrong on our side. Quote this request_id when you report it.', {
+    cause: error,
+  });
 }
 
-/** The answer while an essential dependency is lost. @param specifics - for a more specific answer */
+/** The problem of a request that cannot be served for now, with the detail and members of a more specific cause. */
 export function serviceUnavailable({
-  detail = 'The service cannot answer at the moment. Try again after the seconds in Retry-After.',
+  detail = 'The service is temporarily unavailable. Retry after the number of seconds in Retry-After.',
   members = {},
   cause,
 }: Partial<Pick<Problem, 'detail' | 'members' | 'cause'>>): Problem {
@@ -47,7 +43,7 @@ export function serviceUnavailable({
   return new Problem('service_unavailable', detail, { members, headers, cause });
 }
 
-/** The problem document (RFC 9457) of a problem, as JSON. */
+/** Serialises a problem as its document (RFC 9457). */
 export function problemDocument(problem: Problem, requestId: string): string {
   return JSON.stringify({
     type: problem.type,

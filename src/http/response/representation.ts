@@ -1,48 +1,66 @@
-import { chooseCoding, codedTag, encode, type ContentCoding } from './content-coding.js';
-import { clientHas, entityTag } from './conditional.js';
+import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { RequestContext } from '../request/context.js';
+import { chooseCoding, encode, type ContentCoding } from './content-coding.js';
 
-/** Content that many requests get: compressed once for each coding, with an entity tag. */
+/** The opaque part of an entity tag. `If-None-Match` ignores whether a tag is weak (RFC 9110, section 8.8.3). */
+const OPAQUE_TAG = /"[^"]*"/g;
+
+/** Content with its strong entity tag (RFC 9110, section 8.8.3). It is compressed at most once for each coding. */
 export class Representation {
-  readonly #content: Buffer;
   readonly #tag: string;
-  readonly #coded = new Map<ContentCoding, Buffer | Promise<Buffer>>();
+  readonly #coded = new Map<ContentCoding, Promise<Buffer>>();
 
   /** @param mediaType - with its parameters, as in `Content-Type` */
   constructor(
-    content: string | Buffer,
+    private readonly content: string | Buffer,
     private readonly mediaType: string,
   ) {
-    this.#content = Buffer.from(content);
-    this.#tag = entityTag(this.#content);
+    this.#tag = `"${Buffer.byteLength(content).toString(16)}-${hash('sha1', content, 'base64').slice(0, -1)}"`;
   }
 
   /**
-   * Answers with the content, or with 304 to a client that has it.
+   * Answers 200 with the content, or 304 if the client already has it.
    *
    * @param cacheControl - the value of `Cache-Control`
+   * @param compress - whether to compress the content for clients that accept it
    */
-  async send(ctx: RequestContext, cacheControl: string): Promise<void> {
-    const coding = chooseCoding(ctx.req.headers['accept-encoding'], this.#content.length);
-    const tag = coding === undefined ? this.#tag : codedTag(this.#tag, coding);
-    ctx.vary('Accept-Encoding');
+  async send(ctx: RequestContext, cacheControl: string, compress = true): Promise<void> {
+    const { 'accept-encoding': accepted } = ctx.req.headers;
+    const coding = compress ? chooseCoding(accepted, Buffer.byteLength(this.content)) : undefined;
+    // Other bytes need another tag (RFC 9110, section 8.8.3.3).
+    const tag = coding === undefined ? this.#tag : `${this.#tag.slice(0, -1)}-${coding}"`;
+    const isKnown = clientHas(ctx.req, tag);
+    // Before any field is set, so that a problem in place of this answer has none of them.
+    const body = coding === undefined || isKnown ? this.content : await this.#encoded(coding);
+    // Even if this answer is not compressed: another Accept-Encoding may get another one (section 12.5.5).
+    if (compress) ctx.vary('Accept-Encoding');
     ctx.set({ 'Cache-Control': cacheControl, ETag: tag });
-    if (clientHas(ctx.req, tag)) {
+    if (isKnown) {
       ctx.status = 304;
       return;
     }
-    const body = coding === undefined ? this.#content : await this.#encoded(coding);
     ctx.status = 200;
     ctx.set('Content-Type', this.mediaType);
     if (coding !== undefined) ctx.set('Content-Encoding', coding);
     ctx.body = body;
   }
 
-  #encoded(coding: ContentCoding): Buffer | Promise<Buffer> {
-    const known = this.#coded.get(coding);
-    if (known !== undefined) return known;
-    const made = encode(this.#content, coding);
-    this.#coded.set(coding, made);
-    return made;
+  #encoded(coding: ContentCoding): Promise<Buffer> {
+    const coded = this.#coded.get(coding) ?? encode(this.content, coding);
+    this.#coded.set(coding, coded);
+    return coded;
   }
+}
+
+/**
+ * Whether `If-None-Match` names an entity tag (RFC 9110, section 13.1.2).
+ *
+ * Koa's `ctx.fresh` also evaluates `Cache-Control: no-cache`, which `fetch` adds to every request with `If-None-Match`:
+ * its users would never get a 304.
+ */
+function clientHas(request: IncomingMessage, tag: string): boolean {
+  const field = request.headers['if-none-match'];
+  if (field === undefined) return false;
+  return field.trim() === '*' || (field.match(OPAQUE_TAG)?.includes(tag) ?? false);
 }

@@ -202,7 +202,7 @@ describe('the documents of a server without pages', () => {
     for (const path of ['/livez', '/readyz', CATALOG, SECURITY, ...described.keys()]) {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']) {
         assertProblem(await send(service.url, path, { method }), 'method_not_allowed', {
-          detail: 'This path answers only to GET and HEAD.',
+          detail: 'This path supports only GET and HEAD.',
           headers: { allow: 'GET, HEAD' },
         });
       }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
-import { readCredentials } from '../../../src/http/request/credentials.js';
+import { readCredentials } from '../../../src/http/request/authenticate.js';
 
 /** What a request says about its key, with these header fields, names and values by turns, and this query. */
 function credentialsOf(rawHeaders: readonly string[], query = ''): unknown {

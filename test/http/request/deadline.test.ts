@@ -36,7 +36,7 @@ describe('the deadline of a request', () => {
     await assert.rejects(answered, (error) => {
       assert.ok(error instanceof Problem);
       assert.equal(error.code, 'service_unavailable');
-      assert.equal((error.cause as Error).message, 'the deadline of the request passed');
+      assert.equal((error.cause as Error).message, 'the request exceeded its deadline');
       return ctx.state.timedOut === true;
     });
     goOn();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chooseRequestId } from '../../../src/http/request/request-id.js';
+import { chooseRequestId } from '../../../src/http/request/prepare-request.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

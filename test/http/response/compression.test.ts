@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHook } from 'node:async_hooks';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { fromRfc3339, toSeconds } from '../../../src/platform/time/micros.js';
 import { createDeveloper } from '../../../src/developers/developers.js';
 import { createClient } from '../../../src/follower/client.js';
-import { encode } from '../../../src/http/response/content-coding.js';
 import { createKey } from '../../../src/keys/keys.js';
 import { setPlan } from '../../../src/limits/plans.js';
 import { startRecordingProxy } from '../../support/proxies/recording-proxy.js';
@@ -18,9 +16,6 @@ const VARY_BY_CODING = `${VARY}, Accept-Encoding`;
 
 /** Below this, pages come as they are, in bytes. */
 const SMALLEST_COMPRESSED = 960;
-
-/** Above this, content is compressed in a thread, in bytes. */
-const LONGEST_AT_ONCE = 64 * 1024;
 
 /** What differs from one request to the next. */
 const MOVING = new Set(['date', 'x-request-id', 'ratelimit']);
@@ -259,35 +254,6 @@ describe('the compression of pages of changes', () => {
     const refused = await withKey();
     assert.equal(refused.status, 429);
     assertHeaders(refused, { ...headers, 'content-type': 'application/problem+json' });
-  });
-
-  it('of the longest page is done in a thread, and makes the same of it', async () => {
-    const longest = await startService();
-    try {
-      // Four bytes each.
-      const title = '\u{20000}'.repeat(1_000);
-      await longest.db.raw(
-        "insert into titles (svc_id, media_type, title) select 'long-' || i, 'movie', ? from generate_series(1, 200) i",
-        [title],
-      );
-      const page = (coding: string): Promise<Reply> => {
-        const headers = { 'x-api-key': longest.key, 'accept-encoding': coding };
-        return longest.get(`/api/v1/changes?since=${start}`, { headers });
-      };
-      const plain = await page('identity');
-      assert.ok(plain.bytes.length > 800_000);
-      for (const coding of ['gzip', 'br'] as const) {
-        assertPage(await page(coding), coding, plain);
-        const content = plain.bytes.subarray(0, LONGEST_AT_ONCE + 1);
-        assert.ok(Buffer.isBuffer(encode(content.subarray(1), coding)));
-        // Not there yet, so that others have their turn.
-        const later = encode(content, coding);
-        assert.ok(later instanceof Promise);
-        assert.deepEqual(coding === 'gzip' ? gunzipSync(await later) : brotliDecompressSync(await later), content);
-      }
-    } finally {
-      await longest.stop();
-    }
   });
 
   it('gives a follower, whose fetch asks for it, the same bytes', async () => {

@@ -24,7 +24,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'Keys in three places must all be the same.',
     edits: [
       {
-        file: 'src/http/request/credentials.ts',
+        file: 'src/http/request/authenticate.ts',
         from: 'keys.every((other) => other === key)',
         to: '(keys[1] ?? key) === key',
       },
@@ -36,7 +36,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'Keys in three places must all be the same.',
     edits: [
       {
-        file: 'src/http/request/credentials.ts',
+        file: 'src/http/request/authenticate.ts',
         from: 'keys.every((other) => other === key)',
         to: 'keys.at(-1) === key',
       },
@@ -48,7 +48,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A key is taken in the letters it was made in.',
     edits: [
       {
-        file: 'src/http/request/credentials.ts',
+        file: 'src/http/request/authenticate.ts',
         from: "{ kind: 'key', key } :",
         to: "{ kind: 'key', key: key.replace(/^svc/i, 'svc') } :",
       },
@@ -92,7 +92,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     promise: 'A request with two different keys is refused.',
     edits: [
       {
-        file: 'src/http/request/credentials.ts',
+        file: 'src/http/request/authenticate.ts',
         from: 'authorizations.length > 1 || headers.length > 1 || queries.length > 1',
         to: 'authorizations.length > 1 || headers.length > 1',
       },
