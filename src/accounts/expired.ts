@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { removeRows } from '../platform/postgres/remove-rows.js';
+import { removeRows } from '../platform/postgres/rows.js';
 import { ABSOLUTE_DAYS, IDLE_HOURS } from './sessions.js';
 
 /** What has expired, by table. */

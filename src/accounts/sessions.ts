@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
 import { recordEvent, type Actor } from '../events/events.js';
-import type { Slice } from '../platform/postgres/slice.js';
-import { Statement } from '../platform/postgres/statement.js';
+import type { Slice } from '../platform/postgres/rows.js';
+import { Statement } from '../platform/postgres/database.js';
 import { printable } from '../platform/text/plain-text.js';
 import { generateToken, hashToken } from './tokens.js';
 

@@ -4,7 +4,7 @@ import type { Plan } from '../limits/plans.js';
 import { batchLoader } from '../platform/async/batch-loader.js';
 import { Semaphore } from '../platform/async/semaphore.js';
 import { DatabaseTimeout } from '../platform/postgres/errors.js';
-import { Statement } from '../platform/postgres/statement.js';
+import { Statement } from '../platform/postgres/database.js';
 import { STEADY_CLOCK, type SteadyClock } from '../platform/time/steady-clock.js';
 
 /** Who is calling: the key, its developer and its plan, as read from the database. */

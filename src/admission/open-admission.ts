@@ -1,8 +1,8 @@
 import { shareWhilePending } from '../platform/async/share-while-pending.js';
-import type { Connection } from '../platform/postgres/connections/connection.js';
+import type { Connection } from '../platform/postgres/connection.js';
 import type { Fence } from '../platform/postgres/fence.js';
 import { AnnouncementListener } from '../platform/postgres/notifications.js';
-import { ifAvailable, RedisLink, type RedisAddress } from '../platform/redis/link.js';
+import { ifAvailable, RedisLink, type RedisAddress, type RedisListener } from '../platform/redis/link.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
 import { createAdmission, type Admit } from './admission.js';
 import { CallerCache } from './caller-cache.js';
@@ -33,6 +33,8 @@ export interface SharedAdmissionParts extends LocalAdmissionParts {
   readonly connectDedicated: () => Promise<Connection>;
   /** Called once for each change of state. */
   readonly onChange: (dependency: OptionalDependency, state: 'lost' | 'up', error?: unknown) => void;
+  /** Called when a Sentinel cannot be reached, although Redis can. */
+  readonly onSentinelLost: (error: unknown) => void;
 }
 
 /** Admission, and what a server measures of it. */
@@ -66,14 +68,15 @@ export function openLocalAdmission(parts: LocalAdmissionParts): OpenedAdmission 
  * the announcements cannot be reached.
  */
 export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<OpenedAdmission> {
-  const { fence, clock, connectDedicated, onChange } = parts;
+  const { address, fence, clock, connectDedicated, onChange, onSentinelLost } = parts;
   const cache = new CallerCache(clock);
-  const redis = new RedisLink(parts.address, (state, error) => {
+  const onRedisChange: RedisListener = (state, error) => {
     // Another Redis may answer next, or this one with older data: an earlier epoch must not confirm anything.
     cache.reset();
     if (state === 'up') void createEpoch();
     onChange('redis', state, error);
-  });
+  };
+  const redis = new RedisLink(address, onRedisChange, { onSentinelLost });
   const createEpoch = shareWhilePending(() => ifAvailable(publishTimeline(redis, fence)));
   let listening: Connection | undefined;
   // This server may still be listening to the older primary, and others may be connected to it: publishing the timeline

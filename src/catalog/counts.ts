@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { coalesced } from '../platform/postgres/batch.js';
-import { Statement } from '../platform/postgres/statement.js';
+import { Statement } from '../platform/postgres/database.js';
 
 /** Headline counts of the catalogue. */
 export interface Counts {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { coalesced } from '../platform/postgres/batch.js';
 import { parseTimestamp } from '../platform/postgres/column-types.js';
-import { Statement } from '../platform/postgres/statement.js';
+import { Statement } from '../platform/postgres/database.js';
 import { fromRfc3339, toRfc3339, type Micros } from '../platform/time/micros.js';
 
 /** An entry of the feed: a title as it is now, at the position of its last change. */

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { ClientBase } from 'pg';
 import { poolOf } from '../platform/postgres/database.js';
-import type { PooledConnection } from '../platform/postgres/connections/pool.js';
+import type { PooledConnection } from '../platform/postgres/pool.js';
 
 /**
  * Runs work in a database session of its own, which ends with its temporary tables, settings and open transaction.

@@ -1,5 +1,5 @@
 import { batched } from '../platform/postgres/batch.js';
-import { Statement } from '../platform/postgres/statement.js';
+import { Statement } from '../platform/postgres/database.js';
 import type { FeedEntry } from './feed.js';
 
 export interface Title extends FeedEntry {

@@ -1,6 +1,6 @@
 import { redisAddressOf } from '../config/config.js';
 import { OperatorError } from '../errors.js';
-import type { ConnectedDatabase } from '../platform/postgres/connections/connect.js';
+import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import type { CommandContext, DatabaseUse } from './context.js';
 
 const POOL_SIZE = 5;
@@ -24,7 +24,7 @@ export async function connectForCommand(
 ): Promise<ConnectedDatabase> {
   const { databaseUrl, dataDir } = context.config();
   // Imported only when it is used: a command without it starts in half the time.
-  const { connectDatabase } = await import('../platform/postgres/connections/connect.js');
+  const { connectDatabase } = await import('../platform/postgres/connect.js');
   return connectDatabase({
     databaseUrl,
     dataDir,
@@ -61,7 +61,7 @@ export function openRedisFor({ config }: CommandBase): CommandContext['withRedis
     if (address === undefined) return undefined;
     const { RedisLink, RedisUnavailable } = await import('../platform/redis/link.js');
     let reason: unknown;
-    const redis = new RedisLink(address, (_state, error) => (reason = error), REDIS_TIMEOUT_MS);
+    const redis = new RedisLink(address, (_state, error) => (reason = error), { timeoutMs: REDIS_TIMEOUT_MS });
     try {
       await redis.settled();
       return await use(redis);

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { chown, mkdir, readdir, rename, rmdir } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { chown, mkdir, readdir, readFile, rename, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OperatorError } from '../errors.js';
 import { type Account, runCommand, runScript } from './account.js';
 import type { Binaries } from './binaries.js';
 import { CLUSTER_FOLDER, type DataDirectory } from './data-directory.js';
-import { lastLines, readOwnFile } from './own-files.js';
 
 /** The only role of the cluster. It owns everything: the database serves one service alone. */
 export const SUPERUSER = 'catalog';
@@ -69,4 +69,25 @@ async function removeUnfinished(path: string, account: Account | undefined): Pro
     await runScript('rm -rf -- "$1"', [join(path, name)], account);
     await rmdir(join(path, name)).catch(() => undefined);
   }
+}
+
+/**
+ * Reads a file in PostgreSQL's folder. As root, this process does nothing else there: the account that runs PostgreSQL may
+ * plant a link to a file that it cannot read itself, or a pipe. Neither is read.
+ *
+ * @returns undefined when there is no such file, or none that may be read
+ */
+export async function readOwnFile(path: string): Promise<string | undefined> {
+  const flag = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  try {
+    return await readFile(path, { encoding: 'utf8', flag });
+  } catch (error) {
+    if (['ENOENT', 'ELOOP', 'EMLINK'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+    throw error;
+  }
+}
+
+/** @returns the end of a program's output, for an error message */
+export function lastLines(output: string): string {
+  return output.trimEnd().split('\n').slice(-8).join('\n');
 }

@@ -8,9 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
 import { CHILD_ENVIRONMENT, runCommand } from './account.js';
 import type { Binaries } from './binaries.js';
-import { ensureCluster } from './cluster.js';
+import { ensureCluster, lastLines, readOwnFile } from './cluster.js';
 import { CLUSTER_FOLDER, type DataDirectory } from './data-directory.js';
-import { lastLines, readOwnFile } from './own-files.js';
 
 /** Bound on a start, in milliseconds. It includes the recovery after a crash. */
 const START_TIMEOUT_MS = 60_000;

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { removeInBatches } from '../platform/postgres/remove-rows.js';
+import { removeInBatches } from '../platform/postgres/rows.js';
 
 /**
  * How long events are kept, in days. A key made for a year still has its creation event when it expires.

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
-import type { Slice } from '../platform/postgres/slice.js';
+import type { Slice } from '../platform/postgres/rows.js';
 import { generateApiKey } from './api-key.js';
 import { expiresAt, type Expiry } from './expiry.js';
 import { changeKeys, KeyRefused, OPERATOR, requireRoom, unknownPrefix, type KeyActor } from './key-change.js';

@@ -1,6 +1,6 @@
 import type { Config } from '../config/settings.js';
 import type { OperatorError } from '../errors.js';
-import { connectDatabase, type ConnectedDatabase } from '../platform/postgres/connections/connect.js';
+import { connectDatabase, type ConnectedDatabase } from '../platform/postgres/connect.js';
 
 /** Bound on a connection from the pool and on a statement, in milliseconds. It is shorter than that of a request. */
 const DATABASE_TIMEOUT_MS = 800;

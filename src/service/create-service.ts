@@ -25,9 +25,8 @@ import { flushRecords, startBackgroundWork } from './background.js';
 import { connect, type DatabaseOptions } from './connect.js';
 import { createMetrics, openMetrics } from './metrics.js';
 import { createSignIn } from './sign-in.js';
-import type { ConnectedDatabase } from '../platform/postgres/connections/connect.js';
-import { DatabaseCheck } from '../platform/postgres/connections/database-check.js';
-import { openDatabase, poolOf } from '../platform/postgres/database.js';
+import type { ConnectedDatabase } from '../platform/postgres/connect.js';
+import { databaseCheck, openDatabase, poolOf } from '../platform/postgres/database.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
@@ -114,7 +113,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
-  const databaseCheck = new DatabaseCheck(db, health);
+  const checkDatabase = databaseCheck(db, health);
   const now = overrides.now ?? systemClock;
   const clock = new SteadyClock(() => toMilliseconds(now()));
   const records = opened.add({ lastUsed: new LastUsed(clock), usage: new UsageCounter() }, (it) =>
@@ -137,10 +136,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     usage: records.usage,
   });
   // They close after the server, since they may wait for the database.
-  opened.add(
-    recurring(() => databaseCheck.run(), DATABASE_CHECK_INTERVAL_MS),
-    (it) => it.stop(),
-  );
+  opened.add(recurring(checkDatabase, DATABASE_CHECK_INTERVAL_MS), (it) => it.stop());
   startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
   let stopping: Promise<void> | undefined;
   let closesConnections = false;
@@ -164,7 +160,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     trustedProxies: config.trustedProxies,
     ...records,
     health,
-    databaseCheck,
+    checkDatabase,
     log,
     requestMetrics,
     now,
@@ -239,7 +235,7 @@ function openReplica(
 
 /** Opens admission: with a cache and limits for all servers where there is a Redis, otherwise for this process alone. */
 async function openAdmission(
-  { config, overrides }: ServiceOptions,
+  { config, log, overrides }: ServiceOptions,
   clock: SteadyClock,
   health: Health,
   { db, fence, connectDedicated }: ConnectedDatabase,
@@ -255,5 +251,6 @@ async function openAdmission(
     address,
     connectDedicated,
     onChange: (dependency, state, error) => health.note(dependency, state, error),
+    onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
   });
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Slice } from '../platform/postgres/slice.js';
+import type { Slice } from '../platform/postgres/rows.js';
 import type { UsageCounts } from './usage-counts.js';
 
 /** How many days are shown, today included. */

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { removeRows } from '../platform/postgres/remove-rows.js';
+import { removeRows } from '../platform/postgres/rows.js';
 import type { UsageCounts } from './usage-counts.js';
 
 /** How long usage is kept, in days: the 30 that are shown, and a few for operators. */

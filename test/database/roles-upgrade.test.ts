@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import pg from 'pg';
 import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
-import { connectDatabase } from '../../src/platform/postgres/connections/connect.js';
+import { connectDatabase } from '../../src/platform/postgres/connect.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate, pendingMigrations } from '../../src/platform/postgres/migrations.js';
 import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';

@@ -15,7 +15,7 @@ const isRoot = runningAsRoot();
 describe('the places of the embedded PostgreSQL', function () {
   this.timeout(60_000);
 
-  it('the data lie in .data of the checkout, or in DATA_DIR', async () => {
+  it('the data are in .data of the checkout, or in DATA_DIR', async () => {
     const packageRoot = await openFolder();
     const pathOf = async (dataDir?: string) =>
       (await openDataDirectory({ packageRoot, dataDir, systemDirectory: join(packageRoot, 'system') })).path;
@@ -42,7 +42,7 @@ describe('the places of the embedded PostgreSQL', function () {
       if (!isRoot) skipWithout('the rights of root', this);
     });
 
-    it('the data lie elsewhere when only root may enter the checkout, and stay there', async () => {
+    it('the data are outside a checkout that only root may enter, and stay there', async () => {
       const closed = await temporaryFolder();
       const packageRoot = join(closed, 'checkout');
       await mkdir(packageRoot);
@@ -56,7 +56,7 @@ describe('the places of the embedded PostgreSQL', function () {
       assert.equal((await openDataDirectory(options)).path, path);
     });
 
-    it('a data directory of root alone is opened for passing through, and one behind it is refused', async () => {
+    it('a data directory that only root may enter is opened to PostgreSQL, and one inside such a folder is refused', async () => {
       const dataDir = await temporaryFolder();
       const behind = join(await temporaryFolder(), 'data');
       assert.equal((await openDataDirectory({ packageRoot: dataDir, dataDir })).path, dataDir);
@@ -70,7 +70,7 @@ describe('the places of the embedded PostgreSQL', function () {
       });
     });
 
-    it('programs that PostgreSQL’s user cannot read are copied once, and again when the copy is damaged', async () => {
+    it('programs that the account of PostgreSQL cannot read are copied once, and again when the copy is damaged', async () => {
       const source = await copyOfPackage();
       await chmod(join(source.directory, '..'), 0o700);
       await chmod(join(source.directory, 'share'), 0o700);

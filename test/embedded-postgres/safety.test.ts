@@ -117,7 +117,7 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
     });
     after(() => postgres.close());
 
-    it('is reached in a folder whose path is longer than the address of a socket, and listens on no port', async () => {
+    it('the embedded PostgreSQL listens on no port, and is reached by a path longer than a socket address may be', async () => {
       const client = new pg.Client(postgres.address);
       await client.connect();
       const { rows } = await client.query('show listen_addresses');
@@ -125,7 +125,7 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
       assert.deepEqual(rows, [{ listen_addresses: '' }]);
     });
 
-    it('has files and a socket that no other account can read or reach', async function () {
+    it('no other account can read the files of the embedded PostgreSQL or reach its socket', async function () {
       if (!runningAsRoot()) skipWithout('the rights of root', this);
       const cluster = join(postgres.dataDir, 'postgresql');
       assert.equal((await stat(cluster)).mode & 0o777, 0o700);
@@ -134,13 +134,13 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
       assert.match((await list(await postgresAccount())).output, /\.conf$/m);
     });
 
-    it('gives its programs no variable of the environment, such as those that would redirect them', async () => {
+    it('the programs of PostgreSQL get no variable of the environment, which might redirect them', async () => {
       const { output } = await runCommand('env', [], undefined);
       assert.deepEqual(output.match(/^\w+(?==)/gm)?.sort(), ['LC_ALL', 'PATH']);
     });
   });
 
-  it('what answers in its place gets no password', async () => {
+  it('a program that answers in place of the embedded PostgreSQL gets no password', async () => {
     const folder = await openFolder();
     const postgres = await openEmbeddedPostgres({ packageRoot: folder, dataDir: folder });
     await postgres.close();

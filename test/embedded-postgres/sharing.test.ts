@@ -26,7 +26,7 @@ describe('the embedded PostgreSQL of several processes', function () {
   const start = (serves: boolean): User => new User({ dataDir, serves });
   const isStopped = (): boolean => serverProcesses(dataDir).length === 0;
 
-  it('processes that start at once take turns where none serves, and nothing is lost', async () => {
+  it('commands that start at the same moment take turns where no process serves, and nothing is lost', async () => {
     const counts = await Promise.all(
       [1, 2, 3].map(async () => {
         const user = start(false);
@@ -41,7 +41,7 @@ describe('the embedded PostgreSQL of several processes', function () {
     visits = 3;
   });
 
-  it('a command uses the server of a process that serves, and a second one that serves is refused', async () => {
+  it('a command uses the PostgreSQL of a process that serves, and a second process that serves is refused', async () => {
     const server = start(true);
     const { started } = await server.visit();
     const [command, second] = [start(false), start(true)];
@@ -55,7 +55,7 @@ describe('the embedded PostgreSQL of several processes', function () {
     visits += 3;
   });
 
-  it('the server ends with a process that is killed, and the next one finds all data', async () => {
+  it('the embedded PostgreSQL ends with a process that is killed, and the next one finds all data', async () => {
     for (const serves of [true, false]) {
       const user = start(serves);
       assert.equal((await user.visit()).visits, (visits += 1));
@@ -67,7 +67,7 @@ describe('the embedded PostgreSQL of several processes', function () {
     }
   });
 
-  it('a server that is killed is reported to the process that serves, and the next one finds all data', async () => {
+  it('the process that serves is notified when its PostgreSQL is killed, and the next one finds all data', async () => {
     const user = start(true);
     await user.visit();
     signalServers(dataDir, 'SIGKILL');

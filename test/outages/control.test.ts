@@ -126,7 +126,7 @@ async function openUnbounded({ address, loadCaller, fence }: SharedAdmissionPart
       return super.run(command);
     }
   }
-  const redis = new UnboundedLink(address, () => undefined, NO_BOUND_MS);
+  const redis = new UnboundedLink(address, () => undefined, { timeoutMs: NO_BOUND_MS });
   await redis.settled();
   const cache = new CallerCache();
   const limiter = new RedisLimiter(redis);

@@ -4,10 +4,9 @@ import type pino from 'pino';
 import { readConfig } from '../../src/config/config.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { createService, type ServiceOverrides } from '../../src/service/create-service.js';
-import { createTestDatabase } from './postgres.js';
+import { connectTo, openTestDatabase } from './database.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 
 /** The service as `catalog serve` makes it, in this process: on a free port, on a database of its own. */
@@ -63,7 +62,7 @@ const CHANGE = /^(\w+ (?:lost|back))/;
 /** Starts the service. Stop it in an `after` hook. */
 export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
   const { databaseUrl: givenUrl, redisUrl, trustedProxies, settings, ...overrides } = options;
-  const database = givenUrl === undefined ? await createTestDatabase() : undefined;
+  const database = givenUrl === undefined ? await openTestDatabase() : undefined;
   const databaseUrl = givenUrl ?? database?.url ?? '';
   const logged: string[] = [];
   const changes: string[] = [];
@@ -92,13 +91,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     overrides: { flushIntervalMs: HOUR_MS, ...overrides },
   });
   const { url } = service;
-  const db = openDatabase({
-    address: databaseUrl,
-    applicationName: 'test',
-    poolSize: 8,
-    acquireTimeoutMs: 10_000,
-    statementTimeoutMs: 0,
-  });
+  const db = database?.db ?? connectTo(databaseUrl);
   const { key } = await createUnlimitedKey(db);
   let stopping: Promise<void> | undefined;
   return {
@@ -118,8 +111,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
 
   async function stop(): Promise<void> {
     await service.stop();
-    await db.destroy();
-    await database?.drop();
+    await (database?.close() ?? db.destroy());
   }
 }
 

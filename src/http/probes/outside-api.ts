@@ -1,6 +1,5 @@
 import Router from '@koa/router';
 import { Problem } from '../../errors.js';
-import type { DatabaseCheck } from '../../platform/postgres/connections/database-check.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { Middleware, RequestState } from '../request/context.js';
 import { serviceUnavailable } from '../response/problems.js';
@@ -8,7 +7,7 @@ import { addDocuments, type DocumentParts } from './documents.js';
 import { reportReadiness } from './readiness.js';
 
 export interface ReadinessParts {
-  readonly databaseCheck: DatabaseCheck;
+  readonly checkDatabase: () => Promise<void>;
   readonly health: Health;
   /** Whether the service is shutting down: it still serves, but a balancer should send it no more requests. */
   readonly isStopping: () => boolean;
@@ -21,7 +20,7 @@ export interface ReadinessParts {
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
 export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): Middleware {
-  const { databaseCheck, health, isStopping } = parts;
+  const { checkDatabase, health, isStopping } = parts;
   const router = new Router<RequestState>({ strict: true, sensitive: true });
 
   router.get('/livez', (ctx) => {
@@ -30,7 +29,7 @@ export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): M
   });
 
   router.get('/readyz', async (ctx) => {
-    await databaseCheck.run();
+    await checkDatabase();
     const { isReady, reasons, checks } = reportReadiness({ isStopping: isStopping(), states: health.states });
     if (!isReady) {
       const detail = reasons.map((reason) => reason.detail).join(' ');

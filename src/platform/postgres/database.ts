@@ -1,8 +1,13 @@
 import knex, { type Knex } from 'knex';
-import type { Pool as PgPool } from 'pg';
-import { Connection, connectionConfig, type ConnectionOptions } from './connections/connection.js';
-import { toConnectionError } from './errors.js';
-import { Pool, type PoolOptions } from './connections/pool.js';
+import type { Pool as PgPool, QueryResultRow } from 'pg';
+import { shareWhilePending } from '../async/share-while-pending.js';
+import { withTimeout } from '../async/with-timeout.js';
+import type { Health } from '../telemetry/health.js';
+import { DatabaseNotWritable } from './fence.js';
+import { Pool, type PoolOptions } from './pool.js';
+
+/** Bound on the check of a database, in milliseconds: less than the bound on the request that may wait for it. */
+const CHECK_TIMEOUT_MS = 800;
 
 /** The pool behind each handle of {@link openDatabase}. */
 const POOLS = new WeakMap<object, Pool>();
@@ -37,19 +42,44 @@ export function poolOf(db: Knex): Pool {
   return pool;
 }
 
-/**
- * Opens one connection apart from any pool, for work that needs a connection to itself. The caller closes it.
- *
- * @throws DatabaseUnavailable, DatabaseNotWritable, or the database's error
- */
-export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const connection = new Connection(connectionConfig(options));
-  try {
-    await connection.connect();
-    await connection.prepare();
-    return connection;
-  } catch (error) {
-    connection.destroy();
-    throw toConnectionError(error);
+/** A prepared statement: each connection parses and plans it once, under its name. */
+export class Statement<Row extends QueryResultRow, Values extends readonly unknown[] = []> {
+  /**
+   * @param name - identifies it on the connections; no two statements share one
+   * @param text - with $1, $2 … for the values
+   */
+  constructor(
+    private readonly name: string,
+    private readonly text: string,
+  ) {}
+
+  /** Runs it outside of any transaction. @throws DatabaseUnavailable, or the database's error */
+  rows(db: Knex, ...values: Values): Promise<readonly Row[]> {
+    const { name, text } = this;
+    // Listeners to the queries of Knex also get these.
+    db.emit('query', { sql: text, bindings: values });
+    return poolOf(db).query<Row>({ name, text, values: [...values] });
   }
+
+  /** Runs it for its first row. @throws DatabaseUnavailable, or the database's error */
+  async first(db: Knex, ...values: Values): Promise<Row | undefined> {
+    return (await this.rows(db, ...values))[0];
+  }
+}
+
+/**
+ * Makes a check whether a database answers, takes writes and has not been replaced, and reports the result to
+ * {@link Health}. It takes a bounded time and never rejects. Concurrent checks share a query: probes cannot use up the pool.
+ */
+export function databaseCheck(db: Knex, health: Health): () => Promise<void> {
+  return shareWhilePending(async () => {
+    try {
+      await withTimeout(poolOf(db).check(), CHECK_TIMEOUT_MS);
+      health.note('database', 'up');
+    } catch (error) {
+      // Older connections would still answer, while the server refuses new ones.
+      if (error instanceof DatabaseNotWritable) poolOf(db).renew();
+      health.note('database', 'lost', error);
+    }
+  });
 }

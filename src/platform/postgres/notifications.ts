@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { backoff } from '../async/backoff.js';
-import type { Connection } from './connections/connection.js';
+import type { Connection } from './connection.js';
 
 /** Where changes are announced. */
 export interface Announcements {

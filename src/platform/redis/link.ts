@@ -1,4 +1,6 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import { Redis, SentinelConnector, type RedisOptions, type SentinelConnectionOptions } from 'ioredis';
+import { backoff } from '../async/backoff.js';
+import { recurring, type Recurring } from '../async/recurring.js';
 import { shareWhilePending } from '../async/share-while-pending.js';
 import { withTimeout } from '../async/with-timeout.js';
 
@@ -35,6 +37,13 @@ export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined>
 /** Called when Redis is lost, with the reason, and when it is back. */
 export type RedisListener = (state: 'lost' | 'up', error?: unknown) => void;
 
+export interface RedisLinkOptions {
+  /** Bound on one command, in milliseconds. */
+  readonly timeoutMs?: number;
+  /** Called when a Sentinel cannot be reached, although Redis can. */
+  readonly onSentinelLost?: (error: unknown) => void;
+}
+
 /** The default bound on one command, in milliseconds. After it, a request still has time to ask the database. */
 const COMMAND_TIMEOUT_MS = 250;
 
@@ -47,8 +56,8 @@ const SILENCE_TIMEOUT_MS = 2_000;
 /** How long a server may take to close its side of a connection, in milliseconds. */
 const DISCONNECT_TIMEOUT_MS = 100;
 
-/** How often the link tries a lost Redis again, in milliseconds. */
-const PROBE_INTERVAL_MS = 500;
+/** The waits between attempts to use a lost Redis. */
+const RETRY = { firstMs: 100, longestMs: 500 } as const;
 
 const PROBE_KEY = redisKey('probe');
 const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
@@ -64,7 +73,7 @@ const OPTIONS = {
   connectTimeout: CONNECT_TIMEOUT_MS,
   socketTimeout: SILENCE_TIMEOUT_MS,
   disconnectTimeout: DISCONNECT_TIMEOUT_MS,
-  retryStrategy: () => PROBE_INTERVAL_MS,
+  retryStrategy: (failures) => backoff(failures, RETRY),
   // The address may lead to the new master by now.
   reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   enableOfflineQueue: false,
@@ -88,7 +97,7 @@ export class RedisLink {
   #state: 'connecting' | 'lost' | 'up' = 'connecting';
   /** The first error of the current connection, or of the attempts since the last one. */
   #reason: unknown;
-  readonly #timer: NodeJS.Timeout;
+  readonly #retrying: Recurring;
   #settle = (): void => undefined;
   readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));
 
@@ -96,12 +105,15 @@ export class RedisLink {
    * Begins to connect.
    *
    * @param onChange - not called when Redis is up from the beginning
-   * @param timeoutMs - bound on one command, in milliseconds
    */
-  constructor(address: RedisAddress, onChange: RedisListener, timeoutMs = COMMAND_TIMEOUT_MS) {
+  constructor(
+    address: RedisAddress,
+    onChange: RedisListener,
+    { timeoutMs = COMMAND_TIMEOUT_MS, onSentinelLost = () => undefined }: RedisLinkOptions = {},
+  ) {
     this.#onChange = onChange;
     this.timeoutMs = timeoutMs;
-    this.client = new Redis(address.url, { ...OPTIONS, ...sentinelOptions(address) });
+    this.client = new Redis(address.url, { ...OPTIONS, ...sentinelOptions(address, onSentinelLost) });
     // Without a listener, ioredis would write errors to the console.
     for (const event of ['error', 'sentinelError']) {
       this.client.on(event, (error: unknown) => (this.#reason ??= error));
@@ -111,11 +123,11 @@ export class RedisLink {
     for (const event of ['close', 'end']) {
       this.client.on(event, () => this.#change('lost', this.#reason ?? new Error('the connection was closed')));
     }
-    this.#timer = setInterval(() => {
+    this.#retrying = recurring(async () => {
       // ioredis gives up when no Sentinel names a master, or when a failover is announced while it looks for one.
       if (this.client.status === 'end') this.client.connect().catch(() => undefined);
-      else void this.#probe();
-    }, PROBE_INTERVAL_MS);
+      else await this.#probe();
+    }, RETRY.longestMs);
   }
 
   /** Whether the link sends commands. */
@@ -144,7 +156,7 @@ export class RedisLink {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    void this.#retrying.stop();
     // This end of the connection is no loss.
     this.#state = 'lost';
     this.client.disconnect();
@@ -183,7 +195,7 @@ export class RedisLink {
   }
 }
 
-function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddress) {
+function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddress, onSentinelLost: (error: unknown) => void) {
   if (sentinels === undefined) return {};
   const { hostname, protocol } = new URL(url);
   return {
@@ -191,10 +203,33 @@ function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddress) {
     name: hostname,
     // Leaves a master that was replaced although it still answers.
     failoverDetector: true,
+    Connector: listeningConnector(onSentinelLost),
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
     // The link tries again itself.
     sentinelRetryStrategy: () => null,
     ...(sentinelPassword !== undefined && { sentinelPassword }),
     ...(protocol === 'rediss:' && { sentinelTLS: {}, tls: {}, enableTLSForSentinelMode: true }),
   } satisfies RedisOptions;
+}
+
+/**
+ * Makes ioredis' connector with listeners on the clients that wait for announcements of a failover. Without them, ioredis
+ * prints each of their errors on the console.
+ *
+ * @param onLost - called once for each Sentinel and connection to the master
+ */
+function listeningConnector(onLost: (error: unknown) => void): NonNullable<RedisOptions['Connector']> {
+  return class extends SentinelConnector {
+    constructor(options: unknown) {
+      super(options as SentinelConnectionOptions);
+      const own = this as unknown as { connectToSentinel: (endpoint: unknown, options?: object) => Redis };
+      const connect = own.connectToSentinel.bind(this);
+      own.connectToSentinel = (endpoint, options) => {
+        const client = connect(endpoint, options);
+        // Clients that look for the master get no options, and their errors are reported.
+        if (options !== undefined) client.once('error', onLost).on('error', () => undefined);
+        return client;
+      };
+    }
+  };
 }

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Slice } from '../../platform/postgres/slice.js';
+import type { Slice } from '../../platform/postgres/rows.js';
 import type { SettingsContext } from './guards.js';
 
 /** Rows on one page of a list. */

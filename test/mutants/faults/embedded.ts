@@ -10,7 +10,7 @@ export const EMBEDDED_FAULTS: readonly Fault[] = [
     promise: 'As root the service reads no file of its cluster through a link.',
     edits: [
       {
-        file: 'src/embedded-postgres/own-files.ts',
+        file: 'src/embedded-postgres/cluster.ts',
         from: 'constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK',
         to: 'constants.O_RDONLY',
       },

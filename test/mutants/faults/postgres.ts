@@ -55,7 +55,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'No request fails because a migration has changed the columns of a prepared statement.',
     edits: [
       {
-        file: 'src/platform/postgres/connections/pool.ts',
+        file: 'src/platform/postgres/pool.ts',
         from: '      if (!isOutdated) throw error;',
         to: '      if (query.name !== undefined) throw error;',
       },
@@ -67,7 +67,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'A query takes a bounded time, also where the server is frozen.',
     edits: [
       {
-        file: 'src/platform/postgres/connections/connection.ts',
+        file: 'src/platform/postgres/connection.ts',
         from: 'return await (answerTimeoutMs > 0',
         to: 'return await (answerTimeoutMs < 0',
       },
@@ -79,7 +79,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'A connection whose query was given up serves nobody else.',
     edits: [
       {
-        file: 'src/platform/postgres/connections/connection.ts',
+        file: 'src/platform/postgres/connection.ts',
         from: 'if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();',
         to: 'if (ENDED_SQLSTATE.test(sqlState(error))) this.destroy();',
       },
@@ -91,7 +91,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     promise: 'Once the primary takes no writes, its open connections are not used either.',
     edits: [
       {
-        file: 'src/platform/postgres/connections/pool.ts',
+        file: 'src/platform/postgres/pool.ts',
         from: 'connection.createdAt >= this.#renewedAt',
         to: 'connection.createdAt >= 0',
       },

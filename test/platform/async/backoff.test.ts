@@ -4,7 +4,7 @@ import { backoff } from '../../../src/platform/async/backoff.js';
 describe('exponential back-off', () => {
   const BOUNDS = { firstMs: 100, longestMs: 5_000 };
 
-  it('doubles up to the longest wait, and no jitter takes off more than half', () => {
+  it('waits double up to the longest one, and jitter takes off at most half', () => {
     const failures = [0, 1, 2, 3, 6, 7, 1_000_000];
     const longest = [0, 100, 200, 400, 3_200, 5_000, 5_000];
     assert.deepEqual(

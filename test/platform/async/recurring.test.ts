@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.js';
 const INTERVAL_MS = 50;
 
 describe('recurring work', () => {
-  it('begins after pauses that differ, none shorter than four fifths of the interval', async () => {
+  it('recurring work begins after pauses that differ, none shorter than four fifths of the interval', async () => {
     const times = [performance.now()];
     const work = recurring(() => {
       times.push(performance.now());
@@ -20,7 +20,7 @@ describe('recurring work', () => {
     assert.ok(Math.max(...pauses) - Math.min(...pauses) > 3, pauses.join(' '));
   });
 
-  it('never runs twice at the same time, however long it takes', async () => {
+  it('recurring work never runs twice at the same time, however long it takes', async () => {
     let running = 0;
     let acts = 0;
     const work = recurring(async () => {
@@ -33,7 +33,7 @@ describe('recurring work', () => {
     await work.stop();
   });
 
-  it('ends when it is stopped, after what has begun', async () => {
+  it('recurring work ends when it is stopped, after the run in progress', async () => {
     let begun = 0;
     let ended = 0;
     const work = recurring(async () => {

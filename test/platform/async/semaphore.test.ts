@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Semaphore } from '../../../src/platform/async/semaphore.js';
 
 describe('a semaphore', () => {
-  it('lets as many tasks run as it has permits, and the others in the order of their arrival', async () => {
+  it('a semaphore lets as many tasks run as it has permits, and the others in the order of their arrival', async () => {
     const semaphore = new Semaphore(2);
     const started: number[] = [];
     const tasks = [1, 2, 3, 4].map((task) => semaphore.acquire().then(() => started.push(task)));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { shareWhilePending } from '../../../src/platform/async/share-while-pending.js';
 
 describe('sharing a run while it is pending', () => {
-  it('gives concurrent calls one run, and the next call a new one, also after a failure', async () => {
+  it('concurrent calls share one run, and the next call starts another, also after a failure', async () => {
     let runs = 0;
     const share = shareWhilePending(async () => {
       runs += 1;

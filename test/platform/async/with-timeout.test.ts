@@ -14,7 +14,7 @@ class Query {
 }
 
 describe('a bounded wait', () => {
-  it('passes on the result, and runs a query once, also one that fails', async () => {
+  it('a bounded wait passes on the result, and runs a query once, also one that fails', async () => {
     const served = new Query(Promise.resolve('ok'));
     assert.equal(await withTimeout(served as unknown as Promise<string>, 1_000), 'ok');
     const failing = new Query(Promise.reject(new Error('refused')));
@@ -22,7 +22,7 @@ describe('a bounded wait', () => {
     assert.deepEqual([served.runs, failing.runs], [1, 1]);
   });
 
-  it('ends with an error of its own, or of the caller, when nothing comes', async () => {
+  it('a bounded wait ends with its own error or that of the caller when no reply arrives', async () => {
     const never = new Promise<never>(() => undefined);
     await assert.rejects(withTimeout(never, 5), /^Error: no reply within 5 ms$/);
     await assert.rejects(
@@ -31,7 +31,7 @@ describe('a bounded wait', () => {
     );
   });
 
-  it('takes a reply that had come by the time that the bound was noticed', async () => {
+  it('a bounded wait takes a reply that had arrived by the time that the bound was noticed', async () => {
     const reply = new Promise<string>((resolve) => {
       setTimeout(resolve, 2, 'just in time');
     });

@@ -10,34 +10,33 @@ import { poolOf } from '../../../src/platform/postgres/database.js';
 import { DatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
 import { batchLoader, type LoadAll } from '../../../src/platform/async/batch-loader.js';
 import { Semaphore } from '../../../src/platform/async/semaphore.js';
-import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
+import { openTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
+import { testWorld } from '../../support/world.js';
 
 /** The most requests that share one query. */
 const BATCH = 16;
 
 describe('reads that share queries', () => {
-  let database: OpenTestDatabase;
-  before(async () => (database = await openTestDatabase()));
-  after(() => database.close());
+  const world = testWorld();
 
   async function insertTitle(id: string): Promise<void> {
-    await database.db('titles').insert({ svc_id: id, media_type: 'movie', title: `Title of ${id}` });
+    await world.db('titles').insert({ svc_id: id, media_type: 'movie', title: `Title of ${id}` });
   }
 
   /** The queries that something causes. */
   async function queriesOf(act: () => Promise<unknown>): Promise<string[]> {
     const queries: string[] = [];
     const note = ({ sql }: { sql: string }): void => void queries.push(sql);
-    database.db.on('query', note);
+    world.db.on('query', note);
     await act();
-    database.db.off('query', note);
+    world.db.off('query', note);
     return queries;
   }
 
   /** Runs reads while every connection is in use, and commits a title after they were asked for and before any is sent. */
   async function askBeforeCommit<T>(id: string, ask: () => Promise<T>): Promise<T> {
-    const pool = poolOf(database.db);
+    const pool = poolOf(world.db);
     const held = await Promise.all(Array.from({ length: pool.state.max }, () => pool.connect()));
     const answer = ask();
     await eventually('the query waits for a connection', () => pool.state.waiting > 0);
@@ -46,8 +45,8 @@ describe('reads that share queries', () => {
     return answer;
   }
 
-  it('take one query for all requests of a turn, and a bounded number of them each', async () => {
-    const { db } = database;
+  it('requests of one turn share a query, each a bounded number of requests', async () => {
+    const { db } = world;
     for (const id of ['a', 'b']) await insertTitle(id);
     const queries = await queriesOf(async () => {
       const found = await Promise.all(
@@ -65,8 +64,8 @@ describe('reads that share queries', () => {
     }
   });
 
-  it('are different queries where the requests ask after different positions', async () => {
-    const { db } = database;
+  it('pages at different positions are read by different queries', async () => {
+    const { db } = world;
     const [first = ''] = await db('titles').orderBy('updated_at').pluck<string[]>('updated_at');
     const queries = await queriesOf(async () => {
       const pages = await Promise.all([0n, fromRfc3339(first), 0n].map((since) => readFeed(db, since)));
@@ -78,8 +77,8 @@ describe('reads that share queries', () => {
     assert.equal(queries.length, 2);
   });
 
-  it('see what was committed after the request came and before its query was sent', async () => {
-    const { db } = database;
+  it('a shared query reads what was committed after its requests arrived and before it was sent', async () => {
+    const { db } = world;
     const before = await readCatalogCounts(db);
     const [title, counts, bounds, page] = await askBeforeCommit('late', () =>
       Promise.all([findTitle(db, 'late'), readCatalogCounts(db), readBounds(db), readFeed(db, 0n)]),
@@ -90,8 +89,8 @@ describe('reads that share queries', () => {
     assert.equal(page.entries.at(-1)?.svc_id, 'late');
   });
 
-  it('never answer a request from a query that was sent before it came', async () => {
-    const { db } = database;
+  it('no request is answered by a query that was sent before it arrived', async () => {
+    const { db } = world;
     const reads = {
       title: () => findTitle(db, 'later'),
       bounds: () => readBounds(db),
@@ -119,8 +118,8 @@ describe('reads that share queries', () => {
     assert.equal((await findTitle(db, 'later'))?.title, 'Later');
   });
 
-  it('remember nothing: each turn reads anew', async () => {
-    const { db } = database;
+  it('shared reads keep nothing: each turn reads again', async () => {
+    const { db } = world;
     for (let i = 0; i < 3; i += 1) {
       const before = await readCatalogCounts(db);
       await insertTitle(`again-${i}`);
@@ -130,8 +129,8 @@ describe('reads that share queries', () => {
     }
   });
 
-  it('fail each request with the error that it would have alone, and go on', async () => {
-    const { db } = database;
+  it('each request of a failed query gets the error that it would have alone, and later ones are served', async () => {
+    const { db } = world;
     await db.schema.renameTable('titles', 'titles_lost');
     try {
       for (const read of [() => findTitle(db, 'a'), () => readBounds(db), () => readFeed(db, 0n)]) {
@@ -146,25 +145,25 @@ describe('reads that share queries', () => {
     assert.equal((await findTitle(db, 'a'))?.svc_id, 'a');
   });
 
-  it('fail only the requests whose own read fails, where each key has one', async () => {
+  it('only requests whose own read fails get an error, where each key has its own read', async () => {
     const read = coalesced((_db, key: string) =>
       key === 'bad' ? Promise.reject(new RangeError('bad key')) : Promise.resolve(key),
     );
-    const outcomes = await Promise.allSettled(['good', 'bad', 'good'].map((key) => read(database.db, key)));
+    const outcomes = await Promise.allSettled(['good', 'bad', 'good'].map((key) => read(world.db, key)));
     assert.deepEqual(
       outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason))),
       ['good', 'RangeError: bad key', 'good'],
     );
   });
 
-  it('are repeated for each request alone where the database refuses them, so that no error quotes another request', async () => {
+  it('a refused query is repeated for each request alone, and no error quotes another request', async () => {
     const batches: number[] = [];
     const read = batched((_db, keys: readonly string[]) => {
       batches.push(keys.length);
       const bad = keys.find((key) => key.startsWith('bad'));
       return bad === undefined ? Promise.resolve(keys) : Promise.reject(new RangeError(`refused: ${bad}`));
     });
-    const outcomes = await Promise.allSettled(['a', 'bad1', 'b', 'bad2'].map((key) => read(database.db, key)));
+    const outcomes = await Promise.allSettled(['a', 'bad1', 'b', 'bad2'].map((key) => read(world.db, key)));
     assert.deepEqual(
       outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason))),
       ['a', 'RangeError: refused: bad1', 'b', 'RangeError: refused: bad2'],
@@ -172,35 +171,35 @@ describe('reads that share queries', () => {
     assert.deepEqual(batches, [4, 1, 1, 1, 1]);
   });
 
-  it('are not repeated while the database is away', async () => {
+  it('a failed query is not repeated while the database is away', async () => {
     let queries = 0;
     const read = batched<string, string>(() => {
       queries += 1;
       return Promise.reject(new DatabaseUnavailable('away'));
     });
-    for (const { status } of await Promise.allSettled(['a', 'b', 'c'].map((key) => read(database.db, key)))) {
+    for (const { status } of await Promise.allSettled(['a', 'b', 'c'].map((key) => read(world.db, key)))) {
       assert.equal(status, 'rejected');
     }
     assert.equal(queries, 1);
   });
 
-  it('hand each request its answer as soon as it is there, where each key has a read of its own', async () => {
+  it('each request is answered as soon as its own read ends, where each key has its own read', async () => {
     let finish: (value: string) => void = () => undefined;
     const slow = new Promise<string>((resolve) => (finish = resolve));
     const read = coalesced((_db, key: string) => (key === 'slow' ? slow : Promise.resolve(key)));
-    const [waiting, quick] = [read(database.db, 'slow'), read(database.db, 'quick')];
+    const [waiting, quick] = [read(world.db, 'slow'), read(world.db, 'quick')];
     assert.equal(await quick, 'quick');
     finish('slow');
     assert.equal(await waiting, 'slow');
   });
 
-  it('ask each database for itself', async () => {
+  it('requests to different databases share no query', async () => {
     const other = await openTestDatabase();
     try {
       const whose = batched((db, keys: readonly string[]) =>
-        Promise.resolve(keys.map(() => (db === database.db ? 'first' : 'second'))),
+        Promise.resolve(keys.map(() => (db === world.db ? 'first' : 'second'))),
       );
-      assert.deepEqual(await Promise.all([whose(database.db, ''), whose(other.db, '')]), ['first', 'second']);
+      assert.deepEqual(await Promise.all([whose(world.db, ''), whose(other.db, '')]), ['first', 'second']);
     } finally {
       await other.close();
     }
@@ -210,7 +209,7 @@ describe('reads that share queries', () => {
   const LOADERS: Readonly<Record<string, (query: LoadAll<number, string>) => (key: number) => Promise<string>>> = {
     'all at once': (query) => {
       const read = batched((_db, keys: readonly number[]) => query(keys));
-      return (key) => read(database.db, key);
+      return (key) => read(world.db, key);
     },
     'two at a time': (query) => {
       const queries = new Semaphore(2);
@@ -226,7 +225,7 @@ describe('reads that share queries', () => {
   };
 
   for (const [how, loaderOf] of Object.entries(LOADERS)) {
-    it(`give each request its own answer, as of a moment after it came, in whatever order queries run, ${how}`, async () => {
+    it(`each request gets its own answer, as of a moment after it arrived, in whatever order queries run, ${how}`, async () => {
       await fc.assert(
         fc.asyncProperty(
           // Each step ends a turn of the event loop, and batches are sent at its end.

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { connectDatabase, type ConnectedDatabase } from '../../../src/platform/postgres/connections/connect.js';
-import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
+import { connectDatabase, type ConnectedDatabase } from '../../../src/platform/postgres/connect.js';
 import { eventually } from '../../support/eventually.js';
 import { startPooler } from '../../support/proxies/pgbouncer.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { findProgram, PGBOUNCER } from '../../support/programs/system-program.js';
 import { TcpProxy } from '../../support/proxies/tcp-proxy.js';
+import { testWorld } from '../../support/world.js';
 
 /** Bound on a connection from the pool and on a statement, in milliseconds. */
-const TIMEOUT_MS = 50;
+const TIMEOUT_MS = 20;
 
 function connect(
   databaseUrl: string,
@@ -30,21 +30,16 @@ function connect(
 }
 
 describe('the connection to a database that is slow at the start', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let network: TcpProxy;
 
   before(async () => {
-    database = await openTestDatabase();
-    network = await TcpProxy.start(database.url);
-  });
-
-  after(async () => {
-    await network.stop();
-    await database.close();
+    network = await TcpProxy.start(world.url);
+    world.defer(() => network.stop());
   });
 
   for (const migrate of [false, true]) {
-    it(`is made, whatever the bounds of later requests are, ${migrate ? 'with' : 'without'} --migrate`, async () => {
+    it(`a slow database is connected to, whatever the bounds of later requests, ${migrate ? 'with' : 'without'} --migrate`, async () => {
       network.delayMs = 2 * TIMEOUT_MS;
       const connected = await connect(network.url, TIMEOUT_MS, migrate);
       try {
@@ -57,9 +52,9 @@ describe('the connection to a database that is slow at the start', () => {
     });
   }
 
-  it('leaves nothing open when it fails because one of its first sessions was ended', async () => {
+  it('a start that fails because one of its first sessions was ended leaves no connection open', async () => {
     const sessions = (): Promise<number[]> =>
-      database
+      world
         .db('pg_stat_activity')
         .where({ application_name: 'catalog test of sessions' })
         .orderBy('backend_start')
@@ -69,25 +64,22 @@ describe('the connection to a database that is slow at the start', () => {
       name: 'OperatorError',
     });
     await eventually('both sessions are open', async () => (await sessions()).length === 2);
-    await database.db.raw('select pg_terminate_backend(?)', [(await sessions())[0] ?? 0]);
+    await world.db.raw('select pg_terminate_backend(?)', [(await sessions())[0] ?? 0]);
     await failing;
     await eventually('both are closed', async () => (await sessions()).length === 0);
   });
 });
 
 describe('the connection to a database behind PgBouncer', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let program: string;
 
-  before(async function () {
-    database = await openTestDatabase();
+  before(function () {
     program = findProgram(PGBOUNCER) ?? skipWithout(PGBOUNCER.title, this);
   });
 
-  after(() => database.close());
-
-  it('is made in session mode without any setting of startup parameters, and the server bounds its statements', async () => {
-    const pooler = await startPooler(program, database.url, 'session', 5);
+  it('PgBouncer in session mode is accepted without settings of startup parameters, and the server bounds statements', async () => {
+    const pooler = await startPooler(program, world.url, 'session', 5);
     const connected = await connect(pooler.url, 1_000);
     try {
       const { rows } = await connected.db.raw<{ rows: unknown[] }>('show statement_timeout');
@@ -103,8 +95,8 @@ describe('the connection to a database behind PgBouncer', () => {
     ['transaction', 1],
     ['statement', 5],
   ] as const) {
-    it(`is refused in ${mode} mode with up to ${poolSize} sessions, with an error that names session mode`, async () => {
-      const pooler = await startPooler(program, database.url, mode, poolSize);
+    it(`PgBouncer in ${mode} mode with up to ${poolSize} sessions is refused, with an error that names session mode`, async () => {
+      const pooler = await startPooler(program, world.url, mode, poolSize);
       try {
         await assert.rejects(connect(pooler.url, 1_000), { name: 'OperatorError', message: /session mode/ });
       } finally {

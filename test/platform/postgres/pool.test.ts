@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
 import { openDatabase, poolOf } from '../../../src/platform/postgres/database.js';
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
-import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
+import { testWorld } from '../../support/world.js';
 
 const BOUND_MS = 200;
 
 describe('a pool of connections', () => {
-  let database: OpenTestDatabase;
-  before(async () => (database = await openTestDatabase()));
-  after(() => database.close());
+  const world = testWorld();
 
-  function open({ address = database.url, acquireTimeoutMs = BOUND_MS, maxAgeSeconds = 60 } = {}): ReturnType<
+  function open({ address = world.url, acquireTimeoutMs = BOUND_MS, maxAgeSeconds = 60 } = {}): ReturnType<
     typeof openDatabase
   > {
     return openDatabase({
@@ -26,13 +24,13 @@ describe('a pool of connections', () => {
 
   /** How many connections of the pool the server has. */
   async function connections(): Promise<number> {
-    const { rows } = await database.db.raw<{ rows: { n: number }[] }>(
+    const { rows } = await world.db.raw<{ rows: { n: number }[] }>(
       "select count(*) as n from pg_stat_activity where application_name = 'test pool'",
     );
     return rows[0]?.n ?? NaN;
   }
 
-  it('closes a connection whose query was given up, and serves others', async () => {
+  it('a pool closes a connection whose query timed out, and serves later queries', async () => {
     const db = open();
     const pool = poolOf(db);
     try {
@@ -44,12 +42,10 @@ describe('a pool of connections', () => {
     } finally {
       await db.destroy();
     }
-    await database.db.raw(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
-    );
+    await world.db.raw("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'");
   });
 
-  it('replaces a connection of its largest age, so that a process leaves a primary that was replaced', async () => {
+  it('a pool replaces a connection of its maximum age, so that a process leaves a primary that was replaced', async () => {
     const db = open({ maxAgeSeconds: 1 });
     const backend = (): Promise<unknown> => poolOf(db).query({ text: 'select pg_backend_pid()' });
     try {
@@ -60,7 +56,7 @@ describe('a pool of connections', () => {
     }
   });
 
-  it('takes an answer that had come while this process was held up', async () => {
+  it('a pool takes an answer that arrived while this process was busy beyond its timeout', async () => {
     const db = open();
     const pool = poolOf(db);
     try {
@@ -75,7 +71,7 @@ describe('a pool of connections', () => {
     }
   });
 
-  it('bounds the queries of Knex too, on a connection that statements have used', async () => {
+  it('a pool bounds the queries of Knex too, on a connection that statements have used', async () => {
     const db = open();
     try {
       await poolOf(db).query({ text: 'set statement_timeout = 0' });
@@ -83,12 +79,10 @@ describe('a pool of connections', () => {
     } finally {
       await db.destroy();
     }
-    await database.db.raw(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
-    );
+    await world.db.raw("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'");
   });
 
-  it('refuses who has waited too long for a connection, and nobody else', async () => {
+  it('a pool refuses a query that has waited too long for a connection, and no other', async () => {
     const db = open();
     const pool = poolOf(db);
     const held = await Promise.all([pool.connect(), pool.connect()]);
@@ -105,9 +99,9 @@ describe('a pool of connections', () => {
     await eventually('its connections are gone', async () => (await connections()) === 0);
   });
 
-  it('names the cause when the role may have no more connections, and serves with those that it has', async () => {
-    await database.db.raw("create role limited login password 'limited' connection limit 1");
-    const url = new URL(database.url);
+  it('a pool names the cause when the role has reached its limit of connections, and serves with those that it has', async () => {
+    await world.db.raw("create role limited login password 'limited' connection limit 1");
+    const url = new URL(world.url);
     [url.username, url.password] = ['limited', 'limited'];
     const db = open({ address: url.href });
     const pool = poolOf(db);
@@ -121,25 +115,21 @@ describe('a pool of connections', () => {
       assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
     } finally {
       await db.destroy();
-      await database.db.raw('drop role limited');
+      await world.db.raw('drop role limited');
     }
   });
 
-  it('survives a connection that breaks, in use or idle', async () => {
+  it('a pool survives a connection that breaks, in use or idle', async () => {
     const db = open({ acquireTimeoutMs: 10_000 });
     const pool = poolOf(db);
     try {
       const busy = pool.query({ text: 'select pg_sleep(0.15), 1 as one' });
       const failed = assert.rejects(busy, isDatabaseUnavailable);
       await eventually('it is connected', async () => (await connections()) === 1);
-      await database.db.raw(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
-      );
+      await world.db.raw("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'");
       await failed;
       await pool.query({ text: 'select 1' });
-      await database.db.raw(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'",
-      );
+      await world.db.raw("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'");
       await eventually('the idle one is given up', () => pool.state.idle === 0);
       assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
     } finally {
@@ -147,7 +137,7 @@ describe('a pool of connections', () => {
     }
   });
 
-  it('waits for what is in use when it is closed, and takes nothing more', async () => {
+  it('a pool that is closed waits for queries in progress, and accepts no more', async () => {
     const db = open();
     const pool = poolOf(db);
     const last = pool.query({ text: 'select pg_sleep(0.1), 1 as one' });

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { poolOf } from '../../../src/platform/postgres/database.js';
+import { poolOf, Statement } from '../../../src/platform/postgres/database.js';
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
-import { Statement } from '../../../src/platform/postgres/statement.js';
 import { eventually } from '../../support/eventually.js';
-import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
+import { testWorld } from '../../support/world.js';
 
 const SUM = new Statement<{ sum: number }, [a: number, b: number]>(
   'test-sum',
@@ -12,12 +11,10 @@ const SUM = new Statement<{ sum: number }, [a: number, b: number]>(
 );
 
 describe('a statement', () => {
-  let database: OpenTestDatabase;
-  before(async () => (database = await openTestDatabase()));
-  after(() => database.close());
+  const world = testWorld();
 
-  it('puts values where its query has them, and is prepared once on a connection', async () => {
-    const { db } = database;
+  it('a statement puts values where its query has them, and is prepared once on a connection', async () => {
+    const { db } = world;
     for (const [a, b, sum] of [
       [1, 2, 1],
       [5, 3, -2],
@@ -31,15 +28,15 @@ describe('a statement', () => {
     assert.deepEqual(prepared, [{ statement: 'select $2::integer - $1::integer as sum' }]);
   });
 
-  it('reaches listeners to queries', async () => {
+  it('listeners to the queries of Knex also get statements', async () => {
     const heard: unknown[] = [];
-    database.db.on('query', (query) => heard.push(query));
-    await SUM.rows(database.db, 1, 2);
+    world.db.on('query', (query) => heard.push(query));
+    await SUM.rows(world.db, 1, 2);
     assert.deepEqual(heard, [{ sql: 'select $2::integer - $1::integer as sum', bindings: [1, 2] }]);
   });
 
-  it("fails with the database's error, and its connection is used again", async () => {
-    const { db } = database;
+  it("a statement fails with the database's error, and its connection is used again", async () => {
+    const { db } = world;
     const fails = new Statement('test-fails', 'select 1 / 0');
     const whoAmI = new Statement<{ pid: number }>('test-pid', 'select pg_backend_pid() as pid');
     const before = await whoAmI.rows(db);
@@ -52,7 +49,7 @@ describe('a statement', () => {
     assert.equal(poolOf(db).state.idle, idle);
   });
 
-  it('takes texts, numbers, bytes and nothing, and gives back what Knex does', async () => {
+  it('a statement takes texts, numbers, bytes and null, and returns what Knex does', async () => {
     type Given = readonly [text: string | null, n: number, bytes: Buffer];
     const columns = (text: string, n: string, bytes: string): string =>
       `select ${text}::text as text, ${n}::integer as n, ${bytes}::bytea as bytes, null::text as nothing, true as yes,
@@ -64,19 +61,16 @@ describe('a statement', () => {
       [null, 2 ** 30, Buffer.alloc(0)],
     ];
     for (const given of all) {
-      const { rows: byKnex } = await database.db.raw<{ rows: { at: unknown }[] }>(
-        columns('?', '?', '?'),
-        given as never,
-      );
+      const { rows: byKnex } = await world.db.raw<{ rows: { at: unknown }[] }>(columns('?', '?', '?'), given as never);
       assert.equal(byKnex.length, 1);
       // Twice, since the columns are known the second time.
-      for (let i = 0; i < 2; i += 1) assert.deepEqual(await TYPES.rows(database.db, ...given), byKnex);
+      for (let i = 0; i < 2; i += 1) assert.deepEqual(await TYPES.rows(world.db, ...given), byKnex);
       assert.equal(byKnex[0]?.at, '2026-11-20T23:40:05.120000Z');
     }
   });
 
-  it('fails where a text of the answer cannot be read, and where it does not compile, and its connection is used again', async () => {
-    const { db } = database;
+  it('a statement fails where its answer cannot be parsed or it does not compile, and its connection is used again', async () => {
+    const { db } = world;
     const broken = new Statement('test-broken', 'select no_such_column from titles');
     const { idle } = poolOf(db).state;
     for (let i = 0; i < 2; i += 1) await assert.rejects(broken.rows(db), { code: '42703' });
@@ -93,15 +87,15 @@ describe('a statement', () => {
     assert.equal(poolOf(db).state.idle, idle);
   });
 
-  it('may not have the name of another one', async () => {
+  it('no two statements may have the same name', async () => {
     const impostor = new Statement('test-sum', 'select 1 as sum');
-    await SUM.rows(database.db, 1, 2);
-    await assert.rejects(impostor.rows(database.db), /'test-sum' was used for a different statement/);
-    assert.deepEqual(await SUM.rows(database.db, 1, 2), [{ sum: 1 }]);
+    await SUM.rows(world.db, 1, 2);
+    await assert.rejects(impostor.rows(world.db), /'test-sum' was used for a different statement/);
+    assert.deepEqual(await SUM.rows(world.db, 1, 2), [{ sum: 1 }]);
   });
 
-  it('is answered when its columns have changed, on however many connections', async () => {
-    const { db } = database;
+  it('a statement is answered after its columns have changed, on however many connections', async () => {
+    const { db } = world;
     const all = new Statement('test-outdated', 'select a from outdated');
     await db.raw('create table outdated as select 1 as a');
     const { max } = poolOf(db).state;
@@ -115,8 +109,8 @@ describe('a statement', () => {
     assert.deepEqual(await askAll(), Array(max).fill([{ a: 'one' }]));
   });
 
-  it('fails once where its connection is lost', async () => {
-    const { db } = database;
+  it('a statement fails once where its connection is lost', async () => {
+    const { db } = world;
     const sleeps = new Statement('test-sleeps', 'select pg_sleep(60)');
     const lost = assert.rejects(sleeps.rows(db), (error) => isDatabaseUnavailable(error));
     await eventually('it is under way', async () => {

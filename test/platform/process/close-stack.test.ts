@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CloseStack } from '../../../src/platform/process/close-stack.js';
 
 describe('the open parts of a program', () => {
-  it('are closed in the reverse order, each after the one before has ended, and only once', async () => {
+  it('open parts are closed once, in the reverse order, one after the other', async () => {
     const closed: string[] = [];
     const parts = new CloseStack((error) => assert.fail(String(error)));
     for (const name of ['database', 'redis', 'server']) {
@@ -27,7 +27,7 @@ describe('the open parts of a program', () => {
     ]);
   });
 
-  it('are closed although one of them fails to, which is reported', async () => {
+  it('the other parts are closed although one fails to close, which is reported', async () => {
     const closed: string[] = [];
     const failures: unknown[] = [];
     const parts = new CloseStack((error) => failures.push(error));

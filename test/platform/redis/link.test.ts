@@ -12,14 +12,16 @@ describe('the link to Redis', () => {
   const links: RedisLink[] = [];
 
   /** Opens a link, and collects its changes of state, with the reason where there is one. */
-  async function open(address: RedisAddress): Promise<{ readonly link: RedisLink; readonly changes: string[] }> {
+  async function open(address: RedisAddress) {
     const changes: string[] = [];
-    const link = new RedisLink(address, (state, error) => {
+    const lostSentinels: string[] = [];
+    const onChange = (state: string, error: unknown): void => {
       changes.push(error instanceof Error ? `${state}: ${error.message}` : state);
-    });
+    };
+    const link = new RedisLink(address, onChange, { onSentinelLost: (error) => lostSentinels.push(String(error)) });
     links.push(link);
     await link.settled();
-    return { link, changes };
+    return { link, changes, lostSentinels };
   }
 
   afterEach(() => {
@@ -52,7 +54,7 @@ describe('the link to Redis', () => {
 
     after(() => server.stop());
 
-    it('reports a Redis whose user may not run scripts as lost once, until the user may', async () => {
+    it('a Redis whose user may not run scripts is reported lost once, until the user may', async () => {
       const user = ['on', '>word', '~{catalog}:*', '+set', '+get', '+info', '+select', '+client', '+ping'] as const;
       await call(server, 'ACL', 'SETUSER', 'limited', ...user);
       const { changes } = await open({ url: server.url.replace('//', '//limited:word@') });
@@ -68,7 +70,8 @@ describe('the link to Redis', () => {
       await eventually('it is back', () => changes[1] === 'up');
     });
 
-    it('uses no other database where that of the address does not exist', async () => {
+    it('no other database is used where that of the address does not exist', async () => {
+      await call(server, 'DEL', '{catalog}:probe');
       const { link, changes } = await open({ url: `${server.url}/99` });
       assert.deepEqual([link.isUp, changes], [false, ['lost: ERR DB index is out of range']]);
       await eventually('it has tried again', async () =>
@@ -93,24 +96,35 @@ describe('the link to Redis', () => {
       await redis.stop();
     });
 
-    it('gives the reason when no Sentinel knows a master of that name', async () => {
+    it('the reason is given when no Sentinel has a master of that name', async () => {
       const { link, changes } = await open({ ...redis.address, url: 'redis://misspelt' });
       assert.equal(link.isUp, false);
       assert.match(String(changes), /^lost: .* sentinel 127\.0\.0\.1:\d+ .*(?:No such master|invalid reply)/);
     });
 
-    it('needs only one of those named', async () => {
+    it('one reachable Sentinel of several is enough, and the others are reported, not printed', async () => {
       const others = [await freePort(), (silent.address() as AddressInfo).port].map((port) => ({
         host: '127.0.0.1',
         port,
       }));
-      const { link } = await open({ ...redis.address, sentinels: [...others, ...(redis.address.sentinels ?? [])] });
-      await eventually('it is up', () => link.isUp);
-      await write(link, 'master');
-      assert.equal(await has(redis.master, 'master'), true);
+      const printed: unknown[] = [];
+      const { error: print } = console;
+      console.error = (...text) => printed.push(text);
+      try {
+        const sentinels = [...others, ...(redis.address.sentinels ?? [])];
+        const { link, lostSentinels } = await open({ ...redis.address, sentinels });
+        await eventually('it is up', () => link.isUp);
+        await write(link, 'master');
+        assert.equal(await has(redis.master, 'master'), true);
+        await eventually('both are reported', () => lostSentinels.length === 2);
+        assert.match(lostSentinels.sort().join(), /Error: Command timed out,Error: connect ECONNREFUSED/);
+      } finally {
+        console.error = print;
+      }
+      assert.deepEqual(printed, []);
     });
 
-    it('connects once the Sentinels are there', async () => {
+    it('the link connects once the Sentinels are reachable', async () => {
       await redis.sentinel.kill();
       const { link, changes } = await open(redis.address);
       assert.deepEqual([link.isUp, changes.length], [false, 1]);
@@ -119,7 +133,7 @@ describe('the link to Redis', () => {
       assert.equal(changes[1], 'up');
     });
 
-    it('leaves a master that was replaced although it still answers', async () => {
+    it('the link leaves a master that was replaced although it still answers', async () => {
       const { link, changes } = await open(redis.address);
       await write(link, 'before');
       await eventually('it listens to the Sentinel', async () =>

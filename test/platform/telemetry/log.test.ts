@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createLog, describeError } from '../../../src/platform/telemetry/log.js';
 
 describe('the log', () => {
-  it('says of an error what it is, and nothing that hangs on it', () => {
+  it('an error is logged by its name, message, code, stack and cause, without other properties', () => {
     const cause = Object.assign(new TypeError('why'), { connection: { password: 'secret' }, code: 5n });
     const error = Object.assign(new Error('what', { cause }), { code: 'E_WHAT', query: 'secret' });
     interface Described {
@@ -17,7 +17,7 @@ describe('the log', () => {
     assert.deepEqual(describeError('a text'), { message: 'a text' });
   });
 
-  it('has the time and the members of every line', () => {
+  it('every log line has the time and the common members', () => {
     let line = '';
     const log = createLog('info', { write: (text) => (line = text) }, { worker: 3 });
     const before = Date.now();

@@ -13,7 +13,7 @@ describe('printable()', () => {
     ['text of exactly the longest length', '𝄞'.repeat(500), '𝄞'.repeat(500)],
     ['text one character too long', '𝄞'.repeat(501), `${'𝄞'.repeat(499)}…`],
   ] as const) {
-    it(`keeps a terminal safe from ${what}`, () => {
+    it(`printable text is safe for a terminal: ${what}`, () => {
       assert.equal(printable(text, 500), shown);
     });
   }

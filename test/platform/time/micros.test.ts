@@ -6,7 +6,7 @@ import { fromRfc3339, systemClock, toMilliseconds, toRfc3339, toSeconds } from '
 const anyTime = fc.bigInt({ min: 0n, max: 253_402_300_799_999_999n });
 
 describe('timestamps', () => {
-  it('are written in UTC with six decimals', () => {
+  it('timestamps are written in UTC with six decimals', () => {
     assert.equal(toRfc3339(0n), '1970-01-01T00:00:00.000000Z');
     assert.equal(toRfc3339(1n), '1970-01-01T00:00:00.000001Z');
     assert.equal(toRfc3339(-1n), '1969-12-31T23:59:59.999999Z');
@@ -15,7 +15,7 @@ describe('timestamps', () => {
     assert.equal(toRfc3339(253_402_300_799_999_999n), '9999-12-31T23:59:59.999999Z');
   });
 
-  it('are read as they were written', () => {
+  it('timestamps are read as they were written', () => {
     fc.assert(
       fc.property(anyTime, (micros) => {
         const text = toRfc3339(micros);
@@ -27,7 +27,7 @@ describe('timestamps', () => {
     );
   });
 
-  it('sort as text like they sort in time', () => {
+  it('timestamps sort as text as they sort in time', () => {
     fc.assert(
       fc.property(anyTime, anyTime, (a, b) => {
         assert.equal(toRfc3339(a) < toRfc3339(b), a < b);
@@ -36,7 +36,7 @@ describe('timestamps', () => {
     );
   });
 
-  it('become seconds whose six decimals are exact until 2242', () => {
+  it('timestamps become seconds whose six decimals are exact until 2242', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 2n ** 33n * 1_000_000n }), (micros) => {
         const [whole = '', fraction = ''] = String(toSeconds(micros)).split('.');
@@ -46,7 +46,7 @@ describe('timestamps', () => {
     );
   });
 
-  it("are the system clock's, in microseconds", () => {
+  it('the system clock counts in microseconds', () => {
     const before = BigInt(Date.now()) * 1000n;
     const now = systemClock();
     assert.ok(before <= now && now <= BigInt(Date.now()) * 1000n);

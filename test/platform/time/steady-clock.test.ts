@@ -20,20 +20,20 @@ describe('a steady clock', () => {
     monotonic += ms;
   }
 
-  it('goes as fast as time does', () => {
+  it('a steady clock runs as fast as time', () => {
     const start = clock.now();
     pass(250);
     assert.equal(clock.now() - start, 250);
   });
 
-  it('continues when the time of day is set back', () => {
+  it('a steady clock continues when the time of day is set back', () => {
     const start = clock.now();
     timeOfDay -= 3_600_000;
     pass(250);
     assert.equal(clock.now() - start, 250);
   });
 
-  it('counts the time in which the machine was suspended', () => {
+  it('a steady clock counts the time in which the machine was suspended', () => {
     const start = clock.now();
     // The monotonic clock stood still.
     timeOfDay += 3_600_000;
@@ -41,7 +41,7 @@ describe('a steady clock', () => {
     assert.equal(clock.now() - start, 3_600_250);
   });
 
-  it('does not go back where the time of day is set ahead and back again', () => {
+  it('a steady clock does not go back when the time of day is set ahead and back again', () => {
     const start = clock.now();
     timeOfDay += 3_600_000;
     assert.equal(clock.now() - start, 3_600_000);
@@ -50,7 +50,7 @@ describe('a steady clock', () => {
     assert.equal(clock.now() - start, 3_600_250);
   });
 
-  it('is by default that of this process', () => {
+  it('the clock of this process never goes back', () => {
     const start = STEADY_CLOCK.now();
     assert.ok(STEADY_CLOCK.now() >= start);
   });

@@ -1,6 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
-import pg from 'pg';
-import { createEmptyDatabase, type TestDatabase } from '../postgres.js';
+import { createEmptyDatabase, withClient, type TestDatabase } from '../postgres.js';
 
 const MIGRATIONS = new URL('../../../db/migrations/', import.meta.url);
 
@@ -9,9 +8,7 @@ export async function createDatabaseBefore(migration: string): Promise<TestDatab
   const files = (await readdir(MIGRATIONS)).sort();
   if (!files.includes(migration)) throw new Error(`there is no migration ${migration}`);
   const database = await createEmptyDatabase();
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  try {
+  await withClient(database.url, async (client) => {
     await client.query(
       'create table migrations (id serial primary key, name varchar(255), batch integer, migration_time timestamptz)',
     );
@@ -19,8 +16,6 @@ export async function createDatabaseBefore(migration: string): Promise<TestDatab
       await client.query(await readFile(new URL(file, MIGRATIONS), 'utf8'));
       await client.query('insert into migrations (name, batch, migration_time) values ($1, 1, now())', [file]);
     }
-  } finally {
-    await client.end();
-  }
+  });
   return database;
 }

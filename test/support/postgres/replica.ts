@@ -1,8 +1,7 @@
 import { appendFile, chmod, chown, cp, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import pg from 'pg';
 import { eventually } from '../eventually.js';
-import { startServerIn, type TestPostgres } from '../postgres.js';
+import { startServerIn, withClient, type TestPostgres } from '../postgres.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** A streaming replica of a test's PostgreSQL. It is stopped and removed with the test run at the latest. */
@@ -94,16 +93,6 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
     freeze: () => server.pause(),
     thaw: () => server.resume(),
   };
-}
-
-async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, query_timeout: 30_000 });
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
 }
 
 /** PostgreSQL insists that its files belong to it, and to nobody else. */

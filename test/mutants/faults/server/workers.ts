@@ -34,7 +34,7 @@ export const WORKERS_FAULTS: readonly Fault[] = [
     promise: 'A database that is slow for a moment does not make a start fail.',
     edits: [
       {
-        file: 'src/platform/postgres/connections/connect.ts',
+        file: 'src/platform/postgres/connect.ts',
         from: '{ ...options, ...START_BOUNDS, address, poolSize: 1 }',
         to: '{ ...options, address, poolSize: 1 }',
       },

@@ -1,9 +1,9 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { withTimeout } from '../../async/with-timeout.js';
-import { getTypeParser } from '../column-types.js';
-import { DatabaseTimeout, sqlState, toConnectionError } from '../errors.js';
-import { DatabaseNotWritable, READ_STATE, type ServerState } from '../writable.js';
+import { withTimeout } from '../async/with-timeout.js';
+import { getTypeParser } from './column-types.js';
+import { DatabaseTimeout, sqlState, toConnectionError } from './errors.js';
+import { DatabaseNotWritable, READ_STATE, type ServerState } from './fence.js';
 
 /**
  * The service parses timestamps in this form, whatever the defaults of the database. A statement is planned once:
@@ -163,5 +163,22 @@ export class Connection extends pg.Client {
       if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();
       throw this.explain(error);
     }
+  }
+}
+
+/**
+ * Opens one connection apart from any pool, for work that needs a connection to itself. The caller closes it.
+ *
+ * @throws DatabaseUnavailable, DatabaseNotWritable, or the database's error
+ */
+export async function openConnection(options: ConnectionOptions): Promise<Connection> {
+  const connection = new Connection(connectionConfig(options));
+  try {
+    await connection.connect();
+    await connection.prepare();
+    return connection;
+  } catch (error) {
+    connection.destroy();
+    throw toConnectionError(error);
   }
 }

@@ -1,5 +1,13 @@
 import type { Knex } from 'knex';
 
+/** A part of a list. */
+export interface Slice {
+  /** The most rows that are read. */
+  readonly limit: number;
+  /** How many rows before them are left out. */
+  readonly offset: number;
+}
+
 /** The most rows that one statement removes, so that it stays short and does not hold up other work. */
 const BATCH = 1_000;
 

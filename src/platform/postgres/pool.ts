@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { withTimeout } from '../../async/with-timeout.js';
+import { withTimeout } from '../async/with-timeout.js';
 import { Connection, connectionConfig, type ConnectionOptions } from './connection.js';
-import { DatabaseUnavailable, sqlState, toConnectionError } from '../errors.js';
+import { DatabaseUnavailable, sqlState, toConnectionError } from './errors.js';
 
 /** How long a server may take to close its side of a connection, in milliseconds. A frozen server never does. */
 const CLOSE_TIMEOUT_MS = 500;

@@ -1,13 +1,12 @@
 import type { Knex } from 'knex';
-import { OperatorError } from '../../../errors.js';
-import type { Connection, DatabaseAddress } from './connection.js';
-import { openConnection, openDatabase, poolOf } from '../database.js';
-import { Fence } from '../fence.js';
+import { OperatorError } from '../../errors.js';
+import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
+import { withTimeout } from '../async/with-timeout.js';
+import { openConnection, type Connection, type DatabaseAddress } from './connection.js';
+import { openDatabase, poolOf } from './database.js';
+import { DatabaseNotWritable, Fence } from './fence.js';
+import { migrate, pendingMigrations } from './migrations.js';
 import type { PoolOptions } from './pool.js';
-import type { EmbeddedPostgres } from '../../../embedded-postgres/index.js';
-import { withTimeout } from '../../async/with-timeout.js';
-import { migrate, pendingMigrations } from '../migrations.js';
-import { DatabaseNotWritable } from '../writable.js';
 
 /** Bounds on a connection and on a statement at the start, in milliseconds. A busy machine must not make the start fail. */
 const START_BOUNDS = { acquireTimeoutMs: 10_000, statementTimeoutMs: 10_000 } as const;
@@ -79,7 +78,7 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
 
 async function openEmbedded({ dataDir, packageRoot, onLost }: ConnectOptions): Promise<EmbeddedPostgres> {
   // Imported only when it is used: most commands have DATABASE_URL.
-  const { openEmbeddedPostgres } = await import('../../../embedded-postgres/index.js');
+  const { openEmbeddedPostgres } = await import('../../embedded-postgres/index.js');
   return openEmbeddedPostgres({ dataDir, packageRoot, onLost });
 }
 
