@@ -8,9 +8,13 @@ interface ListedGuide {
   readonly title: string;
   /** One sentence, for lists and search engines. */
   readonly description: string;
+  readonly audience: Audience;
   /** Whether its readers call the service from outside: its commands then name the public URL. */
   readonly isForCallers?: true;
 }
+
+/** Whom a guide is for: developers call the service, operators run it. */
+export type Audience = 'developers' | 'operators';
 
 /** The guides in reading order, which the links to the previous and the next guide follow. */
 export const GUIDES: readonly ListedGuide[] = [
@@ -18,94 +22,112 @@ export const GUIDES: readonly ListedGuide[] = [
     name: 'calling-the-api',
     title: 'Calling the API',
     description: 'Keys, limits, errors and generated clients, for developers whose back ends call the service.',
+    audience: 'developers',
     isForCallers: true,
   },
   {
     name: 'mirroring',
     title: 'Mirroring the catalogue',
     description: 'Keep a copy of the catalogue that never misses a change.',
+    audience: 'developers',
     isForCallers: true,
   },
   {
     name: 'contract-tests',
     title: 'Contract tests in your CI',
     description: 'Check a deployment against its contract with Dredd or Schemathesis.',
+    audience: 'developers',
     isForCallers: true,
   },
   {
     name: 'developer-settings',
     title: 'The developer settings',
     description: 'Sign in, manage your keys, and read your usage and events.',
+    audience: 'developers',
   },
   {
     name: 'leaked-keys',
     title: 'Leaked keys',
     description: 'Recognise and revoke a key that was found, by hand or from a secret scanner.',
+    audience: 'developers',
   },
   {
     name: 'operators/install',
     title: 'Install the service',
     description: 'From a checkout to a server on your own PostgreSQL: start, proxy, open files.',
+    audience: 'operators',
   },
   {
     name: 'operators/configure',
     title: 'Configure the service',
     description: 'Every setting, with PostgreSQL, its roles and poolers, and Redis.',
+    audience: 'operators',
   },
   {
     name: 'operators/keys-and-developers',
     title: 'Manage developers and keys',
     description: 'Register developers; create, rotate and revoke keys; change plans.',
+    audience: 'operators',
   },
   {
     name: 'operators/sign-in',
     title: 'Let developers sign in',
     description: 'One-time links, OpenID Connect, and sessions.',
+    audience: 'operators',
   },
   {
     name: 'operators/catalogue',
     title: 'Load and export the catalogue',
     description: 'Import files, export copies for mirrors, and check the counts.',
+    audience: 'operators',
   },
   {
     name: 'operators/writing-in-sql',
     title: 'Writing in SQL',
     description: 'Tables, rules and roles for programs that write to the database.',
+    audience: 'operators',
   },
   {
     name: 'operators/scale-out',
     title: 'Scale out',
     description: 'More cores, more machines, a balancer and a read replica.',
+    audience: 'operators',
   },
   {
     name: 'operators/monitor',
     title: 'Monitor the service',
     description: 'Probes, metrics with their alerts, and the log.',
+    audience: 'operators',
   },
   {
     name: 'operators/runbook',
     title: 'When something is down',
     description: 'Symptoms, what to check, and what to do.',
+    audience: 'operators',
   },
   {
     name: 'operators/failover',
     title: 'Fail over to another primary',
     description: 'Promote a standby without losing revocations.',
+    audience: 'operators',
   },
   {
     name: 'operators/backup-and-restore',
     title: 'Back up and restore',
     description: 'Back up PostgreSQL, restore it, and restart the feed.',
+    audience: 'operators',
   },
   {
     name: 'operators/upgrade',
     title: 'Upgrade',
     description: 'Replace servers without downtime, stop them in order, and check a deployment.',
+    audience: 'operators',
   },
   {
     name: 'performance',
     title: 'Performance and scaling',
     description: 'What a request costs, how the service grows, and how that was measured.',
+    audience: 'operators',
   },
 ];
 

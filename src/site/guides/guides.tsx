@@ -1,10 +1,10 @@
-import type { VNode } from 'preact';
+import { Fragment, type VNode } from 'preact';
 import type { PageRouter, SiteOptions, SiteParts } from '../context.js';
 import { cached } from '../delivery/cached.js';
 import { publicPage } from '../layout/page.js';
 import { renderMarkdown } from '../layout/markdown.js';
 import { errorId } from '../reference/anchors.js';
-import type { Guide } from './guide-files.js';
+import type { Audience, Guide } from './guide-files.js';
 
 const ROOT = '/docs/guides';
 
@@ -37,18 +37,36 @@ function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
     <div class="container">
       <h1>Guides</h1>
       <p class="lead">How to call the service, keep a copy of its catalogue, and run it.</p>
-      <ul class="card-grid">
-        {guides.map(({ name, title, description }) => (
-          <li key={name} class="card">
-            <h2>
-              <a href={`${ROOT}/${name}`}>{title}</a>
-            </h2>
-            <p>{description}</p>
-          </li>
-        ))}
-      </ul>
+      {byAudience(guides).map(({ audience, label, group }) => (
+        <section key={audience} aria-labelledby={audience}>
+          <h2 id={audience}>{label}</h2>
+          <ul class="card-grid">
+            {group.map(({ name, title, description }) => (
+              <li key={name} class="card">
+                <h3>
+                  <a href={`${ROOT}/${name}`}>{title}</a>
+                </h3>
+                <p>{description}</p>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
     </div>
   );
+}
+
+const AUDIENCES: readonly { readonly audience: Audience; readonly label: string }[] = [
+  { audience: 'developers', label: 'For developers' },
+  { audience: 'operators', label: 'For operators' },
+];
+
+function byAudience(guides: readonly Guide[]): { audience: Audience; label: string; group: readonly Guide[] }[] {
+  return AUDIENCES.map(({ audience, label }) => ({
+    audience,
+    label,
+    group: guides.filter((guide) => guide.audience === audience),
+  }));
 }
 
 function GuidePage({
@@ -78,16 +96,20 @@ function GuidePage({
                 </li>
               ))}
           </ul>
-          <p class="sidebar-title">Guides</p>
-          <ul>
-            {site.guides.guides.map((other) => (
-              <li key={other.name}>
-                <a href={`${ROOT}/${other.name}`} aria-current={other.name === name ? 'page' : undefined}>
-                  {other.title}
-                </a>
-              </li>
-            ))}
-          </ul>
+          {byAudience(site.guides.guides).map(({ audience, label, group }) => (
+            <Fragment key={audience}>
+              <p class="sidebar-title">{label}</p>
+              <ul>
+                {group.map((other) => (
+                  <li key={other.name}>
+                    <a href={`${ROOT}/${other.name}`} aria-current={other.name === name ? 'page' : undefined}>
+                      {other.title}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </Fragment>
+          ))}
         </details>
       </nav>
       <div class="content">
