@@ -26,7 +26,7 @@ export const registerFeed: RegisterCommand = (program, context) => {
     .action(async ({ after, json }: { after?: number; json?: boolean }) => {
       // Keys have gone back in time as well, and servers may still be connected to the lost database.
       const latest = after === undefined ? undefined : BigInt(Math.round(after * 1e6));
-      const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }), { invalidates: true });
+      const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }));
       const { start, clock } = result;
       const lines = [
         `The feed now begins at ${toSeconds(start)} (${toRfc3339(start)}). Mirrors with an earlier position are refused and need a fresh copy.`,

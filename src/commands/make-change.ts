@@ -4,25 +4,28 @@ import type { Fence } from '../platform/postgres/fence.js';
 import type { CommandContext } from './context.js';
 
 /** A change that a command has made. */
-export interface Change<T> {
+interface Change<T> {
   /** What the change returned. */
   readonly result: T;
   /** When it applies on every server, in words. */
   readonly applies: 'from the next request on' | 'within moments';
 }
 
+/** For changes of what servers read anew for each request: no cached callers need to be dropped. */
+export const UNCACHED = { invalidates: false };
+
 /**
  * Changes the database, and confirms that it is the primary before the command reports success.
  *
  * @param act - its work is committed when it resolves
- * @param invalidates - whether servers may have cached what was changed: then they drop their cached callers. If they
- *   cannot be reached at once, the reason goes to stderr.
+ * @param invalidates - whether servers drop their cached callers, as they do by default. If they cannot be reached at
+ *   once, the reason goes to stderr.
  * @throws OperatorError if the database is no longer the primary: then the change is lost
  */
 export function makeChange<T>(
   context: CommandContext,
   act: (db: Knex) => Promise<T>,
-  { invalidates }: { readonly invalidates: boolean },
+  { invalidates }: { readonly invalidates: boolean } = { invalidates: true },
 ): Promise<Change<T>> {
   return context.withDatabase(async (db, fence) => {
     const timeline = fence.newest;

@@ -30,7 +30,7 @@ import { databaseCheck, openDatabase, poolOf } from '../platform/postgres/databa
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
-import { StaticFiles } from '../site/delivery/static-files.js';
+import { readStaticFiles } from '../site/delivery/static-files.js';
 import { readGuides } from '../site/guides/guide-files.js';
 import { CloseStack } from '../platform/process/close-stack.js';
 import { recurring } from '../platform/async/recurring.js';
@@ -168,7 +168,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     closesConnections: () => closesConnections,
     site: config.site
       ? {
-          files: await StaticFiles.read(packageRoot),
+          files: await readStaticFiles(packageRoot),
           guides: await readGuides(packageRoot),
           publicUrl: () => config.publicUrl ?? url,
           ...createSignIn(config, admission.redis, log, clock),

@@ -19,7 +19,7 @@ interface LandingContent {
   readonly status: ServiceStatus;
 }
 
-/** Adds the landing page, `/`. While the database is down, it says so in place of the numbers. */
+/** Adds the landing page, `/`. While the database is down, a notice replaces the numbers. */
 export function addLandingPage(router: PageRouter, { db, health, isStopping, site }: SiteParts): void {
   const landing = cached(async () => {
     const numbers = await Promise.all([readCatalogCounts(db), listPlans(db)]).then(
@@ -67,7 +67,7 @@ const NUMBERS_MISSING = 'The database is not responding, so these numbers are un
 
 function Landing({ baseUrl, numbers, status }: LandingContent): VNode {
   return (
-    <div class="container landing">
+    <div class="container">
       <section class="hero" aria-labelledby="what">
         <p class="hero-status">
           <Badge tone={status.tone}>{status.summary}</Badge>
@@ -83,13 +83,11 @@ function Landing({ baseUrl, numbers, status }: LandingContent): VNode {
             <code>{baseUrl}</code>
           </dd>
         </dl>
-        {status.details.length > 0 && (
-          <Notice tone={status.tone}>
-            {status.details.map((detail) => (
-              <p key={detail}>{detail}</p>
-            ))}
+        {status.details.map((detail) => (
+          <Notice key={detail} tone={status.tone}>
+            {detail}
           </Notice>
-        )}
+        ))}
       </section>
 
       <section aria-labelledby="numbers">
@@ -120,7 +118,7 @@ function Landing({ baseUrl, numbers, status }: LandingContent): VNode {
           <code>read -rs KEY &amp;&amp; export KEY</code> and paste the key, which keeps it out of your history.
         </p>
         <SampleTabs name="language" baseUrl={baseUrl} target="/api/v1/stats" />
-        {numbers !== undefined && <CodeBlock label="Response" code={statsAnswer(numbers.counts)} />}
+        {numbers !== undefined && <CodeBlock label="Response" code={statsResponse(numbers.counts)} />}
       </section>
 
       <section aria-labelledby="plans">
@@ -170,7 +168,7 @@ function Plans({ plans }: { readonly plans: readonly Plan[] }): VNode {
   );
 }
 
-/** The answer of the first call, as the API gives it. */
-function statsAnswer({ collections, ...counts }: Counts): string {
+/** The response to the first call, as the API gives it. */
+function statsResponse({ collections, ...counts }: Counts): string {
   return JSON.stringify({ data: { ...counts, svc_collections: collections } }, undefined, 2);
 }

@@ -1,55 +1,36 @@
-import type { VNode } from 'preact';
-import type { Propagation } from '../admission/invalidate-callers.js';
 import { LEAKED_KEY_PATH } from '../http/leaked-keys/leaked-keys.js';
 import { reportFoundKeys } from '../http/leaked-keys/report.js';
 import { clientAddress } from '../http/request/client-address.js';
 import { hashApiKey } from '../keys/api-key.js';
-import type { PageRouter, SiteParts } from './context.js';
+import type { PageContext, PageRouter, SiteParts } from './context.js';
 import { formParser } from './delivery/form.js';
 import { CodeBlock, Notice } from './layout/components.js';
 import { PageError } from './layout/error-page.js';
-import { described, Field } from './layout/form-field.js';
+import { Field, FormActions } from './layout/form-field.js';
 import { page } from './layout/page.js';
-
-/** What became of the text that was sent as a key. */
-type Outcome =
-  /** The key is one of ours. */
-  | { readonly kind: 'revoked'; readonly propagation: Propagation | 'none' }
-  /** It has the form of a key of this service, but is not one. */
-  | { readonly kind: 'unknown' }
-  | { readonly kind: 'not_a_key' };
 
 const parseReport = formParser({ key: { schema: {} } });
 
 /**
  * Adds the page on which anybody can revoke a key they found, with the whole key and without signing in. Programs send JSON
- * instead, which `revokeLeakedKeys` answers. The page discloses nothing: a call with the key shows just as well whether it
- * exists.
+ * instead, which `revokeLeakedKeys` answers. The page discloses nothing that a call with the key would not.
  */
 export function addRevokeLeakedKey(router: PageRouter, parts: SiteParts): void {
-  const baseUrl = parts.site.publicUrl;
   router.get(LEAKED_KEY_PATH, (ctx) => {
-    page(ctx, { title: 'Revoke a leaked key' }, <LeakedKeyForm baseUrl={baseUrl()} />);
+    show(ctx, {});
   });
 
   router.post(LEAKED_KEY_PATH, async (ctx) => {
-    const outcome = await report(parts, parseReport(ctx).values.key, clientAddress(ctx.req, parts.trustedProxies));
-    page(
-      ctx,
-      { title: 'Revoke a leaked key', status: outcome.kind === 'not_a_key' ? 422 : 200 },
-      <LeakedKeyForm baseUrl={baseUrl()} outcome={outcome} />,
-    );
+    show(ctx, await report(parts, parseReport(ctx).values.key, clientAddress(ctx.req, parts.trustedProxies)));
   });
 }
 
 /** @throws PageError 429 for an address that sends too many unknown keys */
-async function report(parts: SiteParts, text: string, address: string): Promise<Outcome> {
+async function report(parts: SiteParts, text: string, address: string): Promise<Reported> {
   const hash = hashApiKey(text);
-  if (hash === undefined) return { kind: 'not_a_key' };
+  if (hash === undefined) return { error: 'This is not a complete key. Check that you copied all of it.' };
   const result = await reportFoundKeys(parts, [hash], address);
-  if (result.kind === 'done') {
-    return result.known.has(hash) ? { kind: 'revoked', propagation: result.propagation } : { kind: 'unknown' };
-  }
+  if (result.kind === 'done') return { outcome: result.known.has(hash) ? result.propagation : 'unknown' };
   const { resetSeconds } = result.state;
   throw new PageError(
     429,
@@ -59,57 +40,43 @@ async function report(parts: SiteParts, text: string, address: string): Promise<
   );
 }
 
-const REVOKED = {
+/** What became of a key. The page does not repeat the key. */
+const OUTCOMES = {
   none: 'This key was already revoked.',
   immediate: 'The key has been revoked, and its owner can see that it was found.',
   eventual: 'The key has been revoked and fails within moments. Its owner can see that it was found.',
+  unknown: 'This is not a key of this service, so there is nothing to revoke.',
 } as const;
 
-interface LeakedKeyFormProps {
-  readonly baseUrl: string;
-  /** What became of the key that was sent, which the page does not repeat. */
-  readonly outcome?: Outcome;
+interface Reported {
+  readonly outcome?: keyof typeof OUTCOMES;
+  /** For a text that is no key. */
+  readonly error?: string;
 }
 
-function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
-  const error =
-    outcome?.kind === 'not_a_key' ? 'This is not a complete key. Check that you copied all of it.' : undefined;
-  return (
-    <div class="container">
-      <h1>Revoke a leaked key</h1>
-      {outcome?.kind === 'revoked' && (
-        <Notice tone="ok">
-          <p>{REVOKED[outcome.propagation]}</p>
-        </Notice>
-      )}
-      {outcome?.kind === 'unknown' && (
-        <Notice tone="info">
-          <p>This is not a key of this service, so there is nothing to revoke.</p>
-        </Notice>
-      )}
+function show(ctx: PageContext, { outcome, error }: Reported): void {
+  page(
+    ctx,
+    { title: 'Revoke a leaked key', status: error === undefined ? 200 : 422 },
+    <>
+      {outcome !== undefined && <Notice tone={outcome === 'unknown' ? 'info' : 'ok'}>{OUTCOMES[outcome]}</Notice>}
       <p class="lead">
         Found an API key of this service in a repository or a log? Paste it here to revoke it at once and for good. You
         do not need an account.
       </p>
       <form class="form" method="post">
-        <Field id="key" label="API key" hint="It starts with svc_ and has 51 characters." error={error}>
-          <input
-            class="input"
-            id="key"
-            name="key"
-            required
-            maxLength={200}
-            autocomplete="off"
-            autocapitalize="off"
-            spellcheck={false}
-            {...described('key', { hint: true, error })}
-          />
-        </Field>
-        <div class="form-actions">
-          <button class="button button-danger" type="submit">
-            Revoke key
-          </button>
-        </div>
+        <Field
+          id="key"
+          name="key"
+          label="API key"
+          hint="It starts with svc_ and has 51 characters."
+          error={error}
+          required
+          maxLength={200}
+          autocapitalize="off"
+          spellcheck={false}
+        />
+        <FormActions label="Revoke key" tone="danger" />
       </form>
       <h2>For programs</h2>
       <p>
@@ -122,8 +89,8 @@ function LeakedKeyForm({ baseUrl, outcome }: LeakedKeyFormProps): VNode {
         label="curl"
         code={`printf '{"key":"%s"}' "$KEY" |
   curl -H 'Content-Type: application/json' --data-binary @- \\
-    ${baseUrl}${LEAKED_KEY_PATH}`}
+    ${ctx.state.site.publicUrl()}${LEAKED_KEY_PATH}`}
       />
-    </div>
+    </>,
   );
 }

@@ -14,7 +14,7 @@ import { prepareRequest } from '../../src/http/request/prepare-request.js';
 import { problems } from '../../src/http/response/problems.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { Health } from '../../src/platform/telemetry/health.js';
-import { StaticFiles } from '../../src/site/delivery/static-files.js';
+import { readStaticFiles } from '../../src/site/delivery/static-files.js';
 import { readGuides } from '../../src/site/guides/guide-files.js';
 import type { Contract } from '../../src/site/reference/contract.js';
 import { createSite } from '../../src/site/site.js';
@@ -34,7 +34,7 @@ export async function serveWithoutDatabase(
     statementTimeoutMs: 300,
   });
   const root = fileURLToPath(ROOT);
-  const files = await StaticFiles.read(root);
+  const files = await readStaticFiles(root);
   const contract = load(await readFile(`${root}/openapi.yaml`, 'utf8')) as Contract;
   const site = {
     files,

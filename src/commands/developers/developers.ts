@@ -7,7 +7,7 @@ import {
 } from '../../developers/developers.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { makeChange } from '../make-change.js';
+import { makeChange, UNCACHED } from '../make-change.js';
 import { addJsonCommand, report, shortTime, table } from '../report.js';
 import { registerSignIn } from './sign-in.js';
 
@@ -21,9 +21,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', text(200))
     .option('--attribution-required', 'require the project to name the catalogue as its source', false)
     .action(async (options: { projectName: string; attributionRequired: boolean; json?: boolean }) => {
-      const { result: developer } = await makeChange(context, (db) => createDeveloper(db, options), {
-        invalidates: false,
-      });
+      const { result: developer } = await makeChange(context, (db) => createDeveloper(db, options), UNCACHED);
       const { id } = developer;
       const next = `${command} keys create --developer ${id} --plan free`;
       report(stdout, options.json, { developer }, `Created developer ${id}. Next, create a key:\n  ${next}`);
@@ -50,9 +48,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .requiredOption('--plan <plan>', 'plan of new keys', planId)
     .addHelpText('after', '\nTo move an existing key, use "catalog keys set-plan".')
     .action(async (id: number, { plan, json }: { plan: string; json?: boolean }) => {
-      const { result: developer } = await makeChange(context, (db) => setDeveloperPlan(db, id, plan), {
-        invalidates: false,
-      });
+      const { result: developer } = await makeChange(context, (db) => setDeveloperPlan(db, id, plan), UNCACHED);
       report(stdout, json, { developer }, `New keys of developer ${id} are on plan ${plan}.`);
     });
 
@@ -60,7 +56,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .description("Refuse all of a developer's keys, from the next request on.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const change = await makeChange(context, (db) => suspendDeveloper(db, id), { invalidates: true });
+      const change = await makeChange(context, (db) => suspendDeveloper(db, id));
       const line = `Suspended developer ${id}. To undo: catalog developers reinstate ${id}`;
       report(stdout, json, { developer: change.result }, line);
     });
@@ -69,7 +65,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .description("Accept a suspended developer's keys again, except revoked and expired ones.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const change = await makeChange(context, (db) => reinstateDeveloper(db, id), { invalidates: true });
+      const change = await makeChange(context, (db) => reinstateDeveloper(db, id));
       report(stdout, json, { developer: change.result }, `Reinstated developer ${id}.`);
     });
 

@@ -6,7 +6,7 @@ import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
 import { expiry, overlap as toOverlap, planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { makeChange } from '../make-change.js';
+import { makeChange, UNCACHED } from '../make-change.js';
 import { addJsonCommand, report, shortTime, table, type Columns } from '../report.js';
 import { readPrefix, readPrefixOrKey } from './key-argument.js';
 
@@ -65,7 +65,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
           developer === undefined
             ? (await import('../demo/prepare-demo.js')).createDemoKey(db)
             : createKey(db, { developerId: developer, planId: plan, label, expires }),
-        { invalidates: false },
+        UNCACHED,
       );
       const end = created.expiresAt === null ? '' : `, until ${shortTime(created.expiresAt) ?? ''}`;
       const what = `Created ${created.prefix} on plan ${created.planId}${end}.`;
@@ -87,9 +87,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
     .action(async (argument: string, { plan, json }: { plan: string; json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
-      const { result, applies } = await makeChange(context, (db) => setKeyPlan(db, prefix, plan), {
-        invalidates: true,
-      });
+      const { result, applies } = await makeChange(context, (db) => setKeyPlan(db, prefix, plan));
       const { record, previousPlanId } = result;
       const changed = previousPlanId !== plan;
       const moved = `Moved ${prefix} from plan ${previousPlanId} to ${plan}. The new plan applies ${applies}.`;
@@ -108,9 +106,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .addHelpText('after', '\nThe new key has the label and plan of the old one, and the same lifetime if that expires.')
     .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
-      const { result, applies } = await makeChange(context, (db) => rollKey(db, prefix, overlap), {
-        invalidates: true,
-      });
+      const { result, applies } = await makeChange(context, (db) => rollKey(db, prefix, overlap));
       const { successor, predecessor } = result;
       const end = overlap === 0 ? `refused ${applies}` : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
       const lines = `Rolled ${prefix}: it is ${end}. Its successor ${successor.prefix} is shown this once:`;
@@ -124,9 +120,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
       const which = await readPrefixOrKey(argument, stdin, command);
       // A new epoch also for a key that was revoked before: an operator may repeat a command that could not set one.
-      const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which), {
-        invalidates: true,
-      });
+      const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which));
       report(stdout, json, keyDocument(record), `Revoked ${record.prefix}. It is refused ${applies}, permanently.`);
     });
 };

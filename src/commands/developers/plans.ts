@@ -46,7 +46,7 @@ export const registerPlans: RegisterCommand = (program, context) => {
         ...(perDay !== undefined && { requestsPerDay: perDay }),
         ...(commercialUse !== undefined && { commercialUse }),
       };
-      const { result } = await makeChange(context, (db) => setPlan(db, id, values), { invalidates: true });
+      const { result } = await makeChange(context, (db) => setPlan(db, id, values));
       const { plan, created } = result;
       const heading = created ? `Added plan ${id}:` : `Plan ${id} is now:`;
       report(stdout, json, { plan, created }, `${heading}\n${table([plan], COLUMNS)}`);

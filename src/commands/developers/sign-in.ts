@@ -7,14 +7,11 @@ import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
 import { positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { makeChange } from '../make-change.js';
+import { makeChange, UNCACHED } from '../make-change.js';
 import { addJsonCommand, report, shortTime, table } from '../report.js';
 
 /** An example of the options that name an identity. */
 const IDENTITY = '--issuer https://accounts.example.com --subject 10769150350006150715';
-
-/** Servers read sessions, links and identities from the database at each request. */
-const UNCACHED = { invalidates: false };
 
 /** `catalog developers sign-in-link|link|identities|unlink|sign-out` */
 export const registerSignIn: RegisterCommand = (developers, context) => {

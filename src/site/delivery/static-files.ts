@@ -9,40 +9,30 @@ const MEDIA_TYPES = {
   'favicon.svg': 'image/svg+xml',
 } as const;
 
-/** A file of `src/site/static`. */
-export type StaticFile = keyof typeof MEDIA_TYPES;
+type StaticFile = keyof typeof MEDIA_TYPES;
 
-/** Hexadecimal digits of the SHA-256 in a name. */
+/** Hexadecimal digits of the SHA-256 in a path. */
 const DIGITS = 12;
 
 /** The static files of the site, kept in memory. */
-export class StaticFiles {
-  readonly #paths = new Map<StaticFile, string>();
-  readonly #representations = new Map<string, Representation>();
+export interface StaticFiles {
+  /** Where each is served, with a hash of its content: `/assets/site.3f2a….css`. */
+  readonly paths: Readonly<Record<StaticFile, string>>;
+  /** Every file by its path. */
+  readonly representations: ReadonlyMap<string, Representation>;
+}
 
-  private constructor() {
-    // Made by read().
-  }
-
-  /** Reads the files. @param packageRoot - the folder of this package's package.json */
-  static async read(packageRoot: string): Promise<StaticFiles> {
-    const files = new StaticFiles();
-    for (const [name, mediaType] of Object.entries(MEDIA_TYPES)) {
+/** Reads the files. @param packageRoot - the folder of this package's package.json */
+export async function readStaticFiles(packageRoot: string): Promise<StaticFiles> {
+  const files = await Promise.all(
+    Object.entries(MEDIA_TYPES).map(async ([name, mediaType]) => {
       const content = await readFile(`${packageRoot}/src/site/static/${name}`);
       const path = `/assets/${name.replace('.', `.${hash('sha256', content).slice(0, DIGITS)}.`)}`;
-      files.#paths.set(name as StaticFile, path);
-      files.#representations.set(path, new Representation(content, mediaType));
-    }
-    return files;
-  }
-
-  /** The path of a file, with a hash of its content: `/assets/site.3f2a….css`. */
-  pathOf(file: StaticFile): string {
-    return this.#paths.get(file) ?? `/assets/${file}`;
-  }
-
-  /** Every file with its path. */
-  get representations(): ReadonlyMap<string, Representation> {
-    return this.#representations;
-  }
+      return { name, path, representation: new Representation(content, mediaType) };
+    }),
+  );
+  return {
+    paths: Object.fromEntries(files.map(({ name, path }) => [name, path])) as StaticFiles['paths'],
+    representations: new Map(files.map(({ path, representation }) => [path, representation])),
+  };
 }

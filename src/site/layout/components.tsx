@@ -33,7 +33,7 @@ interface TabsProps {
   readonly tabs: readonly { readonly label: string; readonly content: ComponentChildren }[];
 }
 
-/** Alternatives of which one is shown at a time, without a script: up to four. Radio buttons, which arrow keys move. */
+/** Up to three alternatives, of which radio buttons show one at a time without a script. */
 export function Tabs({ name, legend, tabs }: TabsProps): VNode {
   return (
     <fieldset class="tabs">
@@ -112,15 +112,15 @@ export function Table({ caption, columns, rows }: TableProps): VNode {
   );
 }
 
-/** How good or bad something is. It decides the colour of a notice or a badge. */
+/** How good or bad something is, which decides the colour of a notice or a badge. */
 export type Tone = 'info' | 'ok' | 'warning' | 'danger';
 
-/** A remark that stands apart from the text. */
+/** A paragraph that stands apart from the text. */
 export function Notice({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
-  return <div class={`notice notice-${tone}`}>{children}</div>;
+  return <p class={`notice tone-${tone}`}>{children}</p>;
 }
 
 /** A word in a coloured pill. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
-  return <span class={`badge badge-${tone}`}>{children}</span>;
+  return <span class={`badge tone-${tone}`}>{children}</span>;
 }

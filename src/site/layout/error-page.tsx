@@ -1,4 +1,3 @@
-import type { VNode } from 'preact';
 import { Problem } from '../../errors.js';
 import { toProblem } from '../../http/response/problems.js';
 import type { PageContext } from '../context.js';
@@ -37,35 +36,19 @@ export function errorPage(ctx: PageContext, error: unknown): void {
   ctx.state.error = shown.cause;
   ctx.set(shown.headers);
   const { status, title } = shown;
-  const detail = (shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail;
   page(
     ctx,
     { title, status },
-    <ErrorBody status={status} title={title} detail={detail} requestId={ctx.state.requestId} />,
-  );
-}
-
-interface ErrorBodyProps {
-  readonly status: number;
-  readonly title: string;
-  readonly detail: string;
-  readonly requestId: string;
-}
-
-function ErrorBody({ status, title, detail, requestId }: ErrorBodyProps): VNode {
-  return (
-    <div class="container error-page">
-      <p class="error-status">{status}</p>
-      <h1>{title}</h1>
-      <p class="lead">{detail}</p>
+    <>
+      <p class="lead">{(shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail}</p>
       <p>
         <a class="button" href="/">
           Go to the overview
         </a>
       </p>
       <p class="muted small">
-        Request ID: <code>{requestId}</code>
+        Error {status}. Request ID: <code>{ctx.state.requestId}</code>
       </p>
-    </div>
+    </>,
   );
 }

@@ -3,15 +3,30 @@ import type { ComponentChildren, VNode } from 'preact';
 interface FieldProps {
   /** Of the input. */
   readonly id: string;
-  readonly label: string;
+  readonly label: ComponentChildren;
   readonly hint?: string;
-  /** What is wrong with what was sent. */
+  /** What is wrong with the value that was sent. */
   readonly error?: string | undefined;
-  readonly children: ComponentChildren;
+  /** The choices, for a select in place of an input. */
+  readonly options?: readonly { readonly value: string; readonly label: string }[];
+  readonly value?: string | undefined;
+  /** Any other attribute of the input. */
+  readonly [attribute: string]: unknown;
 }
 
-/** An input with its label, hint and error. The input takes the attributes of {@link described}. */
-export function Field({ id, label, hint, error, children }: FieldProps): VNode {
+/** An input with its label, hint and error, which screen readers read with it. */
+export function Field({ id, label, hint, error, options, value, ...attributes }: FieldProps): VNode {
+  const describedBy = [error === undefined ? [] : `${id}-error`, hint === undefined ? [] : `${id}-hint`]
+    .flat()
+    .join(' ');
+  const shared = {
+    class: 'input',
+    id,
+    autocomplete: 'off',
+    'aria-invalid': error === undefined ? undefined : true,
+    'aria-describedby': describedBy === '' ? undefined : describedBy,
+    ...attributes,
+  } as const;
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -20,7 +35,17 @@ export function Field({ id, label, hint, error, children }: FieldProps): VNode {
           {hint}
         </p>
       )}
-      {children}
+      {options === undefined ? (
+        <input {...shared} value={value} />
+      ) : (
+        <select {...shared}>
+          {options.map((option) => (
+            <option key={option.value} value={option.value} selected={option.value === value}>
+              {option.label}
+            </option>
+          ))}
+        </select>
+      )}
       {error !== undefined && (
         <p class="field-error" id={`${id}-error`}>
           {error}
@@ -30,11 +55,26 @@ export function Field({ id, label, hint, error, children }: FieldProps): VNode {
   );
 }
 
-/** Ties an input to its hint and its error, for screen readers. */
-export function described(id: string, { hint, error }: { readonly hint: boolean; readonly error: string | undefined }) {
-  const parts = [...(error === undefined ? [] : [`${id}-error`]), ...(hint ? [`${id}-hint`] : [])];
-  return {
-    ...(error !== undefined && { 'aria-invalid': true }),
-    ...(parts.length > 0 && { 'aria-describedby': parts.join(' ') }),
-  };
+interface FormActionsProps {
+  /** What the button does. */
+  readonly label: string;
+  readonly tone?: 'primary' | 'danger';
+  /** Where a link leads that leaves the form; without one there is no link. */
+  readonly cancel?: string;
+}
+
+/** The button that sends a form. */
+export function FormActions({ label, tone = 'primary', cancel }: FormActionsProps): VNode {
+  return (
+    <div class="form-actions">
+      <button class={`button button-${tone}`} type="submit">
+        {label}
+      </button>
+      {cancel !== undefined && (
+        <a class="button" href={cancel}>
+          Cancel
+        </a>
+      )}
+    </div>
+  );
 }

@@ -39,9 +39,9 @@ export function Layout({ files, title, section, description, children }: LayoutP
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         {description !== undefined && <meta name="description" content={description} />}
-        <link rel="icon" type="image/svg+xml" href={files.pathOf('favicon.svg')} />
-        <link rel="stylesheet" href={files.pathOf('site.css')} />
-        <script src={files.pathOf('site.js')} defer />
+        <link rel="icon" type="image/svg+xml" href={files.paths['favicon.svg']} />
+        <link rel="stylesheet" href={files.paths['site.css']} />
+        <script src={files.paths['site.js']} defer />
       </head>
       <body>
         <a class="skip-link" href="#main">

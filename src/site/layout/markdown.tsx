@@ -1,10 +1,9 @@
 import MarkdownIt, { type Token } from 'markdown-it';
-import type { VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import { CodeBlock } from './components.js';
 
 /** How a text is rendered. */
-export interface MarkdownOptions {
+interface MarkdownOptions {
   /** The address that inline code links to, by its text: the anchor of an error code, for example. */
   readonly linkCode?: (code: string) => string | undefined;
   /** The id of a table row, by the text of its first cell where that is inline code. */
@@ -20,7 +19,7 @@ export interface Heading {
   readonly id: string;
 }
 
-/** What one rendering has in common, which markdown-it passes to its rules. */
+/** What markdown-it passes to its rules in one rendering. */
 interface Environment extends Record<PropertyKey, unknown> {
   readonly options: MarkdownOptions;
   readonly headings: Heading[];
@@ -86,11 +85,6 @@ export function renderMarkdown(
 ): { readonly html: string; readonly headings: readonly Heading[] } {
   const environment: Environment = { options, headings: [] };
   return { html: markdown.render(text, environment), headings: environment.headings };
-}
-
-/** A text in Markdown. */
-export function Prose({ text, options }: { readonly text: string; readonly options?: MarkdownOptions }): VNode {
-  return <div dangerouslySetInnerHTML={{ __html: renderMarkdown(text, options).html.trimEnd() }} />;
 }
 
 /** @returns the anchor that GitHub gives a heading, so that a link works in the repository and on the page */

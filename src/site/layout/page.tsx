@@ -8,20 +8,34 @@ export const HTML = 'text/html; charset=utf-8';
 
 /** How a page is answered. */
 export interface PageOptions extends PageDescription {
-  /** 200 where it is left out. */
-  readonly status?: number;
+  /** 200 by default. */
+  readonly status?: number | undefined;
 }
 
 /**
- * Answers with a page for this request alone. It is not cached, and not compressed: compression would leak a secret beside
- * text that the client chose.
+ * Answers with a page of one column under its title, for this request alone.
  *
- * @example page(ctx, { title: 'API keys', section: 'settings' }, <KeyList keys={keys} />);
+ * @example page(ctx, { title: 'Sign in', section: 'settings' }, <WaysToSignIn />);
  */
-export function page(ctx: PageContext, options: PageOptions, body: ComponentChildren): void {
-  ctx.status = options.status ?? 200;
+export function page(ctx: PageContext, options: PageOptions, children: ComponentChildren): void {
+  answerPage(
+    ctx,
+    options,
+    <div class="container">
+      <h1>{options.title}</h1>
+      {children}
+    </div>,
+  );
+}
+
+/**
+ * Answers with a page for this request alone. It is neither cached nor compressed: compression would leak a secret beside
+ * text that the client chose.
+ */
+export function answerPage(ctx: PageContext, { status = 200, ...description }: PageOptions, body: ComponentChildren) {
+  ctx.status = status;
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': HTML });
-  ctx.body = renderPage(ctx.state.site, options, body);
+  ctx.body = renderPage(ctx.state.site, description, body);
 }
 
 /** Makes a page that is the same for everybody and may be cached. */

@@ -4,13 +4,12 @@ import type { Contract } from './contract.js';
 // The ids of the sections of the reference. The id of an operation is its operationId.
 
 export const headerId = (name: string): string => `header-${name}`;
-export const parameterId = (name: string): string => `parameter-${name}`;
 export const responseId = (name: string): string => `response-${name}`;
 export const schemaId = (name: string): string => `schema-${name}`;
 export const securityId = (name: string): string => `security-${name}`;
 export const errorId = (code: string): string | undefined => (code in ERROR_CODES ? `error-${code}` : undefined);
 
-/** @returns a function that gives the address of what inline code names: an error code, an operation or a schema */
+/** @returns a function that finds the address of what inline code names: an error code, an operation or a schema */
 export function codeLinks({ components, paths }: Contract): (code: string) => string | undefined {
   const ids = new Set(Object.values(paths).flatMap((methods) => Object.values(methods).map((it) => it.operationId)));
   return (code) => {

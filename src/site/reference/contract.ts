@@ -24,7 +24,7 @@ export interface Parameter {
 }
 
 export interface Header extends Omit<Parameter, 'name' | 'in'> {
-  /** Codes of the errors that come without this header. */
+  /** Codes of the errors without this header. */
   readonly 'x-absent-with'?: readonly string[];
 }
 
@@ -71,7 +71,6 @@ export interface Contract {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
-    readonly parameters: Readonly<Record<string, Parameter>>;
     readonly headers: Readonly<Record<string, Header>>;
     readonly responses: Readonly<Record<string, Response>>;
     readonly schemas: Readonly<Record<string, Schema>>;
@@ -103,25 +102,17 @@ export function tagsOf(contract: Contract): { readonly chapters: readonly Tag[];
   };
 }
 
-/** A part of the contract, and its name under `components` where it is a shared one. */
+/** A part of the contract, with its name under `components` if it is shared. */
 export interface Resolved<Part> {
   readonly part: Part;
   readonly name: string | undefined;
 }
 
-type Kind = 'parameters' | 'headers' | 'responses' | 'schemas';
-
-type PartOf<K extends Kind> = Contract['components'][K][string];
-
-/** Follows a reference to a part of a kind. @throws Error where it leads nowhere */
-export function resolve<K extends Kind>(
-  { components }: Contract,
-  kind: K,
-  part: OrReference<PartOf<K>>,
-): Resolved<PartOf<K>> {
-  if (!('$ref' in part) || typeof part.$ref !== 'string') return { part: part as PartOf<K>, name: undefined };
-  const name = part.$ref.replace(`#/components/${kind}/`, '');
-  const found = (components[kind] as Readonly<Record<string, PartOf<K>>>)[name];
-  if (found === undefined) throw new Error(`the contract refers to ${part.$ref}, which it does not have`);
+/** Follows a reference. @throws Error if it leads nowhere */
+export function resolve<Part extends object>({ components }: Contract, part: OrReference<Part>): Resolved<Part> {
+  if (!('$ref' in part) || typeof part.$ref !== 'string') return { part: part as Part, name: undefined };
+  const [, , kind = '', name = ''] = part.$ref.split('/');
+  const found = (components as unknown as Readonly<Record<string, Readonly<Record<string, Part>>>>)[kind]?.[name];
+  if (found === undefined) throw new Error(`the contract has no ${part.$ref}`);
   return { part: found, name };
 }

@@ -41,7 +41,6 @@ export function Navigation({ contract, headings }: NavigationProps): VNode {
           title="Details"
           links={[
             ['security', 'Security schemes'],
-            ['parameters', 'Shared parameters'],
             ['responses', 'Shared responses'],
             ['headers', 'Response headers'],
             ['schemas', 'Schemas'],

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { AN_HOUR_AGO, SampleTabs } from '../layout/samples.js';
-import { inWords, parameterId, responseId } from './anchors.js';
+import { inWords, responseId } from './anchors.js';
 import { operationsOf, resolve, tagsOf, type Parameter, type PlacedOperation } from './contract.js';
 import { Examples, HeaderField, HeaderList, ResponseDetails } from './responses.js';
 import { Fields, TypeName } from './schemas.js';
@@ -34,8 +34,8 @@ export function Operations({ context }: { readonly context: ReferenceContext }):
 
 function Operation({ context, operation }: OperationProps): VNode {
   const { operationId, summary, description, method, path, responses } = operation;
-  const parameters = (operation.parameters ?? []).map((each) => resolve(context.contract, 'parameters', each));
-  const success = responses['200'] && resolve(context.contract, 'responses', responses['200']).part;
+  const parameters = (operation.parameters ?? []).map((each) => resolve(context.contract, each).part);
+  const success = responses['200'] && resolve(context.contract, responses['200']).part;
   const [[mediaType, media] = []] = Object.entries(success?.content ?? {});
   return (
     <section class="operation" aria-labelledby={operationId}>
@@ -51,19 +51,9 @@ function Operation({ context, operation }: OperationProps): VNode {
           <>
             <h4>Parameters</h4>
             <ul class="fields">
-              {parameters.map(({ part, name }) => (
+              {parameters.map((part) => (
                 <li key={part.name}>
-                  {name === undefined ? (
-                    <HeaderField context={context} name={part.name} header={part} place={part.in} />
-                  ) : (
-                    <p>
-                      <a href={`#${parameterId(name)}`}>
-                        <code>{part.name}</code>
-                      </a>
-                      <span>in {part.in}</span>
-                      {part.required !== true && <span class="optional">optional</span>}
-                    </p>
-                  )}
+                  <HeaderField context={context} name={part.name} header={part} place={part.in} />
                 </li>
               ))}
             </ul>
@@ -91,18 +81,18 @@ function Operation({ context, operation }: OperationProps): VNode {
           baseUrl={context.baseUrl}
           target={sampleTarget(operation, parameters)}
         />
-        <TryIt operation={operation} parameters={parameters.map(({ part }) => part)} />
+        <TryIt operation={operation} parameters={parameters} />
         {media && <Examples media={media} />}
       </div>
     </section>
   );
 }
 
-/** Shared responses are links; the operation's own unfold in place. */
+/** Links to shared responses, and the operation's own responses, folded. */
 function OtherResponses({ context, operation: { operationId, responses, summary } }: OperationProps): VNode {
   const others = Object.entries(responses)
     .filter(([status]) => status !== '200')
-    .map(([status, response]) => ({ status, ...resolve(context.contract, 'responses', response) }));
+    .map(([status, response]) => ({ status, ...resolve(context.contract, response) }));
   const own = others.filter(({ name }) => name === undefined);
   return (
     <>
@@ -129,25 +119,9 @@ function OtherResponses({ context, operation: { operationId, responses, summary 
   );
 }
 
-/** The parameters that several operations share. */
-export function SharedParameters({ context }: { readonly context: ReferenceContext }): VNode {
-  return (
-    <section aria-labelledby="parameters">
-      <h2 id="parameters">Shared parameters</h2>
-      <ul class="fields">
-        {Object.entries(context.contract.components.parameters).map(([name, parameter]) => (
-          <li key={name} id={parameterId(name)} data-find={parameter.name}>
-            <HeaderField context={context} name={parameter.name} header={parameter} place={parameter.in} />
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
 /** @returns the path and query of a sample call, from the examples of the required parameters */
-function sampleTarget({ path }: PlacedOperation, parameters: readonly { readonly part: Parameter }[]): string {
-  const required = parameters.map(({ part }) => part).filter((part) => part.required === true);
+function sampleTarget({ path }: PlacedOperation, parameters: readonly Parameter[]): string {
+  const required = parameters.filter((part) => part.required === true);
   const filled = required.reduce((text, { name, example }) => text.replace(`{${name}}`, String(example)), path);
   const query = required.filter((part) => part.in === 'query').map((part) => `${part.name}=${sampleValue(part)}`);
   return query.length === 0 ? filled : `${filled}?${query.join('&')}`;

@@ -9,12 +9,12 @@ import { renderMarkdown } from '../layout/markdown.js';
 import { codeLinks, errorId, securityId } from './anchors.js';
 import { tagsOf } from './contract.js';
 import { Navigation } from './navigation.js';
-import { Operations, SharedParameters } from './operations.js';
+import { Operations } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
 import { Schemas } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
 
-/** How long the times of the examples stay the same, in milliseconds. They change by whole days. */
+/** How long the examples keep their times, in milliseconds. The times change by whole days. */
 const EXAMPLES_LIFETIME_MS = 3_600_000;
 
 /** Adds the reference, `/docs`: everything in the contract. It is rendered once; later only its times are replaced. */
@@ -57,7 +57,6 @@ function Reference({ context }: { readonly context: ReferenceContext }): VNode {
         <div class="prose introduction" dangerouslySetInnerHTML={{ __html: introduction.html }} />
         <Operations context={context} />
         <Security context={context} />
-        <SharedParameters context={context} />
         <SharedResponses context={context} />
         <Headers context={context} />
         <Schemas context={context} />

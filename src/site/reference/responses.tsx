@@ -35,7 +35,7 @@ export function HeaderList({ context, response: { headers = {} } }: ResponseProp
     <p class="header-list">
       Headers:{' '}
       {Object.entries(headers).map(([name, header], index) => {
-        const { name: shared = '' } = resolve(context.contract, 'headers', header);
+        const { name: shared = '' } = resolve(context.contract, header);
         return (
           <>
             {index > 0 && ', '}
@@ -82,7 +82,7 @@ export function SharedResponses({ context }: { readonly context: ReferenceContex
 function statusesOf({ contract }: ReferenceContext, name: string): readonly string[] {
   const statuses = operationsOf(contract).flatMap(({ responses }) =>
     Object.entries(responses)
-      .filter(([, response]) => resolve(contract, 'responses', response).name === name)
+      .filter(([, response]) => resolve(contract, response).name === name)
       .map(([status]) => status),
   );
   return [...new Set(statuses)];
@@ -115,7 +115,7 @@ interface HeaderFieldProps {
 
 /** A header field or a parameter: its type, its description and its bounds. */
 export function HeaderField({ context, name, header, place }: HeaderFieldProps): VNode {
-  const { part } = resolve(context.contract, 'schemas', header.schema);
+  const { part } = resolve(context.contract, header.schema);
   const absentWith = header['x-absent-with'] ?? [];
   return (
     <>
@@ -141,9 +141,9 @@ function headerNames({ contract }: ReferenceContext): ReadonlyMap<string, string
   const names = new Map<string, string>();
   const inline = operationsOf(contract).flatMap(({ responses }) => Object.values(responses));
   for (const response of [...inline, ...Object.values(contract.components.responses)]) {
-    const { part } = resolve(contract, 'responses', response);
+    const { part } = resolve(contract, response);
     for (const [name, header] of Object.entries(part.headers ?? {})) {
-      const { name: shared } = resolve(contract, 'headers', header);
+      const { name: shared } = resolve(contract, header);
       if (shared !== undefined) names.set(shared, name);
     }
   }

@@ -23,7 +23,7 @@ interface SchemaProps {
 
 /** The type of a value in a few words: `string`, `array of CatalogEntry`. Named schemas are links. */
 export function TypeName({ context, schema }: SchemaProps): VNode {
-  const { part, name } = resolve(context.contract, 'schemas', schema);
+  const { part, name } = resolve(context.contract, schema);
   if (name !== undefined) return <a href={`#${schemaId(name)}`}>{name}</a>;
   if (part.items !== undefined) {
     return (
@@ -41,7 +41,7 @@ interface BoundsProps {
   readonly example?: string | number | undefined;
 }
 
-/** The bounds of a value besides its type, and an example. Nothing where there are none. */
+/** The bounds of a value besides its type, and an example; nothing if it has neither. */
 export function Bounds({ schema, example }: BoundsProps): VNode | null {
   const bounds: ComponentChildren[] = Object.entries(BOUNDS)
     .filter(([keyword]) => schema[keyword] !== undefined)
@@ -64,7 +64,6 @@ export function Bounds({ schema, example }: BoundsProps): VNode | null {
     );
   }
   if (schema.uniqueItems === true) bounds.push(<li key="uniqueItems">items are unique</li>);
-  if (schema.nullable === true) bounds.push(<li key="nullable">may be null</li>);
   if (example !== undefined) {
     bounds.push(
       <li key="example">
@@ -84,8 +83,8 @@ interface FieldProps extends SchemaProps {
 
 /** One field of an object, with its type, its bounds and its description. */
 function Field({ context, schema, name, isRequired, expands }: FieldProps): VNode {
-  const { part, name: schemaName } = resolve(context.contract, 'schemas', schema);
-  const items = part.items && resolve(context.contract, 'schemas', part.items).part;
+  const { part, name: schemaName } = resolve(context.contract, schema);
+  const items = part.items && resolve(context.contract, part.items).part;
   return (
     <li>
       <p>
@@ -109,7 +108,7 @@ export function Fields({
   schema,
   expands = false,
 }: SchemaProps & { readonly expands?: boolean }): VNode | null {
-  const { part } = resolve(context.contract, 'schemas', schema);
+  const { part } = resolve(context.contract, schema);
   const fields = fieldsOf(context, part);
   if (fields.length === 0) return null;
   return (
@@ -121,13 +120,13 @@ export function Fields({
   );
 }
 
-/** @returns the fields of an object, those of its `allOf` included */
+/** @returns the fields of an object, including those of its `allOf` */
 function fieldsOf(
   context: ReferenceContext,
   { properties = {}, required = [], allOf = [] }: Schema,
 ): readonly { readonly name: string; readonly field: OrReference<Schema>; readonly isRequired: boolean }[] {
   return [
-    ...allOf.flatMap((part) => fieldsOf(context, resolve(context.contract, 'schemas', part).part)),
+    ...allOf.flatMap((part) => fieldsOf(context, resolve(context.contract, part).part)),
     ...Object.entries(properties).map(([name, field]) => ({ name, field, isRequired: required.includes(name) })),
   ];
 }
@@ -145,46 +144,9 @@ export function Schemas({ context }: { readonly context: ReferenceContext }): VN
           </summary>
           <Text context={context} text={schema.description} />
           <Bounds schema={schema} />
-          <Composition context={context} schema={schema} />
-          <OwnFields context={context} schema={schema} />
+          <Fields context={context} schema={schema} />
         </details>
       ))}
     </section>
-  );
-}
-
-/** The named schemas in `allOf` of a schema. */
-function Composition({
-  context,
-  schema: { allOf = [] },
-}: {
-  readonly context: ReferenceContext;
-  readonly schema: Schema;
-}): VNode | null {
-  const named = allOf.filter((part) => '$ref' in part);
-  if (named.length === 0) return null;
-  return (
-    <>
-      <p>All fields of these schemas, and the fields below:</p>
-      <ul>
-        {named.map((part, index) => (
-          <li key={index}>
-            <TypeName context={context} schema={part} />
-          </li>
-        ))}
-      </ul>
-    </>
-  );
-}
-
-/** The fields of a schema itself, without those of the schemas that it names. */
-function OwnFields({ context, schema }: { readonly context: ReferenceContext; readonly schema: Schema }): VNode {
-  const own = [schema, ...(schema.allOf ?? []).filter((part) => !('$ref' in part))];
-  return (
-    <>
-      {own.map((part, index) => (
-        <Fields key={index} context={context} schema={{ ...(part as Schema), allOf: [] }} />
-      ))}
-    </>
   );
 }

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { Prose } from '../layout/markdown.js';
+import { renderMarkdown } from '../layout/markdown.js';
 import type { Contract } from './contract.js';
 
 /** What each part of the reference needs. */
@@ -17,6 +17,7 @@ interface TextProps {
 }
 
 /** A description of the contract, with links to what it names. */
-export function Text({ context, text }: TextProps): VNode | null {
-  return text === undefined ? null : <Prose text={text} options={{ linkCode: context.linkCode }} />;
+export function Text({ context: { linkCode }, text }: TextProps): VNode | null {
+  if (text === undefined) return null;
+  return <div dangerouslySetInnerHTML={{ __html: renderMarkdown(text, { linkCode }).html.trimEnd() }} />;
 }

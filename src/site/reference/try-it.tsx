@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { Field } from '../layout/form-field.js';
 import type { Parameter, PlacedOperation } from './contract.js';
 
 interface TryItProps {
@@ -15,40 +16,33 @@ export function TryIt({ operation: { operationId, path }, parameters }: TryItPro
   return (
     <form class="try" data-try={path} hidden autocomplete="off" aria-label={`Try ${operationId}`}>
       <p class="try-title">Try it</p>
-      <div class="field">
-        <label for={id('key')}>API key</label>
-        <input
-          class="input secret-input"
-          id={id('key')}
-          data-key
-          type="text"
-          required
-          autocomplete="off"
-          autocapitalize="none"
-          spellcheck={false}
-          aria-describedby={id('key-hint')}
-        />
-        <p class="hint" id={id('key-hint')}>
-          Kept in the memory of this page only.
-        </p>
-      </div>
+      <Field
+        id={id('key')}
+        data-key
+        type="text"
+        label="API key"
+        hint="Kept in the memory of this page only."
+        class="input secret-input"
+        required
+        autocapitalize="none"
+        spellcheck={false}
+      />
       {parameters.map(({ name, in: place, required = false, example }) => (
-        <div class="field" key={name}>
-          <label for={id(name)}>
-            {name} {!required && <span class="optional">optional</span>}
-          </label>
-          <input
-            class="input"
-            id={id(name)}
-            data-parameter={name}
-            data-in={place}
-            type="text"
-            required={required}
-            autocomplete="off"
-            spellcheck={false}
-            value={required && name !== 'since' ? String(example) : undefined}
-          />
-        </div>
+        <Field
+          key={name}
+          id={id(name)}
+          data-parameter={name}
+          data-in={place}
+          type="text"
+          label={
+            <>
+              {name} {!required && <span class="optional">optional</span>}
+            </>
+          }
+          value={required && name !== 'since' ? String(example) : undefined}
+          required={required}
+          spellcheck={false}
+        />
       ))}
       <button class="button button-primary" type="submit">
         Send

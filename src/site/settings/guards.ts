@@ -42,7 +42,13 @@ export function createGuards({ db }: { readonly db: Knex }): Guards {
     (handler) =>
     async (ctx) => {
       const session = await enter(ctx, db);
-      if (session !== undefined && session.suspendedAt !== null) throw suspended();
+      if (session !== undefined && session.suspendedAt !== null) {
+        throw new PageError(
+          403,
+          'Account suspended',
+          'Your account is suspended: you can view the settings but not change them. Contact the operator of this service.',
+        );
+      }
       if (session !== undefined && mayPass(session)) await handler(ctx as SettingsContext);
       // A form and the page that shows it share one path: after the sign-in, the form is shown, not sent.
       else redirectToSignIn(ctx, ctx.path);
@@ -64,12 +70,4 @@ async function enter(ctx: PageContext, db: Knex): Promise<Session | undefined> {
   const session = await findSession(db, readCookie(ctx, 'session'));
   Object.assign(ctx.state, { session });
   return session;
-}
-
-function suspended(): PageError {
-  return new PageError(
-    403,
-    'Account suspended',
-    'Your account is suspended: you can view the settings but not change them. Contact the operator of this service.',
-  );
 }

@@ -70,7 +70,7 @@ export function Overview({ session, plans, identities }: OverviewProps): VNode {
           </dd>
         </div>
       </dl>
-      <ul class="card-grid settings-parts">
+      <ul class="card-grid">
         {TABS.filter((tab) => tab.id !== 'overview').map(({ id, path, label }) => (
           <li key={path} class="card">
             <h2>

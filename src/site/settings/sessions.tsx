@@ -3,6 +3,7 @@ import { endAllSessions, endSessionOf, listSessions, type ListedSession } from '
 import type { PageRouter, SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
 import { Badge, Table } from '../layout/components.js';
+import { FormActions } from '../layout/form-field.js';
 import { Time } from '../layout/values.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { setCookie } from '../sign-in/cookies.js';
@@ -83,10 +84,8 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
         ])}
       />
       <Pager path={PATH} page={sessions} />
-      <form method="post" action={`${PATH}/end-all`} class="form-actions">
-        <button class="button button-danger" type="submit">
-          End all sessions
-        </button>
+      <form method="post" action={`${PATH}/end-all`}>
+        <FormActions label="End all sessions" tone="danger" />
       </form>
     </>
   );

@@ -1,16 +1,16 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { Notice } from '../layout/components.js';
-import { page } from '../layout/page.js';
+import { answerPage } from '../layout/page.js';
 import { UserText } from '../layout/values.js';
 import type { SettingsContext } from './guards.js';
 
-/** The pages of the settings, as their navigation lists them, and the link of each to the guide. */
+/** The pages of the settings, as their navigation lists them. */
 export const TABS = [
-  { id: 'overview', path: '/settings', label: 'Overview', help: 'About the settings' },
-  { id: 'keys', path: '/settings/keys', label: 'Keys', help: 'About keys' },
-  { id: 'usage', path: '/settings/usage', label: 'Usage', help: 'About usage' },
-  { id: 'events', path: '/settings/events', label: 'Events', help: 'About events' },
-  { id: 'sessions', path: '/settings/sessions', label: 'Sessions', help: 'About sessions' },
+  { id: 'overview', path: '/settings', label: 'Overview' },
+  { id: 'keys', path: '/settings/keys', label: 'Keys' },
+  { id: 'usage', path: '/settings/usage', label: 'Usage' },
+  { id: 'events', path: '/settings/events', label: 'Events' },
+  { id: 'sessions', path: '/settings/sessions', label: 'Sessions' },
 ] as const;
 
 /** The guide to the settings. It has a heading for each page but the first. */
@@ -25,7 +25,7 @@ interface SettingsPageOptions {
   readonly title: string;
   readonly tab: Tab;
   /** 200 where it is left out. */
-  readonly status?: number;
+  readonly status?: number | undefined;
 }
 
 /**
@@ -39,10 +39,10 @@ export function settingsPage(
   body: ComponentChildren,
 ) {
   const { projectName, suspendedAt } = ctx.state.session;
-  page(
+  answerPage(
     ctx,
-    { title, section: 'settings', ...(status !== undefined && { status }) },
-    <div class="container-wide settings">
+    { title, section: 'settings', status },
+    <div class="container-wide">
       <header class="settings-header">
         <p class="settings-project">
           <UserText text={projectName} />
@@ -53,47 +53,28 @@ export function settingsPage(
           </button>
         </form>
       </header>
-      <SettingsNavigation tab={tab} />
-      {suspendedAt !== null && <Suspended />}
+      <nav class="settings-nav" aria-label="Settings">
+        <ul>
+          {TABS.map(({ id, path, label }) => (
+            <li key={id}>
+              <a href={path} aria-current={id === tab ? 'page' : undefined}>
+                {label}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      {suspendedAt !== null && (
+        <Notice tone="danger">
+          <strong>Your account is suspended.</strong> Your keys are rejected, and you can view the settings but not
+          change them. Contact the operator of this service.
+        </Notice>
+      )}
       <h1>{title}</h1>
       {body}
-      <Help tab={tab} />
-    </div>,
-  );
-}
-
-function SettingsNavigation({ tab }: { readonly tab: Tab }): VNode {
-  return (
-    <nav class="settings-nav" aria-label="Settings">
-      <ul>
-        {TABS.map(({ id, path, label }) => (
-          <li key={id}>
-            <a href={path} aria-current={id === tab ? 'page' : undefined}>
-              {label}
-            </a>
-          </li>
-        ))}
-      </ul>
-    </nav>
-  );
-}
-
-function Help({ tab }: { readonly tab: Tab }): VNode {
-  const { help } = TABS.find(({ id }) => id === tab) ?? TABS[0];
-  return (
-    <p class="settings-help small">
-      <a href={tab === 'overview' ? GUIDE : `${GUIDE}#${tab}`}>{help}</a>
-    </p>
-  );
-}
-
-function Suspended(): VNode {
-  return (
-    <Notice tone="danger">
-      <p>
-        <strong>Your account is suspended.</strong> Your keys are rejected, and you can view the settings but not change
-        them. Contact the operator of this service.
+      <p class="settings-help small">
+        <a href={tab === 'overview' ? GUIDE : `${GUIDE}#${tab}`}>About {tab === 'overview' ? 'the settings' : tab}</a>
       </p>
-    </Notice>
+    </div>,
   );
 }

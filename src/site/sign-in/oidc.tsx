@@ -1,4 +1,3 @@
-import type { VNode } from 'preact';
 import {
   beginSignUp,
   findDeveloperOf,
@@ -11,7 +10,7 @@ import { ProviderUnavailable, SignInRefused } from '../../accounts/oidc-provider
 import { isPlainText } from '../../platform/text/plain-text.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import { boundConcurrency } from '../../http/request/concurrency.js';
-import type { PageRouter, SiteParts } from '../context.js';
+import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { CodeBlock } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { page } from '../layout/page.js';
@@ -22,7 +21,7 @@ import { signIn, tooManyAttempts } from './sign-in-link.js';
 /** Where the provider redirects the browser: to be registered there, under PUBLIC_URL. */
 export const OIDC_CALLBACK = '/sign-in/oidc/callback';
 
-/** How many sign-ins may wait for the provider, which may be silent. Further ones are refused. */
+/** How many sign-ins may wait for a provider that does not respond. Further ones are refused. */
 const WAITING = { running: 20, waiting: 0, perAddress: 10 };
 
 /** The longest subject that OpenID Connect allows and the database stores, in characters. */
@@ -47,7 +46,7 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
     await (provider.isDiscovered ? begin() : bounded(ctx, begin));
   });
 
-  /** Asks the provider who has signed in, and counts a failure. */
+  /** Requests the identity from the provider, and counts a failure. */
   async function identify(address: string, secret: string, answer: URLSearchParams): Promise<Identity> {
     try {
       if (!(await spendProviderSignIn(db, secret))) throw new SignInRefused();
@@ -62,7 +61,7 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
     const secret = readCookie(ctx, 'oidc');
     setCookie(ctx, 'oidc', undefined);
     const { search } = ctx.state.target;
-    if (secret === undefined || !provider.isReturn(secret, search)) throw refused(new SignInRefused());
+    if (secret === undefined || !provider.isReturn(secret, search)) throw refusal(new SignInRefused());
     const address = clientAddress(ctx.req, trustedProxies);
     const attempt = await failedSignIns.check(address);
     if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
@@ -73,20 +72,30 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
       else if (signInBy.signUp) {
         setCookie(ctx, 'sign-up', await beginSignUp(db, identity), SIGN_UP_LIFETIME_MINUTES * 60);
         seeOther(ctx, '/sign-up');
-      } else page(ctx, { title: 'No project yet', section: 'settings', status: 403 }, <Unknown identity={identity} />);
+      } else showUnlinked(ctx, identity);
     });
   });
 }
 
-/** Turns an error into one for the person who signs in. The log gets the reason. */
+/** Turns an error into one for the person who signs in. The reason goes to the log. */
 async function translated<T>(result: Promise<T>): Promise<T> {
   try {
     return await result;
   } catch (error) {
-    if (error instanceof SignInRefused) throw refused(error);
-    if (error instanceof ProviderUnavailable) throw unavailable(error);
-    throw error;
+    if (error instanceof SignInRefused) throw refusal(error);
+    if (!(error instanceof ProviderUnavailable)) throw error;
+    throw new PageError(
+      503,
+      'Your provider is not responding',
+      'Your sign-in provider is not responding correctly. Try again in a minute. Your keys are not affected.',
+      { 'Retry-After': '60' },
+      error,
+    );
   }
+}
+
+function refusal({ message }: SignInRefused): PageError {
+  return new PageError(403, 'Not signed in', message);
 }
 
 /** Operators type the subject on the command line, which accepts the same characters. @throws PageError 403 */
@@ -99,10 +108,11 @@ function requireStorable({ subject }: Identity): void {
   );
 }
 
-function Unknown({ identity: { issuer, subject } }: { readonly identity: Identity }): VNode {
-  return (
-    <div class="container">
-      <h1>Your identity is not linked yet</h1>
+function showUnlinked(ctx: PageContext, { issuer, subject }: Identity): void {
+  page(
+    ctx,
+    { title: 'Your identity is not linked yet', section: 'settings', status: 403 },
+    <>
       <p>
         You signed in with your provider, but no project of this service is linked to your identity. Send these two
         lines to the operator of this service, and sign in again once they have linked it.
@@ -118,25 +128,11 @@ function Unknown({ identity: { issuer, subject } }: { readonly identity: Identit
           Sign in again
         </a>
       </p>
-    </div>
+    </>,
   );
 }
 
 /** Quotes a text of the provider for a shell. */
 function quoted(text: string): string {
   return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
-function refused({ message }: SignInRefused): PageError {
-  return new PageError(403, 'Not signed in', message);
-}
-
-function unavailable(cause: ProviderUnavailable): PageError {
-  return new PageError(
-    503,
-    'Your provider is not responding',
-    'Your sign-in provider is not responding correctly. Try again in a minute. Your keys are not affected.',
-    { 'Retry-After': '60' },
-    cause,
-  );
 }

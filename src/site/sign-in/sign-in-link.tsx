@@ -1,4 +1,3 @@
-import type { VNode } from 'preact';
 import { spendSignInLink } from '../../accounts/sign-in-links.js';
 import { ABSOLUTE_DAYS, startSession } from '../../accounts/sessions.js';
 import type { Knex } from 'knex';
@@ -6,6 +5,7 @@ import { clientAddress } from '../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
+import { FormActions } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
 import { returnTo } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
@@ -16,14 +16,24 @@ const parseLink = formParser({ token: { schema: {} } });
 
 /**
  * Adds the pages of sign-in links. Opening a link only shows a button, since malware scanners open the links in messages.
- * The page is the same for every token, and costs no query.
+ * The page is the same for every token and takes no query.
  */
 export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
   router.get('/sign-in/link/:token', (ctx) => {
     // Keeps the token out of the Referer of the files that the page loads.
     ctx.set('Referrer-Policy', 'strict-origin');
     const { token = '' } = ctx.params as { token?: string };
-    page(ctx, { title: 'Sign in', section: 'settings' }, <SignInLinkBody token={token} />);
+    page(
+      ctx,
+      { title: 'Sign in', section: 'settings' },
+      <>
+        <p>Sign in to the settings of your project in this browser. The link works once.</p>
+        <form method="post" action="/sign-in/link">
+          <input type="hidden" name="token" value={token} />
+          <FormActions label="Sign in" />
+        </form>
+      </>,
+    );
   });
 
   router.post('/sign-in/link', async (ctx) => {
@@ -33,7 +43,12 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
       return;
     }
     const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));
-    throw attempt.kind === 'over_limit' ? tooManyAttempts(attempt.state.resetSeconds) : noSuchLink();
+    if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
+    throw new PageError(
+      403,
+      'This link does not work',
+      'A sign-in link works once, for ten minutes. Check that you copied all of it, or ask the operator of this service for a new one.',
+    );
   });
 }
 
@@ -57,29 +72,6 @@ export async function signIn(
   if (token === undefined) return false;
   setCookie(ctx, 'session', token, ABSOLUTE_DAYS * DAY_SECONDS);
   return true;
-}
-
-function SignInLinkBody({ token }: { readonly token: string }): VNode {
-  return (
-    <div class="container">
-      <h1>Sign in</h1>
-      <p>Sign in to the settings of your project in this browser. The link works once.</p>
-      <form method="post" action="/sign-in/link">
-        <input type="hidden" name="token" value={token} />
-        <button class="button button-primary" type="submit">
-          Sign in
-        </button>
-      </form>
-    </div>
-  );
-}
-
-function noSuchLink(): PageError {
-  return new PageError(
-    403,
-    'This link does not work',
-    'A sign-in link works once, for ten minutes. Check that you copied all of it, or ask the operator of this service for a new one.',
-  );
 }
 
 /** For an address with too many failed sign-ins. */

@@ -10,7 +10,7 @@ import { FORMS, PAGES } from '../pages.js';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-describe('requests that another site makes a browser send', () => {
+describe('forms that another site has made a browser send', () => {
   let service: TestService;
   let visitor: Visitor;
 
@@ -21,10 +21,20 @@ describe('requests that another site makes a browser send', () => {
 
   after(() => service.stop());
 
-  const isSignedIn = async (): Promise<boolean> => (await visitor.get('/settings')).status === 200;
+  afterEach(async () => {
+    assert.equal((await visitor.get('/settings')).status, 200, 'the developer is still signed in');
+  });
+
+  /** Begins a request with these header fields on a connection of its own. */
+  function begin(path: string, fields: readonly string[], content = ''): Socket {
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
+    const head = [`POST ${path} HTTP/1.1`, 'Host: x', `Content-Type: ${FORM['content-type']}`, ...fields];
+    socket.write(`${head.join('\r\n')}\r\n\r\n${content}`);
+    return socket;
+  }
 
   for (const path of FORMS) {
-    it(`are refused by ${path}, and change nothing`, async () => {
+    it(`a form of another site is refused by ${path}`, async () => {
       for (const headers of [
         { 'sec-fetch-site': 'cross-site' },
         // Another host of the same domain, or another port of this machine.
@@ -34,32 +44,23 @@ describe('requests that another site makes a browser send', () => {
         { origin: 'null' },
         { origin: service.url.replace('http:', 'https:') },
         { origin: `${service.url}.evil.example` },
-        // By the name that the attacker's site has itself given the service.
+        // A name that the attacker's site has given the service.
         { origin: 'http://evil.example', host: 'evil.example' },
-        // A form of an old browser, or no browser: nobody knows where it comes from.
+        // A form of an old browser, or of no browser.
         {},
       ]) {
-        const reply = await visitor.post(path, { session: '1' }, headers);
-        // A form without any origin is a program's, which has no cookie: it gets the advice to send JSON.
+        const queries = service.queries.length;
+        const reply = await visitor.post(path, { session: '1', token: 'f'.repeat(64) }, headers);
+        // A form without any origin comes from a program, which has no cookie. The answer advises it to send JSON.
         const isProgram = path === LEAKED_KEY_PATH && Object.keys(headers).length === 0;
         assert.equal(reply.status, isProgram ? 415 : 403, JSON.stringify(headers));
         assert.ok(isProgram || reply.text.includes('was not sent from a page of this service'), reply.text);
-        assert.ok(await isSignedIn());
+        assert.equal(service.queries.length, queries);
       }
     });
   }
 
-  it('are refused before a link is spent', async () => {
-    const { status } = await visitor.post(
-      '/sign-in/link',
-      { token: 'f'.repeat(64) },
-      { 'sec-fetch-site': 'cross-site' },
-    );
-    assert.equal(status, 403);
-    assert.equal(service.queries.filter((sql) => sql.includes('sign_in_links where hash')).length, 1, 'the one before');
-  });
-
-  it('are told from those of its own pages, by either field', async () => {
+  it('a form of the service is accepted with either field that names its origin', async () => {
     for (const headers of [
       { 'sec-fetch-site': 'same-origin' },
       { 'sec-fetch-site': 'same-origin', origin: 'null' },
@@ -71,106 +72,73 @@ describe('requests that another site makes a browser send', () => {
     }
   });
 
-  it('cannot take another form than a form', async () => {
-    for (const [type, status] of [
-      ['text/plain', 415],
-      ['multipart/form-data; boundary=x', 415],
-      ['application/json', 415],
-    ] as const) {
-      const reply = await visitor.post('/sign-out', {}, { 'sec-fetch-site': 'same-origin', 'content-type': type });
-      assert.equal(reply.status, status, type);
+  it('content that is no form is refused with 415, and more than 16 KiB with 413', async () => {
+    const own = { 'sec-fetch-site': 'same-origin' };
+    for (const type of ['text/plain', 'multipart/form-data; boundary=x', 'application/json']) {
+      assert.equal((await visitor.post('/sign-out', {}, { ...own, 'content-type': type })).status, 415, type);
     }
-    assert.ok(await isSignedIn());
-  });
-
-  it('cannot send much: 16 KiB are the most', async () => {
     const { status, headers } = await visitor.post('/sign-out', { much: 'x'.repeat(17_000) });
     assert.deepEqual([status, headers.connection], [413, 'close']);
-    const chunked = await send(service.url, '/sign-out', {
-      method: 'POST',
-      headers: { ...FORM, 'sec-fetch-site': 'same-origin', 'transfer-encoding': 'chunked' },
-      body: 'x'.repeat(40_000),
-    });
-    assert.equal(chunked.status, 413);
-    assert.ok(await isSignedIn());
+    const chunked = { method: 'POST', headers: { ...FORM, ...own, 'transfer-encoding': 'chunked' } };
+    assert.equal((await send(service.url, '/sign-out', { ...chunked, body: 'x'.repeat(40_000) })).status, 413);
   });
 
-  it('cannot hold a connection by content that does not come, and the answer says so', async () => {
-    const { port } = new URL(service.url);
-    const heads = [
-      `Sec-Fetch-Site: same-origin\r\nContent-Type: ${FORM['content-type']}\r\nContent-Length: 16000\r\n\r\ntok`,
-      `Sec-Fetch-Site: same-origin\r\nContent-Type: ${FORM['content-type']}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ntok\r\n`,
-    ];
-    const answers = heads.map((head) => {
-      const socket = connect(Number(port), '127.0.0.1');
-      socket.write(`POST /sign-in/link HTTP/1.1\r\nHost: x\r\n${head}`);
-      return text(socket);
-    });
+  it('content that does not arrive is given up with 408, and the connection is closed', async () => {
+    const own = 'Sec-Fetch-Site: same-origin';
+    const answers = [
+      begin('/sign-in/link', [own, 'Content-Length: 16000'], 'tok'),
+      begin('/sign-in/link', [own, 'Transfer-Encoding: chunked'], '3\r\ntok\r\n'),
+    ].map(text);
     for (const answer of await Promise.all(answers)) {
       assert.match(answer, /^HTTP\/1\.1 408 [^]*\r\nConnection: close\r\n/);
     }
   });
 
-  it('are refused before their content is asked for with 100 Continue, as that of the own pages is', async () => {
-    const { port } = new URL(service.url);
-    const offer = (length: number, ...fields: string[]): Socket => {
-      const socket = connect(Number(port), '127.0.0.1');
-      const head = ['POST /sign-out HTTP/1.1', 'Host: x', `Content-Type: ${FORM['content-type']}`, 'Connection: close'];
-      const lines = [...head, `Content-Length: ${length}`, 'Expect: 100-continue', ...fields];
-      socket.write(`${lines.join('\r\n')}\r\n\r\n`);
-      return socket;
-    };
-    const own = offer(7, 'Sec-Fetch-Site: same-origin');
+  it('a form is refused before 100 Continue lets its content come, and one of the service is not', async () => {
+    const offer = (length: number, site: string): Socket =>
+      begin('/sign-out', [
+        `Content-Length: ${length}`,
+        'Expect: 100-continue',
+        'Connection: close',
+        `Sec-Fetch-Site: ${site}`,
+      ]);
+    const own = offer(7, 'same-origin');
     const [first] = (await once(own, 'data')) as [Buffer];
     assert.equal(String(first), 'HTTP/1.1 100 Continue\r\n\r\n');
     own.write('a=b&c=d');
     assert.match(await text(own), /^HTTP\/1\.1 303 /);
-    assert.match(await text(offer(7, 'Sec-Fetch-Site: cross-site')), /^HTTP\/1\.1 403 /);
-    assert.match(await text(offer(100_000, 'Sec-Fetch-Site: same-origin')), /^HTTP\/1\.1 413 /);
+    assert.match(await text(offer(7, 'cross-site')), /^HTTP\/1\.1 403 /);
+    assert.match(await text(offer(100_000, 'same-origin')), /^HTTP\/1\.1 413 /);
   });
 
-  it('cannot send content to a page that refuses them', async () => {
-    const { port } = new URL(service.url);
+  it('a page that refuses a form closes the connection in place of reading the content', async () => {
     for (const [path, status] of [
       ['/docs', 405],
       ['/settings/sessions/end', 403],
     ] as const) {
-      const socket = connect(Number(port), '127.0.0.1');
-      socket.write(
-        `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM['content-type']}\r\nContent-Length: 1000000000\r\n\r\nx`,
-      );
-      const answer = await text(socket);
+      const answer = await text(begin(path, ['Content-Length: 1000000000'], 'x'));
       assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} [^]*\\r\\nConnection: close\\r\\n`), path);
     }
   });
 
-  it('lead back to the settings after a new sign-in, not to an address that only takes forms', async () => {
+  it('a form that needs a new sign-in leads back to the settings, not to a path that only takes forms', async () => {
     const stranger = new Visitor(service.url);
-    const { status } = await stranger.post('/settings/sessions/end', { session: '1' });
-    assert.equal(status, 303);
+    assert.equal((await stranger.post('/settings/sessions/end', { session: '1' })).status, 303);
     assert.deepEqual([...stranger.cookies.values()].map(decodeURIComponent), ['/settings']);
   });
 
-  it('do not sign anybody out, or in, by GET', async () => {
+  it('GET on the path of a form changes nothing', async () => {
     for (const path of FORMS) {
       const { status, headers } = await visitor.get(path);
       if (status === 405) assert.equal(headers.allow, 'POST', path);
     }
-    assert.ok(await isSignedIn());
   });
-});
 
-describe('a host that the client invents', () => {
-  it('appears in no address that the service writes', async () => {
-    const service = await startService();
-    try {
-      const visitor = new Visitor(service.url);
-      for (const path of [...PAGES, '/settings', '/no-such-page']) {
-        const { text, headers } = await visitor.get(path, { host: 'evil.example', 'x-forwarded-host': 'evil.example' });
-        assert.ok(!`${text}${JSON.stringify(headers)}`.includes('evil.example'), path);
-      }
-    } finally {
-      await service.stop();
+  it('a host that the client invents appears in no address that the service writes', async () => {
+    const invented = { host: 'evil.example', 'x-forwarded-host': 'evil.example' };
+    for (const path of [...PAGES, '/settings', '/no-such-page']) {
+      const { text: page, headers } = await visitor.get(path, invented);
+      assert.ok(!`${page}${JSON.stringify(headers)}`.includes('evil.example'), path);
     }
   });
 });

@@ -19,7 +19,7 @@ export function addresses(values: Readonly<Record<string, string>> = {}): Readon
       const query: string[] = [];
       let filled = path;
       for (const parameter of parameters) {
-        const { name, in: place, required, example } = resolve(contract, 'parameters', parameter).part;
+        const { name, in: place, required, example } = resolve(contract, parameter).part;
         if (required !== true) continue;
         const value = { since, ...values }[name] ?? String(example);
         if (place === 'path') filled = filled.replace(`{${name}}`, encodeURIComponent(value));

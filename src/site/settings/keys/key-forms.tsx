@@ -5,7 +5,7 @@ import type { KeyRecord } from '../../../keys/key-record.js';
 import type { PageContext } from '../../context.js';
 import { formParser, incompleteForm, type Submission } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
-import { described, Field } from '../../layout/form-field.js';
+import { Field, FormActions } from '../../layout/form-field.js';
 import { Time, UserText } from '../../layout/values.js';
 
 /** When a new key expires, by the value of its option: after a number of days, or on a date. */
@@ -30,6 +30,8 @@ const MAX_LABEL = 200;
 
 const DAY_SECONDS = 86_400;
 
+const KEYS_PATH = '/settings/keys';
+
 const parseNewKey = formParser({
   form: { schema: {} },
   label: {
@@ -47,13 +49,13 @@ const parseRoll = formParser({
 
 type NewKeySubmission = Submission<'label' | 'lifetime' | 'date'>;
 
-/** What a form for a new key asks for; undefined details where a value has to be corrected. */
+/** What a form for a new key requests; undefined details when a value must be corrected. */
 interface NewKeyRequest {
   readonly submission: NewKeySubmission;
   readonly details: { label: string | null; expires: Expiry | undefined; formHash: Buffer } | undefined;
 }
 
-/** Reads the form for a new key. @throws PageError 400 for one that no browser sends */
+/** Reads the form for a new key. @throws PageError 400 for a form that no browser sends */
 export function readNewKey(ctx: PageContext): NewKeyRequest {
   const { values, errors } = parseNewKey(ctx);
   const { form, label, lifetime, date } = values;
@@ -70,7 +72,7 @@ export function readNewKey(ctx: PageContext): NewKeyRequest {
   return { submission, details: { label: label === '' ? null : label, expires, formHash: hashOf(form) } };
 }
 
-/** Reads the form that rolls a key. @throws PageError 400 for one that no browser sends */
+/** Reads the form that rolls a key. @throws PageError 400 for a form that no browser sends */
 export function readRoll(ctx: PageContext): { overlapSeconds: number; formHash: Buffer } {
   const { form, overlap } = parseRoll(ctx).values;
   const option = OVERLAPS.find(({ value }) => value === overlap);
@@ -83,47 +85,37 @@ function hashOf(token: string): Buffer {
 
 const EMPTY: NewKeySubmission = { values: { label: '', lifetime: 'none', date: '' }, errors: {} };
 
-/** The form that creates a key. @param submission - what was sent, where the form is shown again */
-export function NewKeyForm({ submission = EMPTY }: { readonly submission?: NewKeySubmission }): VNode {
-  const { values, errors } = submission;
+/** The form that creates a key. @param submission - what was sent, when the form is shown again */
+export function NewKeyForm({ submission: { values, errors } = EMPTY }: { readonly submission?: NewKeySubmission }) {
   return (
     <FormOnce>
       <Field
         id="label"
+        name="label"
         label="Label"
         hint="Helps you tell your keys apart, for example production or staging."
+        value={values.label}
         error={errors.label}
-      >
-        <input
-          class="input"
-          id="label"
-          name="label"
-          value={values.label}
-          maxLength={MAX_LABEL}
-          autocomplete="off"
-          {...described('label', { hint: true, error: errors.label })}
-        />
-      </Field>
-      <Field id="lifetime" label="Expires" hint="A key that expires limits the damage of a leak.">
-        <select class="input" id="lifetime" name="lifetime" aria-describedby="lifetime-hint">
-          {LIFETIMES.map(({ value, label }) => (
-            <option key={value} value={value} selected={value === values.lifetime}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </Field>
-      <Field id="date" label="Date" hint="Only with “On a date”. The key expires at 00:00 UTC." error={errors.date}>
-        <input
-          class="input"
-          id="date"
-          name="date"
-          type="date"
-          value={values.date}
-          {...described('date', { hint: true, error: errors.date })}
-        />
-      </Field>
-      <Actions label="Create key" tone="button-primary" />
+        maxLength={MAX_LABEL}
+      />
+      <Field
+        id="lifetime"
+        name="lifetime"
+        label="Expires"
+        hint="A key that expires limits the damage of a leak."
+        value={values.lifetime}
+        options={LIFETIMES}
+      />
+      <Field
+        id="date"
+        name="date"
+        type="date"
+        label="Date"
+        hint="Only with “On a date”. The key expires at 00:00 UTC."
+        value={values.date}
+        error={errors.date}
+      />
+      <FormActions label="Create key" cancel={KEYS_PATH} />
     </FormOnce>
   );
 }
@@ -149,7 +141,7 @@ export function RollForm({ record }: { readonly record: KeyRecord }): VNode {
             ))}
           </div>
         </fieldset>
-        <Actions label="Roll key" tone="button-primary" />
+        <FormActions label="Roll key" cancel={KEYS_PATH} />
       </FormOnce>
     </>
   );
@@ -171,40 +163,25 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
       </p>
       {replaced !== undefined && (
         <Notice tone="warning">
-          <p>
-            This key replaces <code>{replaced.prefix}</code>, which stays active until{' '}
-            {replaced.expiresAt === null ? 'you revoke it' : <Time at={replaced.expiresAt} />}. After that, you have no
-            replacement for it.
-          </p>
+          This key replaces <code>{replaced.prefix}</code>, which stays active until{' '}
+          {replaced.expiresAt === null ? 'you revoke it' : <Time at={replaced.expiresAt} />}. After that, you have no
+          replacement for it.
         </Notice>
       )}
       <form class="form" method="post">
-        <Actions label={`Revoke ${record.prefix}`} tone="button-danger" />
+        <FormActions label={`Revoke ${record.prefix}`} tone="danger" cancel={KEYS_PATH} />
       </form>
     </>
   );
 }
 
-/** A form that creates one key, however often it is sent. It is sent to the path that shows it. */
+/** A form that creates one key, however often it is submitted to the path that shows it. */
 function FormOnce({ children }: { readonly children: ComponentChildren }): VNode {
   return (
     <form class="form" method="post" data-once>
       <input type="hidden" name="form" value={generateToken().token} autocomplete="off" />
       {children}
     </form>
-  );
-}
-
-function Actions({ label, tone }: { readonly label: string; readonly tone: string }): VNode {
-  return (
-    <div class="form-actions">
-      <button class={`button ${tone}`} type="submit">
-        {label}
-      </button>
-      <a class="button" href="/settings/keys">
-        Cancel
-      </a>
-    </div>
   );
 }
 

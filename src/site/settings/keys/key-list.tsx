@@ -1,4 +1,4 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import { hintsOf, stateOf, type KeyHint, type KeyRecord, type KeyState } from '../../../keys/key-record.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
@@ -10,13 +10,13 @@ interface KeyListProps {
   readonly keys: ListPage<KeyRecord>;
   /** In milliseconds since 1970, for the hints. */
   readonly now: number;
-  /** Whether the developer is suspended, and may not change keys. */
+  /** Whether the developer may not change keys. */
   readonly isReadOnly: boolean;
   /** Whether the developer may create and roll keys without signing in again. */
   readonly isRecent: boolean;
 }
 
-/** A page of a developer's keys: the active ones, then the others. */
+/** One page of a developer's keys: active keys, then inactive ones. */
 export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNode {
   const rows = keys.rows.map((record) => ({ record, state: stateOf(record) }));
   const active = rows.filter(({ state }) => state.kind === 'active' || state.kind === 'rolled');
@@ -42,79 +42,66 @@ export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNod
         </p>
       )}
       {active.length === 0 && keys.number === 1 && <p class="empty">You have no active keys</p>}
-      {active.length > 0 && (
-        <Table
-          caption="Active keys"
-          columns={COLUMNS}
-          rows={active.map(({ record, state }) =>
-            cells(
-              record,
-              <>
-                <State state={state} hints={hintsOf(record, now)} />
-                {!isReadOnly && (
-                  <Changes prefix={record.prefix} isRolled={state.kind === 'rolled'} isRecent={isRecent} />
-                )}
-              </>,
-            ),
-          )}
-        />
-      )}
-      {inactive.length > 0 && (
-        <>
-          <h2>Inactive keys</h2>
-          <Table
-            caption="Inactive keys"
-            columns={COLUMNS}
-            rows={inactive.map(({ record, state }) =>
-              cells(
-                record,
-                <>
-                  <State state={state} hints={[]} />
-                  {record.successor !== null && (
-                    <>
-                      , replaced by <code>{record.successor.prefix}</code>
-                    </>
-                  )}
-                </>,
-              ),
-            )}
-          />
-        </>
-      )}
+      <KeyTable caption="Active keys" rows={active} now={now} isReadOnly={isReadOnly} isRecent={isRecent} />
+      {inactive.length > 0 && <h2>Inactive keys</h2>}
+      <KeyTable caption="Inactive keys" rows={inactive} now={now} isReadOnly isRecent={isRecent} />
       <Pager path="/settings/keys" page={keys} />
     </>
   );
 }
 
-/** The state and its actions come first, so that a narrow screen shows them. */
-const COLUMNS = ['Key', 'State', 'Last used', 'Expires', 'Created', 'Plan'];
-
-function cells(record: KeyRecord, state: ComponentChildren): readonly ComponentChildren[] {
-  const { prefix, label, planId, createdAt, lastUsedAt, expiresAt } = record;
-  return [
-    <>
-      <code>{prefix}</code>
-      {label !== null && (
-        <span class="key-label">
-          <UserText text={label} />
-        </span>
-      )}
-    </>,
-    state,
-    lastUsedAt === null ? 'Never' : <Time at={lastUsedAt} />,
-    expiresAt === null ? 'Never' : <Time at={expiresAt} />,
-    <Time at={createdAt} />,
-    planId,
-  ];
+interface KeyTableProps extends Pick<KeyListProps, 'now' | 'isReadOnly' | 'isRecent'> {
+  readonly caption: string;
+  readonly rows: readonly { readonly record: KeyRecord; readonly state: KeyState }[];
 }
 
-function State({ state, hints }: { readonly state: KeyState; readonly hints: readonly KeyHint[] }): VNode {
+/** The state and its actions come first, so that a narrow screen shows them. */
+function KeyTable({ caption, rows, now, isReadOnly, isRecent }: KeyTableProps): VNode | null {
+  if (rows.length === 0) return null;
+  return (
+    <Table
+      caption={caption}
+      columns={['Key', 'State', 'Last used', 'Expires', 'Created', 'Plan']}
+      rows={rows.map(({ record, state }) => [
+        <>
+          <code>{record.prefix}</code>
+          {record.label !== null && (
+            <span class="key-label">
+              <UserText text={record.label} />
+            </span>
+          )}
+        </>,
+        <>
+          <State record={record} state={state} now={now} />
+          {!isReadOnly && <Changes prefix={record.prefix} isRolled={state.kind === 'rolled'} isRecent={isRecent} />}
+        </>,
+        record.lastUsedAt === null ? 'Never' : <Time at={record.lastUsedAt} />,
+        record.expiresAt === null ? 'Never' : <Time at={record.expiresAt} />,
+        <Time at={record.createdAt} />,
+        record.planId,
+      ])}
+    />
+  );
+}
+
+interface StateProps {
+  readonly record: KeyRecord;
+  readonly state: KeyState;
+  readonly now: number;
+}
+
+function State({ record, state, now }: StateProps): VNode {
+  const replacedBy = record.successor && (
+    <>
+      , replaced by <code>{record.successor.prefix}</code>
+    </>
+  );
   switch (state.kind) {
     case 'active':
       return (
         <span class="cluster">
           <Badge tone="ok">Active</Badge>
-          {hints.map((hint) => (
+          {hintsOf(record, now).map((hint) => (
             <Badge key={hint.kind} tone={hint.kind === 'unused' ? 'info' : 'warning'}>
               {describeHint(hint)}
             </Badge>
@@ -124,17 +111,23 @@ function State({ state, hints }: { readonly state: KeyState; readonly hints: rea
     case 'rolled':
       return (
         <>
-          <Badge tone="info">Rolled</Badge> active until {state.until === null ? 'revoked' : <Time at={state.until} />},
-          replaced by <code>{state.successor.prefix}</code>
+          <Badge tone="info">Rolled</Badge> active until {state.until === null ? 'revoked' : <Time at={state.until} />}
+          {replacedBy}
           {!state.successor.isActive && ', which is no longer active'}
         </>
       );
     case 'expired':
-      return <Badge tone="warning">Expired</Badge>;
+      return (
+        <>
+          <Badge tone="warning">Expired</Badge>
+          {replacedBy}
+        </>
+      );
     case 'revoked':
       return (
         <>
           <Badge tone="danger">Revoked</Badge> <Time at={state.at} />
+          {replacedBy}
         </>
       );
   }

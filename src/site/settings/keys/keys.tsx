@@ -165,9 +165,7 @@ async function revokedNotice({ query, state }: SettingsContext, db: Knex): Promi
   if (typeof record?.revokedAt !== 'string') return undefined;
   return (
     <Notice tone="ok">
-      <p>
-        Key <code>{prefix}</code> {REVOKED.get(propagation) ?? 'is already revoked.'}
-      </p>
+      Key <code>{prefix}</code> {REVOKED.get(propagation) ?? 'is already revoked.'}
     </Notice>
   );
 }

@@ -13,9 +13,7 @@ export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'You
     ctx,
     { title, tab: 'keys', status: 409 },
     <>
-      <Notice tone="warning">
-        <p>{explain(error)}</p>
-      </Notice>
+      <Notice tone="warning">{explain(error)}</Notice>
       <p>
         <a class="button" href="/settings/keys">
           Back to your keys

@@ -26,10 +26,8 @@ export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
   return (
     <>
       <Notice tone="warning">
-        <p>
-          <strong>Copy this key now.</strong> You will not be able to see it again, because only its hash is stored.
-          Keep it out of client-side code and repositories.
-        </p>
+        <strong>Copy this key now.</strong> You will not be able to see it again, because only its hash is stored. Keep
+        it out of client-side code and repositories.
       </Notice>
       <div data-secret>
         <CodeBlock label={label === null ? 'Your key' : `Your key (${isolated(label)})`} code={key} isSecret />

@@ -14,9 +14,7 @@ export function Quotas({ states }: QuotasProps): VNode {
   return (
     <>
       {states.some(({ state }) => state.countedIn === 'process') && (
-        <Notice tone="info">
-          <p>These numbers come from a single server process; others may have counted more.</p>
-        </Notice>
+        <Notice tone="info">These numbers come from a single server process; others may have counted more.</Notice>
       )}
       <ul class="card-grid quotas">
         {states.map(({ plan, state }) => (

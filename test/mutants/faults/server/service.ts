@@ -238,8 +238,8 @@ export const SERVICE_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/commands/developers/developers.ts',
-        from: 'const change = await makeChange(context, (db) => suspendDeveloper(db, id), { invalidates: true });',
-        to: 'const change = await makeChange(context, (db) => suspendDeveloper(db, id), { invalidates: !json });',
+        from: 'makeChange(context, (db) => suspendDeveloper(db, id));',
+        to: 'makeChange(context, (db) => suspendDeveloper(db, id), { invalidates: !json });',
       },
     ],
     suites: ['test/cli/shared.test.ts'],

@@ -136,7 +136,7 @@ export const ACCOUNTS_FAULTS: readonly Fault[] = [
         to: "'delete from sessions where id = ?',\n      [id],",
       },
     ],
-    suites: [SESSIONS, 'test/site/settings/sessions.test.ts'],
+    suites: [SESSIONS, SIGN_IN],
   },
   {
     name: 'accounts-cookie-for-scripts',

@@ -1,29 +1,28 @@
 import type { Fault } from '../../fault.js';
 
 const PAGES = 'test/site/browser.test.ts';
-const KEYS = 'test/site/settings/keys-browser.test.ts';
-const SETTINGS = 'test/site/settings/settings-browser.test.ts';
+const STORIES = 'test/site/stories.test.ts';
 
 const STYLES = 'src/site/static/site.css';
 const SCRIPT = 'src/site/static/site.js';
 
-/** Faults in what a person meets in a browser. */
+/** Faults that show in a browser. */
 export const BROWSER_FAULTS: readonly Fault[] = [
   {
     name: 'browser-faint-text',
     promise: 'Text stands out from a light page as WCAG 2.2 AA asks.',
-    edits: [{ file: STYLES, from: '--muted: #5a6475;', to: '--muted: #b0b7c3;' }],
+    edits: [{ file: STYLES, from: '--muted: light-dark(#5a6475,', to: '--muted: light-dark(#b0b7c3,' }],
     suites: [PAGES],
   },
   {
     name: 'browser-faint-text-in-the-dark',
     promise: 'Text stands out from a dark page as WCAG 2.2 AA asks.',
-    edits: [{ file: STYLES, from: '--muted: #a1a9b8;', to: '--muted: #4a5160;' }],
-    suites: [SETTINGS],
+    edits: [{ file: STYLES, from: '#5a6475, #a1a9b8)', to: '#5a6475, #4a5160)' }],
+    suites: [PAGES],
   },
   {
     name: 'browser-invisible-focus',
-    promise: 'One sees where the keyboard is.',
+    promise: 'The focus of the keyboard is visible.',
     edits: [
       {
         file: STYLES,
@@ -61,8 +60,8 @@ export const BROWSER_FAULTS: readonly Fault[] = [
     edits: [
       {
         file: 'src/site/layout/layout.tsx',
-        from: "<script src={files.pathOf('site.js')} defer />",
-        to: '<script src={files.pathOf(\'site.js\')} defer />\n        <link rel="stylesheet" href="https://fonts.example/fonts.css" />',
+        from: "<script src={files.paths['site.js']} defer />",
+        to: '<script src={files.paths[\'site.js\']} defer />\n        <link rel="stylesheet" href="https://fonts.example/fonts.css" />',
       },
     ],
     suites: [PAGES],
@@ -83,17 +82,17 @@ export const BROWSER_FAULTS: readonly Fault[] = [
         to: "  key.addEventListener('input', () => {\n    localStorage.setItem('key', key.value);\n",
       },
     ],
-    suites: [PAGES],
+    suites: [STORIES],
   },
   {
     name: 'browser-shows-the-key-again',
-    promise: 'A key that was typed is gone when one comes back to the page.',
+    promise: 'A key that was typed is gone on the way back to the page.',
     edits: [{ file: SCRIPT, from: "  all('[data-key]').forEach((input) => (input.value = ''));\n", to: '' }],
-    suites: [PAGES],
+    suites: [STORIES],
   },
   {
     name: 'browser-shows-a-new-key-again',
-    promise: 'A new key is gone when one comes back to the page.',
+    promise: 'A new key is gone on the way back to the page.',
     edits: [
       {
         file: SCRIPT,
@@ -101,24 +100,24 @@ export const BROWSER_FAULTS: readonly Fault[] = [
         to: '',
       },
     ],
-    suites: [KEYS],
+    suites: [STORIES],
   },
   {
     name: 'browser-answer-as-html',
     promise: 'The reference shows an answer as text, whatever it holds.',
     edits: [{ file: SCRIPT, from: '{ textContent: text }', to: '{ innerHTML: text }' }],
-    suites: [PAGES],
+    suites: [STORIES],
   },
   {
     name: 'browser-sends-twice',
-    promise: 'A form is sent once, however often one clicks.',
+    promise: 'A form is sent once, however often its button is clicked.',
     edits: [{ file: SCRIPT, from: "all('[data-once]').forEach(sendOnce);\n", to: '' }],
-    suites: [KEYS],
+    suites: [STORIES],
   },
   {
     name: 'browser-finds-what-is-folded',
-    promise: 'What a search has found is unfolded.',
+    promise: 'A search unfolds what it finds.',
     edits: [{ file: SCRIPT, from: "addEventListener('hashchange', unfold);\n", to: '' }],
-    suites: [PAGES],
+    suites: [STORIES],
   },
 ];

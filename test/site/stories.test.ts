@@ -1,0 +1,440 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page, Route } from 'playwright-core';
+import { linkIdentity } from '../../src/accounts/identities.js';
+import { listDevelopers, reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { createKey, listKeys } from '../../src/keys/keys.js';
+import { eventually } from '../support/eventually.js';
+import { newDeveloper, signIn as signInByHttp } from '../support/http/visitor.js';
+import { leaveKept, startBrowser, type TestBrowser, type View, type WatchedPage } from '../support/programs/browser.js';
+import type { IdentityProvider } from '../support/programs/identity-provider.js';
+import { skipWithout } from '../support/programs/skip.js';
+import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
+import type { TestService } from '../support/service.js';
+import { startWithProvider } from './settings/oidc-service.js';
+import { assertFits, signInByLink } from './visits.js';
+
+const KEY = /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
+
+/** As long as a subject of OpenID Connect may be. */
+const LONGEST_SUBJECT = 'auth0|'.padEnd(255, '0123456789abcdef');
+
+/** For the stories that scripts may change. */
+const SCRIPTS = [
+  { javaScript: true, how: 'with scripts' },
+  { javaScript: false, how: 'without scripts' },
+];
+
+describe('a person in Chromium', () => {
+  /** Identities that nobody knows may sign up. */
+  let service: TestService;
+  let provider: IdentityProvider;
+  let program: string;
+  let browser: TestBrowser;
+  let developerId: number;
+  let watched: WatchedPage;
+
+  before(async function () {
+    program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
+    ({ service, provider } = await startWithProvider('on'));
+    browser = await startBrowser(program, service.url);
+  });
+
+  after(async () => {
+    // Undefined if the tests were skipped.
+    await (browser as TestBrowser | undefined)?.close();
+    await (service as TestService | undefined)?.stop();
+    await (provider as IdentityProvider | undefined)?.stop();
+  });
+
+  beforeEach(async () => (developerId = await newDeveloper(service)));
+  afterEach(() => watched.close());
+
+  async function visit(path: string, view: View = {}): Promise<Page> {
+    watched = await browser.newPage(view);
+    await watched.open(path);
+    return watched.page;
+  }
+
+  async function signIn(path: string, view: View = {}): Promise<Page> {
+    watched = await browser.newPage(view);
+    await signInByLink(watched, service.db, developerId);
+    await watched.open(path);
+    return watched.page;
+  }
+
+  async function create(page: Page, label: string): Promise<string> {
+    await page.goto('/settings/keys/new');
+    await page.getByLabel('Label').fill(label);
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByRole('heading', { name: 'Key created' }).waitFor();
+    return shownKey(page);
+  }
+
+  async function shownKey(page: Page): Promise<string> {
+    return KEY.exec(await page.locator('.secret code').innerText())?.[0] ?? assert.fail('no key is shown');
+  }
+
+  async function statusOf(key: string): Promise<number> {
+    return (await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
+  }
+
+  describe('who reads the documentation', () => {
+    const form = 'form[aria-label="Try getTitle"]';
+
+    for (const { javaScript, how } of SCRIPTS) {
+      it(`the first call is shown in each language, ${how}`, async () => {
+        const page = await visit('/', { javaScript });
+        for (const [label, text] of [
+          ['curl', 'curl -H'],
+          ['JavaScript', 'await fetch('],
+          ['Python', 'urllib.request'],
+        ] as const) {
+          await page.getByText(label, { exact: true }).first().click();
+          assert.ok((await page.locator('.tab-panel:visible').innerText()).includes(text), label);
+          assert.equal(await page.locator('.tab-panel:visible').count(), 1);
+        }
+      });
+    }
+
+    it('the reference calls an operation with the key that is typed, and keeps the key nowhere', async () => {
+      await service.db('titles').insert({ svc_id: 'blade-runner-1982', media_type: 'movie', title: 'Blade <b>Runner' });
+      const page = await visit('/docs');
+      const calls: { url: string; authorization: string | undefined }[] = [];
+      page.on('request', (request) => {
+        if (request.resourceType() === 'fetch')
+          calls.push({ url: request.url(), authorization: request.headers().authorization });
+      });
+      const key = page.locator(`${form} [data-key]`);
+      await key.fill(service.key);
+      await page.locator(`${form} button`).click();
+      const answer = page.locator(`${form} [data-answer]`);
+      await answer.getByText('200', { exact: true }).waitFor();
+      assert.deepEqual(calls, [
+        { url: `${service.url}/api/v1/titles/blade-runner-1982`, authorization: `Bearer ${service.key}` },
+      ]);
+      const shown = await answer.innerText();
+      assert.ok(shown.includes('"title": "Blade <b>Runner"'), shown);
+      assert.match(shown, /ratelimit\s+"minute";r=\d+/);
+      // The other forms have it, so that it is typed once.
+      assert.equal(await page.locator('form[aria-label="Try getMe"] [data-key]').inputValue(), service.key);
+      const kept = await page.evaluate(() => [document.cookie, Object.keys(localStorage), Object.keys(sessionStorage)]);
+      assert.deepEqual([page.url(), ...kept], [`${service.url}/docs`, '', [], []]);
+      assert.ok(!service.logged.some((line) => line.includes(service.key)));
+      await page.locator(`${form} [data-parameter=title_id]`).fill('a/../b');
+      await page.locator(`${form} button`).click();
+      await page.locator(form).getByText('"invalid_parameter"').waitFor();
+      await leaveKept(page);
+      assert.equal(await key.inputValue(), '');
+      await key.fill(service.key);
+      await page.goto('about:blank');
+      await page.goBack();
+      assert.equal(await key.inputValue(), '');
+      await key.fill('svc_wrong');
+      await page.locator(`${form} button`).click();
+      await page.locator(form).getByText('"invalid_api_key"').waitFor();
+    });
+
+    it('the search of the reference finds every part by its words and unfolds what it finds', async () => {
+      const page = await visit('/docs');
+      const search = page.getByLabel('Search the reference');
+      await search.fill('oldest_since accepted');
+      await page.locator('#found a[href="#schema-Problem"]').click();
+      await page.locator('#schema-Problem').getByText('The oldest').waitFor();
+      await search.fill('nothing has these words');
+      assert.equal(await page.locator('#found').innerText(), 'No results');
+    });
+  });
+
+  describe('who manages keys', () => {
+    for (const { javaScript, how } of SCRIPTS) {
+      it(`a developer creates, rolls and revokes a key and reads the events, ${how}`, async () => {
+        const page = await signIn('/settings/keys', { javaScript });
+        const fits = async (): Promise<void> => {
+          if (javaScript) await assertFits(page);
+        };
+        await page.getByText('You have no active keys').waitFor();
+        await page.getByRole('link', { name: 'Create a key' }).click();
+        await page.getByLabel('Expires').selectOption('On a date');
+        await page.getByRole('button', { name: 'Create key' }).click();
+        await page.getByText('Choose a date in the future').waitFor();
+        assert.equal(await page.getByLabel('Expires').inputValue(), 'date');
+        await fits();
+        await watched.open('/settings/keys/new');
+        await page.getByLabel('Label').fill('a label that is as long as a label of a key may well be in practice');
+        await page.getByLabel('Expires').selectOption('In 365 days');
+        await page.getByRole('button', { name: 'Create key' }).click();
+        const first = await shownKey(page);
+        assert.equal(await page.locator('.code-block').count(), 4);
+        assert.equal(await statusOf(first), 200);
+        if (javaScript) {
+          await page.locator('.secret .copy-button').click();
+          await page.getByRole('button', { name: 'Copied' }).waitFor();
+          assert.equal(await page.evaluate(() => navigator.clipboard.readText()), first);
+        }
+        await fits();
+
+        await page.getByRole('link', { name: 'Done' }).click();
+        await page.getByRole('link', { name: `Roll ${first.slice(0, 12)}` }).click();
+        await page.getByLabel('1 hour').check();
+        await page.getByRole('button', { name: 'Roll key' }).click();
+        await page.getByRole('heading', { name: 'Key rolled' }).waitFor();
+        const second = await shownKey(page);
+        assert.deepEqual([await statusOf(first), await statusOf(second)], [200, 200]);
+        await fits();
+
+        await page.getByRole('link', { name: 'Done' }).click();
+        await page.getByText('Rolled', { exact: true }).waitFor();
+        await page.getByRole('link', { name: `Revoke ${first.slice(0, 12)}` }).click();
+        await page.getByRole('button', { name: `Revoke ${first.slice(0, 12)}` }).click();
+        await page.getByText('has been revoked. Requests with it now fail.').waitFor();
+        assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
+        await fits();
+
+        await page.goto('/revoke-leaked-key');
+        await page.getByLabel('API key').fill(second);
+        await page.getByRole('button', { name: 'Revoke key' }).click();
+        await page.getByText('The key has been revoked').waitFor();
+        assert.equal(await statusOf(second), 401);
+        await page.goto('/settings/events');
+        for (const text of ['Key rolled:', 'Somebody who found the key']) await page.getByText(text).waitFor();
+        watched.assertNoFault();
+      });
+
+      it(`a double click creates one key, ${how}`, async () => {
+        const page = await signIn('/settings/keys/new', { javaScript });
+        await page.getByRole('button', { name: 'Create key' }).dblclick();
+        // Without the script, the browser may show the answer to the second click, which explains what to do.
+        await page
+          .getByRole('heading', { name: javaScript ? 'Key created' : /^(Key created|Your keys were not changed)$/ })
+          .waitFor();
+        assert.equal((await listKeys(service.db, developerId)).length, 1);
+        if (javaScript) assert.match(await shownKey(page), KEY);
+      });
+    }
+
+    it('a form is sent once, since the answer to a second one would take the place of the key', async () => {
+      const page = await signIn('/settings/keys/new');
+      const button = (await page.getByRole('button', { name: 'Create key' }).boundingBox()) ?? assert.fail();
+      const [x, y] = [button.x + button.width / 2, button.y + button.height / 2];
+      const sent: Route[] = [];
+      await page.route('**/settings/keys/new', async (route) => {
+        sent.push(route);
+      });
+      await page.mouse.click(x, y);
+      await eventually('the form is sent', () => sent.length > 0);
+      // A locator would wait for the answer.
+      await page.mouse.click(x, y);
+      for (const route of sent) await route.continue();
+      assert.match(await shownKey(page), KEY);
+      assert.equal(sent.length, 1);
+    });
+
+    it('a key is shown once: not after a reload, on the way back, or in a page that the browser keeps', async () => {
+      const page = await signIn('/settings/keys');
+      const text = (): Promise<string> => page.locator('body').innerText();
+      const first = await create(page, 'once');
+      await page.reload();
+      await page.getByText('This form was already sent').waitFor();
+      assert.ok(!(await text()).includes(first));
+      const second = await create(page, 'twice');
+      await page.goto('/settings/keys');
+      // The browser has kept nothing that it could show.
+      await assert.rejects(page.goBack(), /ERR_CACHE_MISS/);
+      assert.ok(!(await text()).includes(second));
+      const third = await create(page, 'kept');
+      await leaveKept(page);
+      await page.getByText('This key is no longer shown.').waitFor();
+      assert.ok(!(await text()).includes(third));
+    });
+
+    it('a key that one tab has revoked cannot be rolled in another', async () => {
+      const { prefix } = await createKey(service.db, { developerId, planId: 'free' });
+      const first = await signIn(`/settings/keys/${prefix}/roll`);
+      const second = await first.context().newPage();
+      await second.goto(`/settings/keys/${prefix}/revoke`);
+      await second.getByRole('button', { name: `Revoke ${prefix}` }).click();
+      await second.getByText('has been revoked.').waitFor();
+      await first.getByRole('button', { name: 'Roll key' }).click();
+      await first.getByText('This key is revoked. Create a new key.').waitFor();
+      assert.equal((await listKeys(service.db, developerId)).length, 1);
+    });
+
+    it('a suspended developer reads the settings and changes nothing', async () => {
+      const page = await signIn('/settings/keys');
+      const key = await create(page, 'production');
+      await page.goto(`/settings/keys/${key.slice(0, 12)}/revoke`);
+      await suspendDeveloper(service.db, developerId);
+      // The page was open before.
+      await page.getByRole('button', { name: 'Revoke' }).click();
+      await page.getByText('you can view the settings but not change them.').waitFor();
+      await page.goto('/settings/keys');
+      await page.getByText('Your account is suspended.').waitFor();
+      const changes = page.locator('main').getByRole('link', { name: /Roll|Revoke|Create/ });
+      assert.equal(await changes.count(), 0);
+      await assertFits(page);
+      await reinstateDeveloper(service.db, developerId);
+      await page.reload();
+      await page.getByRole('link', { name: `Roll ${key.slice(0, 12)}` }).waitFor();
+    });
+  });
+
+  describe('who is signed in', () => {
+    it('a narrow screen shows the newest day of the usage with its numbers before anybody scrolls', async () => {
+      const page = await signIn('/settings/usage', { width: 320, height: 640 });
+      const { prefix } = await createKey(service.db, { developerId, planId: 'free' });
+      await service.db.raw(
+        `insert into api_key_usage (key_id, hour, served, refused, failed)
+         select id, date_trunc('hour', now(), 'UTC'), 9, 0, 0 from api_keys where prefix = ?`,
+        [prefix],
+      );
+      await watched.open('/settings/usage');
+      const shown = await page.evaluate(() => {
+        const parts = ['.usage-chart .chart g:last-of-type .chart-bar', '.usage-chart .chart-label'];
+        const places = parts.map((part) => document.querySelector(part)?.getBoundingClientRect());
+        return places.map((place) => place !== undefined && place.left >= 0 && place.right <= innerWidth);
+      });
+      assert.deepEqual(shown, [true, true]);
+      await page.getByRole('row', { name: prefix }).getByRole('link').click();
+      await page.getByText(`Showing only ${prefix}`).waitFor();
+    });
+
+    it('a name that turns the direction of text leaves the text around it as it was', async () => {
+      await service.db('developers').where({ id: developerId }).update({ project_name: 'Film club \u202E' });
+      const page = await signIn('/sign-in');
+      // The link stands in one line with the name.
+      const [first, last] = await page.getByText('Go to the settings').evaluate((link) => {
+        const text = link.firstChild as Text;
+        return [0, text.length - 1].map((at) => {
+          const range = document.createRange();
+          range.setStart(text, at);
+          range.setEnd(text, at + 1);
+          return range.getBoundingClientRect().left;
+        });
+      });
+      assert.ok(first !== undefined && last !== undefined && first < last, `${String(first)}, ${String(last)}`);
+    });
+
+    it('the settings are gone after signing out, also by the back button', async () => {
+      const page = await signIn('/settings/usage');
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.waitForURL('**/sign-in');
+      await page.goBack();
+      await page.waitForURL('**/sign-in');
+      assert.ok(!(await page.content()).includes('Film club'));
+    });
+
+    it('sessions are listed and ended one by one or all at once, and a form of an ended one changes nothing', async () => {
+      const elsewhere = await signInByHttp(service, developerId);
+      const page = await signIn('/settings/sessions', { javaScript: false });
+      assert.equal(await page.locator('tbody tr').count(), 2);
+      await page.locator('tbody tr', { hasText: 'Visitor/1' }).getByRole('button').click();
+      await page.waitForURL('**/settings/sessions');
+      assert.equal(await page.locator('tbody tr').count(), 1);
+      assert.equal((await elsewhere.get('/settings')).status, 303);
+      const form = await page.context().newPage();
+      await form.goto('/settings/keys/new');
+      await page.getByRole('button', { name: 'End all sessions' }).click();
+      await page.waitForURL('**/sign-in');
+      await form.getByRole('button', { name: 'Create key' }).click();
+      await form.waitForURL('**/sign-in');
+      assert.deepEqual(await listKeys(service.db, developerId), []);
+    });
+
+    it('another site in the same browser can neither sign the developer out nor put a page into a frame', async () => {
+      const page = await signIn('/settings');
+      // On another port of this machine: browsers send it the same cookies.
+      const server = createServer((_request, response) => {
+        const form = `<form method="post" action="${service.url}/sign-out"><button>Win</button></form>`;
+        response
+          .writeHead(200, { 'content-type': 'text/html' })
+          .end(`<iframe src="${service.url}/settings"></iframe>${form}`);
+      }).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      try {
+        await page.goto(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}/`);
+        await page.waitForLoadState('networkidle');
+        assert.equal(await page.frameLocator('iframe').getByRole('button', { name: 'Sign out' }).count(), 0);
+        await page.getByRole('button', { name: 'Win' }).click();
+        await page.getByText('was not sent from a page of this service').waitFor();
+      } finally {
+        server.closeAllConnections();
+        server.close();
+      }
+      assert.equal(await watched.open('/settings'), 200);
+      assert.ok(page.url().endsWith('/settings'));
+    });
+  });
+
+  describe('who signs in at the identity provider', () => {
+    let persons = 0;
+
+    /** Signs somebody in whom nobody knows. */
+    async function arrive(path: string, view: View = {}, subject = `person-${(persons += 1)}`): Promise<Page> {
+      provider.subject = subject;
+      const page = await visit(path, view);
+      await goToProvider(page);
+      return page;
+    }
+
+    async function goToProvider(page: Page): Promise<void> {
+      await page.getByRole('link', { name: `Sign in with ${new URL(provider.issuer).host}` }).click();
+    }
+
+    for (const { javaScript, how } of SCRIPTS) {
+      it(`a stranger names a project, reaches the page that was requested first, and signs in again later, ${how}`, async () => {
+        const page = await arrive('/settings/keys', { javaScript });
+        await page.waitForURL('**/sign-up');
+        await page.getByLabel('Project name').fill('   ');
+        await page.getByRole('button', { name: 'Create project' }).click();
+        await page.getByText('Enter a name of 1 to 200 characters').waitFor();
+        assert.equal(await page.getByLabel('Project name').getAttribute('aria-invalid'), 'true');
+        if (javaScript) await assertFits(page);
+        await page.getByLabel('Project name').fill('Film club');
+        await page.getByRole('button', { name: 'Create project' }).click();
+        await page.waitForURL('**/settings/keys');
+        await page.getByText('Film club').waitFor();
+        assert.equal((await listDevelopers(service.db)).at(-1)?.planId, 'free');
+        await page.getByRole('button', { name: 'Sign out' }).click();
+        await page.waitForURL('**/sign-in');
+        if (javaScript) await assertFits(page);
+        await goToProvider(page);
+        await page.waitForURL('**/settings');
+        await page.getByText('Film club').first().waitFor();
+      });
+    }
+
+    describe('when signing up is off', () => {
+      let open: { service: TestService; provider: IdentityProvider; browser: TestBrowser };
+
+      before(async () => {
+        open = { service, provider, browser };
+        ({ service, provider } = await startWithProvider('off'));
+        browser = await startBrowser(program, service.url);
+      });
+
+      after(async () => {
+        await browser.close();
+        await service.stop();
+        await provider.stop();
+        ({ service, provider, browser } = open);
+      });
+
+      it('a stranger sees what to send to the operator, and signs in once linked', async () => {
+        const page = await arrive('/settings', {}, LONGEST_SUBJECT);
+        await page.getByRole('heading', { name: 'Your identity is not linked yet' }).waitFor();
+        await assertFits(page);
+        const shown = await page.locator('.code-block').first().innerText();
+        const [, issuer = '', subject = ''] = /Issuer: +(\S+)\s+Subject: +(\S+)/.exec(shown) ?? assert.fail(shown);
+        assert.deepEqual([issuer, subject], [provider.issuer, LONGEST_SUBJECT]);
+        await linkIdentity(service.db, await newDeveloper(service, 'Book club'), { issuer, subject });
+        await page.getByRole('link', { name: 'Sign in again' }).click();
+        await goToProvider(page);
+        await page.waitForURL('**/settings');
+        await page.getByText('Book club').first().waitFor();
+      });
+    });
+  });
+});
