@@ -19,7 +19,7 @@ export default {
       'test/catalog/since.test.ts',
       'test/follow/{printable,retry}.test.ts',
       'test/http/request/client-address.test.ts',
-      'test/http/response/{content-coding,rate-limit-fields,representation}.test.ts',
+      'test/http/response/{rate-limit-fields,representation}.test.ts',
       'test/import/{csv,quote}.test.ts',
       'test/keys/api-key.test.ts',
       'test/limits/quotas.test.ts',

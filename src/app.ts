@@ -11,7 +11,7 @@ import { serveProbesAndContract, type ReadinessParts } from './http/probes/outsi
 import type { DocumentParts } from './http/probes/documents.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
 import { rejectBody } from './http/request/content.js';
-import type { Middleware, RequestState } from './http/request/context.js';
+import type { Middleware, RequestContext, RequestState } from './http/request/context.js';
 import { deadline } from './http/request/deadline.js';
 import { requireHost } from './http/request/header-fields.js';
 import { prepareRequest } from './http/request/prepare-request.js';
@@ -51,12 +51,13 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(closeWhileStopping(parts.closesConnections));
   app.use(problems);
   app.use(requireHost);
-  app.use(outsideApi(revokeLeakedKeys(parts)));
+  app.use(onlyFor(outsideApi, revokeLeakedKeys(parts)));
   if (parts.site) {
-    app.use(outsideApi(createSite({ ...parts, contract: document as unknown as Contract, site: parts.site })));
+    const site = createSite({ ...parts, contract: document as unknown as Contract, site: parts.site });
+    app.use(onlyFor(outsideApi, site));
   }
-  app.use(rejectBody);
-  app.use(outsideApi(serveProbesAndContract(parts)));
+  app.use(onlyFor(withBody, rejectBody));
+  app.use(onlyFor(outsideApi, serveProbesAndContract(parts)));
   app.use(deadline());
   app.use(authenticate(parts));
   app.use(sendAnswers);
@@ -64,7 +65,15 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   return app;
 }
 
-/** Makes requests of the API skip a stage. */
-function outsideApi(stage: Middleware): Middleware {
-  return (ctx, next) => (ctx.state.target.isApi ? next() : stage(ctx, next));
+/** Makes all other requests skip a stage. */
+function onlyFor(applies: (ctx: RequestContext) => boolean, stage: Middleware): Middleware {
+  return (ctx, next) => (applies(ctx) ? stage(ctx, next) : next());
+}
+
+function outsideApi({ state }: RequestContext): boolean {
+  return !state.target.isApi;
+}
+
+function withBody({ req }: RequestContext): boolean {
+  return 'content-length' in req.headers || 'transfer-encoding' in req.headers;
 }

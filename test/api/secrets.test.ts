@@ -1,15 +1,88 @@
 import assert from 'node:assert/strict';
-import { generateApiKey, type NewApiKey } from '../../src/keys/api-key.js';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
+import fc from 'fast-check';
+import { generateApiKey } from '../../src/keys/api-key.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { eventually } from '../support/eventually.js';
 import { send, type RequestOptions } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 
-type Send = readonly [path: string, headers?: RequestOptions['headers'], method?: string];
+/** The shortest part of a secret that must not be logged, in characters. */
+const PART_LENGTH = 12;
 
-describe('a key', () => {
+/** The length of a secret with its checksum, in characters. */
+const SECRET_LENGTH = 38;
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+interface Sent {
+  readonly path: string;
+  readonly headers?: RequestOptions['headers'];
+  readonly method?: string;
+}
+
+/** Where a key, or a part of one, may be put. The text has no delimiter of its place. */
+const PLACES: Readonly<Record<string, (text: string) => Sent>> = {
+  'a bearer token': (text) => ({ path: '/api/v1/me', headers: { authorization: `Bearer ${text}` } }),
+  'another scheme': (text) => ({ path: '/api/v1/me', headers: { authorization: `Basic ${text}` } }),
+  'X-API-Key twice': (text) => ({ path: '/api/v1/me', headers: { 'x-api-key': [text, text] } }),
+  api_key: (text) => ({ path: `/api/v1/me?api_key=${text}` }),
+  'api_key of a POST': (text) => ({ path: `/api/v1/me?%61pi%5Fkey=${text}`, method: 'POST' }),
+  'api_key before malformed encoding': (text) => ({ path: `/api/v1/me?api_key=${text}%zz` }),
+  'api_key behind an encoded question mark': (text) => ({ path: `/api/v1/me%253Fapi_key%253D${text}` }),
+  'api_key outside the API': (text) => ({ path: `/livez?api_key=${text}` }),
+  'a path': (text) => ({ path: `/${text}` }),
+  'a path of the API': (text) => ({ path: `/api/v1/${text}` }),
+  'an id of a title': (text) => ({ path: `/api/v1/titles/${text}` }),
+  'an id with more': (text) => ({ path: `/api/v1/titles/a;${text}/b` }),
+  'a name in the query': (text) => ({ path: `/api/v1/stats?${text}=1` }),
+  since: (text) => ({ path: `/api/v1/changes?since=${text}` }),
+  'since of another path': (text) => ({ path: `/api/v1/me?since=${text}` }),
+  'a second since': (text) => ({ path: `/livez?since=1&since=${text}` }),
+  'since in other letters': (text) => ({ path: `/api/v1/changes?%73ince=1.${text}` }),
+  'a fragment': (text) => ({ path: `/api/v1/me#${text}` }),
+  'a user of a target in absolute form': (text) => ({ path: `http://${text}@catalog.example/api/v1/me` }),
+  'a host of a target in absolute form': (text) => ({ path: `http://${text}/api/v1/me` }),
+  'a target of another scheme': (text) => ({ path: `ftp://catalog.example/${text}` }),
+  'X-Request-Id': (text) => ({ path: '/api/v1/me', headers: { 'x-request-id': text } }),
+  'X-Request-Id with more': (text) => ({ path: '/livez', headers: { 'x-request-id': `trace-1.${text}` } }),
+  'User-Agent': (text) => ({ path: '/api/v1/stats', headers: { 'user-agent': text } }),
+};
+
+/** How a text may be written. Whoever decodes what the log has of it must not get the secret. */
+const SPELLINGS: Readonly<Record<string, (part: string) => string>> = {
+  plain: (part) => part,
+  'in capitals': (part) => part.toUpperCase(),
+  'in lower case': (part) => part.toLowerCase(),
+  'percent-encoded': encode,
+  'with one character percent-encoded': (part) => part.slice(0, 5) + encode(part.charAt(5)) + part.slice(6),
+  'percent-encoded three times': (part) => encode(encode(encode(part))),
+  'with one character percent-encoded twice': (part) => encode(encode(part.charAt(0))) + part.slice(1),
+  'between a dot and a line feed': (part) => `.${part}%0a`,
+  'beside bytes that are not text': (part) => `%c3%28${part}%ff`,
+};
+
+function encode(text: string): string {
+  return Array.from(text, (character) => `%${character.charCodeAt(0).toString(16)}`).join('');
+}
+
+const digits = (length: number): fc.Arbitrary<string> =>
+  fc.string({ unit: fc.constantFrom(...Array.from(DIGITS)), minLength: length, maxLength: length });
+
+/** Some consecutive characters of a secret. If they are its first, some of what precedes them in the key. */
+const anyPart = fc
+  .tuple(
+    digits(8),
+    digits(SECRET_LENGTH),
+    fc.nat(SECRET_LENGTH - PART_LENGTH),
+    fc.integer({ min: PART_LENGTH, max: SECRET_LENGTH }),
+    fc.nat(13),
+  )
+  .map(([id, secret, from, length, before]) => {
+    const part = secret.slice(from, from + length);
+    return { secret, part: from === 0 ? `svc_${id}_`.slice(13 - before) + part : part };
+  });
+
+describe('the log', () => {
   let service: TestService;
   const warnings: string[] = [];
   const noteWarning = (warning: Error): void => void warnings.push(warning.message);
@@ -24,98 +97,58 @@ describe('a key', () => {
     await service.stop();
   });
 
-  /** Every way by which a key may arrive, meant or not. */
-  function waysToSend(key: string): Send[] {
-    const half = key.length / 2;
-    const encoded = `%${Buffer.from(key).toString('hex').match(/../g)?.join('%') ?? ''}`;
-    return [
-      ['/api/v1/me', { authorization: `Bearer ${key}` }],
-      ['/api/v1/me', { authorization: `Bearer ${key}x` }],
-      ['/api/v1/me', { authorization: `Basic ${key}` }],
-      ['/api/v1/me', { 'x-api-key': key }],
-      ['/api/v1/me', { 'x-api-key': [key, key] }],
-      ['/api/v1/me', { 'x-api-key': key, 'x-request-id': key }],
-      ['/api/v1/me', { 'x-request-id': key }],
-      ['/api/v1/me', { 'x-request-id': `x.${key}` }],
-      [`/api/v1/me?api_key=${key}`],
-      [`/api/v1/me?api_key=${key}`, {}, 'HEAD'],
-      [`/api/v1/me?api_key=${key}`, {}, 'POST'],
-      [`/api/v1/me?api_key=${encoded}`],
-      [`/api/v1/me?%61pi%5Fkey=${encoded}`],
-      [`/api/v1/me?api_key=${key}&api_key=${key}`],
-      [`/api/v1/me?api_key=${key}%zz`],
-      [`/api/v1/me?x=%zz&api_key=${key}`],
-      [`/api/v1/me?API_KEY=${key}&apikey=${key}&key=${key}`],
-      [`/api/v1/me?api_key[]=${key}`],
-      [`/api/v1/me?${key}`],
-      [`/api/v1/me?since=${key}&api_key=${key}`],
-      [`/api/v1/changes?since=${key}&api_key=${key}`],
-      [`/api/v1/changes?since=${encoded}&api_key=${key}`],
-      [`/api/v1/changes?since=1&since=${key}&api_key=${key}`],
-      [`/api/v1/titles/${key}?api_key=${key}`],
-      [`/api/v1/titles/${encoded}?api_key=${key}`],
-      [`/api/v1/titles/${key.slice(0, half)}%5F${key.slice(half)}%zz?api_key=${key}`],
-      [`/api/v1/me%3Fapi_key=${key}`],
-      [`/api/v1/me%253Fapi_key%253D${key}`],
-      [`/api/v1/me;api_key=${key}`],
-      [`/${key}`],
-      [`/${encoded}`],
-      // Encoded twice and more, of which one character is enough.
-      [`/api/v1/titles/%2573${key.slice(1)}`],
-      [`/api/v1/changes?since=%2573${key.slice(1)}`],
-      [`/api/v1/changes?since=%252573${key.slice(1)}`],
-      [`/nope?api_key=${key}`],
-      [`/livez?api_key=${key}`],
-      [`/livez?api_key=${key}`, {}, 'POST'],
-      [`/api/v1/me#api_key=${key}`],
-      [`http://catalog.example/api/v1/me?api_key=${key}`],
-      [`http://catalog.example:port/api/v1/me?api_key=${key}`],
-      [`http://[catalog/api/v1/me?api_key=${key}`],
-      [`http://${key}@catalog.example/api/v1/me`],
-      [`ftp://catalog.example/${key}`],
-    ];
+  /** Sends a request, and returns its line of the log with everything that the client received. */
+  async function traceOf({ path, headers = {}, method = 'GET' }: Sent): Promise<{ line: string; answer: string }> {
+    const before = service.logged.length;
+    const { text, headers: received } = await send(service.url, path, { method, headers });
+    const line = await eventually('the request is logged', () => service.logged[before]);
+    return { line, answer: text + JSON.stringify(received) };
   }
 
-  const cases: [string, () => Promise<NewApiKey | { key: string; prefix: string }>][] = [
-    ['that is valid', async () => newKey()],
-    ['that was revoked', async () => newKey(true)],
-    ['of nobody', async () => generateApiKey()],
-  ];
-  for (const [what, makeKey] of cases) {
-    it(`${what} appears in no answer, no log line and no warning, however it is sent`, async () => {
-      const { key } = await makeKey();
-      const secret = key.slice('svc_12345678_'.length);
-      const linesBefore = service.logged.length;
-      const ways = waysToSend(key);
-      for (const [path, headers = {}, method = 'GET'] of ways) {
-        const { text, headers: answered } = await send(service.url, path, { method, headers });
-        assert.ok(!text.includes(secret), `in the body: ${method} ${path}`);
-        assert.ok(!JSON.stringify(answered).includes(secret), `in a header: ${method} ${path}`);
+  for (const [place, put] of Object.entries(PLACES)) {
+    it(`no part of a key is logged that was sent as ${place}, in whatever spelling`, async () => {
+      const spelling = fc.constantFrom(...Object.values(SPELLINGS));
+      await fc.assert(
+        fc.asyncProperty(anyPart, spelling, fc.boolean(), async ({ secret, part }, spell, hasKey) => {
+          const sent = put(spell(part));
+          const key = hasKey && sent.headers === undefined ? { 'x-api-key': service.key } : {};
+          const { line } = await traceOf({ ...sent, headers: { ...key, ...sent.headers } });
+          const decoded = decodeRepeatedly(line).toLowerCase();
+          for (let at = 0; at + PART_LENGTH <= SECRET_LENGTH; at += 1) {
+            assert.ok(!decoded.includes(secret.slice(at, at + PART_LENGTH).toLowerCase()), line);
+          }
+        }),
+        { numRuns: 40 },
+      );
+    });
+
+    it(`no answer, log line or warning has a key that was sent as ${place}, whether it is valid, revoked or unknown`, async () => {
+      const revoked = await service.newKey();
+      await revokeKey(service.db, revoked.prefix);
+      for (const { key } of [await service.newKey(), revoked, generateApiKey()]) {
+        for (const spell of [SPELLINGS.plain ?? assert.fail(), encode]) {
+          const { line, answer } = await traceOf(put(spell(key)));
+          for (const text of [decodeRepeatedly(line), answer, ...warnings]) {
+            assert.ok(!text.includes(key.slice('svc_12345678_'.length)), text);
+          }
+        }
       }
-      await eventually('every request is logged', () => service.logged.length >= linesBefore + ways.length);
-      const log = service.logged.slice(linesBefore);
-      assert.equal(log.length, ways.length);
-      for (const line of log) assert.ok(!decodeRepeatedly(line).includes(secret), line);
-      for (const warning of warnings) assert.ok(!warning.includes(secret), warning);
     });
   }
 
-  async function newKey(revoked = false): Promise<{ key: string; prefix: string }> {
-    const { id } = await createDeveloper(service.db, { projectName: 'Careless', attributionRequired: false });
-    const record = await createKey(service.db, { developerId: id, planId: 'test' });
-    if (revoked) await revokeKey(service.db, record.prefix);
-    return record;
-  }
+  it('a key sent as the method of a request is not logged', async () => {
+    const before = service.logged.length;
+    const secret = generateApiKey().key.slice(13);
+    await send(service.url, '/livez', { method: secret }).catch(() => undefined);
+    const line = await eventually('the request is logged', () => service.logged[before]);
+    assert.ok(!line.includes(secret.slice(0, PART_LENGTH)), line);
+  });
 
-  it('is named in the log by its prefix, with what else belongs in the line', async () => {
-    const linesBefore = service.logged.length;
-    const { key, prefix } = await newKey();
-    await send(service.url, `/api/v1/changes?since=1&api_key=${key}&x=y`, { headers: { 'x-request-id': 'mine' } });
-    const [line] = await eventually('the request is logged', () => {
-      const lines = service.logged.slice(linesBefore);
-      return lines.length > 0 && lines;
-    });
-    const { time, duration_ms: duration, ...rest } = JSON.parse(line ?? '') as Record<string, unknown>;
+  it('a request is logged with the prefix of its key, its operation, its status and the safe part of its URL', async () => {
+    const { key, prefix } = await service.newKey();
+    const path = `/api/v1/changes?since=1&api_key=${key}&x=y`;
+    const { line } = await traceOf({ path, headers: { 'x-request-id': 'mine' } });
+    const { time, duration_ms: duration, ...rest } = JSON.parse(line) as Record<string, unknown>;
     assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     assert.equal(typeof duration, 'number');
     assert.deepEqual(rest, {
@@ -130,14 +163,37 @@ describe('a key', () => {
     });
   });
 
-  it('is stored as its hash alone', async () => {
-    const { key } = await newKey();
-    const { rows } = await service.db.raw<{ rows: { line: string }[] }>('select api_keys::text as line from api_keys');
-    for (const { line } of rows) assert.ok(!line.includes(key.slice('svc_12345678_'.length)));
+  it('the id of a title is logged even if it looks like a secret', async () => {
+    const id = generateApiKey().key.slice(13);
+    await service.db('titles').insert({ svc_id: id, media_type: 'movie', title: 'Found' });
+    const { line } = await traceOf({ path: `/api/v1/titles/${id}`, headers: { 'x-api-key': service.key } });
+    const { url, operation } = JSON.parse(line) as Record<string, string>;
+    assert.deepEqual({ url, operation }, { url: `/api/v1/titles/${id}`, operation: 'getTitle' });
+  });
+
+  // The last test: a connection may keep the statement that it prepared for the other table.
+  it('a value that PostgreSQL repeats in an error is redacted', async () => {
+    const secret = generateApiKey().key.slice(13);
+    // With a number as the id, PostgreSQL refuses other text and repeats it.
+    await service.db.raw('alter table titles rename to mislaid');
+    await service.db.raw(`create view titles as
+      select 1 as svc_id, media_type, title, has_bundles, available_in_library, created_at, updated_at from mislaid`);
+    await service.db.raw('create cast (text as integer) with inout as implicit');
+    try {
+      const { line } = await traceOf({ path: `/api/v1/titles/${secret}`, headers: { 'x-api-key': service.key } });
+      const { status, err } = JSON.parse(line) as { status: number; err: { message: string; stack: string } };
+      assert.deepEqual([status, err.message], [500, 'invalid input syntax for type integer: "[redacted]"']);
+      assert.ok(err.stack.startsWith(`error: ${err.message}\n    at `), err.stack);
+      assert.ok(!line.includes(secret), line);
+    } finally {
+      await service.db.raw('drop cast (text as integer)');
+      await service.db.raw('drop view titles');
+      await service.db.raw('alter table mislaid rename to titles');
+    }
   });
 });
 
-/** What someone who reads the log can make of it. */
+/** Decodes a text as often as possible, as a reader of the log could. */
 function decodeRepeatedly(text: string): string {
   const decoded = text.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
   return decoded === text ? text : decodeRepeatedly(decoded);

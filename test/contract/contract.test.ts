@@ -1,109 +1,150 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { execFile, execFileSync } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
+import { startProxy } from '../support/proxies/altering-proxy.js';
 import { startService, type TestService } from '../support/service.js';
-import { temporaryFolder } from '../support/temporary-folder.js';
-import { runContract, type ContractRun } from './dredd/contract-run.js';
+import { runContract, type Result } from './contract-run.js';
+import { deviations } from './document/conformance.js';
 import { child, codesOf, document, operationResponses, problemsOf, type Node } from './document/document.js';
-import { planExchanges } from './document/exchanges.js';
-import { runScript } from './run-script.js';
+import { driftsOf, harmlessOf } from './drifts.js';
+import { planExchanges } from './exchanges.js';
 import { startWorld, type World } from './world.js';
 
-/** What takes more than a key to provoke, or may be answered by a proxy on the way. */
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Statuses that need more than a key to provoke, or that a proxy in between may answer. */
 const OWNERS_STATUSES = [408, 413, 429, 431, 500, 503];
 const OWNERS_CODE = 'malformed_request';
 
 const responses = operationResponses();
 const schemes = Object.keys(child(child(document, 'components'), 'securitySchemes'));
 
-describe('the service', () => {
+interface Ended {
+  readonly code: unknown;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program in the checkout, with these environment variables alone; resolves whatever its exit code. */
+function run(program: string, args: readonly string[], settings: Readonly<Record<string, string>>): Promise<Ended> {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...settings };
+  return new Promise((resolve) => {
+    execFile(program, args, { cwd: ROOT, env }, (error, stdout, stderr) => {
+      resolve({ code: error ? error.code : 0, stdout, stderr });
+    });
+  });
+}
+
+const runScript = (settings: Readonly<Record<string, string>>): Promise<Ended> =>
+  run(process.execPath, ['--import', 'tsx', 'test/contract/run.ts'], settings);
+
+const failuresOf = (results: readonly Result[]): string[] =>
+  results
+    .filter(({ verdict }) => verdict !== 'pass')
+    .map(({ exchange, verdict, reasons }) => `${verdict} ${exchange.name}: ${reasons.join('; ')}`);
+
+/** Whether a deviation concerns a place, or something within it. */
+const concerns = (reason: string, place: string): boolean =>
+  reason.startsWith(place) && /^[ /]/.test(reason.slice(place.length));
+
+describe('the contract', () => {
   let world: World;
+  let results: readonly Result[];
+  /** Those with everything in their answers that can be altered. */
+  let filled: readonly Result[];
 
   before(async () => {
     world = await startWorld();
+    results = await runContract(planExchanges(world));
+    filled = results.filter(({ exchange }) => !exchange.name.endsWith('empty page'));
   });
 
   after(() => world.stop());
 
-  describe('held against the contract', () => {
-    let run: ContractRun;
-
-    before(async () => {
-      run = await runContract(planExchanges(world));
+  it('the service gives every response and every code that the contract documents, as documented', () => {
+    assert.deepEqual(failuresOf(results), []);
+    const given = new Set(
+      results.map(({ exchange: { operationId, status, code } }) => [operationId, status, code].join(' ').trimEnd()),
+    );
+    const documented = responses.flatMap(({ operationId, status, response }) => {
+      const codes = codesOf(response);
+      return codes.length === 0
+        ? [`${operationId} ${status}`]
+        : codes.map((code) => `${operationId} ${status} ${code}`);
     });
-
-    it('conforms', () => {
-      const failures = run.results
-        .filter(({ verdict }) => verdict !== 'pass')
-        .map(({ exchange, verdict, reasons }) => `${verdict} ${exchange.name}: ${reasons.join('; ')}`);
-      assert.deepEqual(failures, [], run.warnings.join('\n'));
-    });
-
-    it('answered with every status that an operation documents', () => {
-      const answered = new Set(run.results.map(({ exchange }) => `${exchange.operationId} ${exchange.status}`));
-      const documented = responses.map(({ operationId, status }) => `${operationId} ${status}`);
-      assert.deepEqual([...answered].toSorted(), documented.toSorted());
-    });
-
-    it('answered with every code that a status documents', () => {
-      const answered = new Set(
-        run.results
-          .filter(({ exchange }) => exchange.code !== undefined)
-          .map(({ exchange }) => `${exchange.operationId} ${exchange.status} ${String(exchange.code)}`),
-      );
-      const documented = responses.flatMap(({ operationId, status, response }) =>
-        codesOf(response).map((code) => `${operationId} ${status} ${code}`),
-      );
-      assert.deepEqual([...answered].toSorted(), documented.toSorted());
-    });
-
-    it('gave the details that the examples show, whatever their numbers and limits', () => {
-      const withoutSpecifics = (code: string, detail: unknown): string =>
-        `${code}: ${String(detail)}`.replace(/\d+/g, 'N').replace(/ and per day/, '');
-      const given = new Set(
-        run.results.flatMap(({ exchange: { code }, answer }) => {
-          if (code === undefined || answer === undefined) return [];
-          return [withoutSpecifics(code, (JSON.parse(answer.body) as Node).detail)];
-        }),
-      );
-      const shown = responses
-        .flatMap(({ response }) => [...problemsOf(response)])
-        .map(([code, { detail }]) => withoutSpecifics(code, detail));
-      assert.deepEqual(
-        shown.filter((detail) => !given.has(detail)),
-        [],
-        [...given].join('\n'),
-      );
-    });
-
-    it('took the key in every way that the contract names', () => {
-      const names = new Set(run.results.map(({ exchange }) => exchange.name));
-      const successes = responses.filter(({ status }) => status === '200');
-      const missing = successes
-        .flatMap(({ operationId }) => schemes.map((scheme) => `${operationId} 200 ${scheme}`))
-        .filter((name) => !names.has(name));
-      assert.deepEqual(missing, []);
-    });
-
-    it("was asked as often as planned, by Dredd's own count", () => {
-      const planned = planExchanges(world).length;
-      assert.ok(planned >= responses.length);
-      const { tests, passes, failures, errors, skipped } = run.stats;
-      assert.deepEqual(
-        { tests, passes, failures, errors, skipped },
-        { tests: planned, passes: planned, failures: 0, errors: 0, skipped: 0 },
-      );
-    });
+    assert.deepEqual([...given].toSorted(), documented.toSorted());
   });
 
-  describe('held against the contract by a stranger', () => {
-    const strangers = () => planExchanges({ ...world, owned: undefined });
-    const skipped = responses.filter(
-      ({ status, response }) => OWNERS_STATUSES.includes(Number(status)) || codesOf(response).includes(OWNERS_CODE),
-    ).length;
+  it('every operation takes the key in every way that the contract names', () => {
+    const names = new Set(results.map(({ exchange }) => exchange.name));
+    const expected = responses
+      .filter(({ status }) => status === '200')
+      .flatMap(({ operationId }) => schemes.map((scheme) => `${operationId} 200 ${scheme}`));
+    assert.deepEqual(
+      expected.filter((name) => !names.has(name)),
+      [],
+    );
+  });
 
-    it('conforms in all that a key can provoke', async () => {
+  it('the details of the examples are those that the service gives, whatever their numbers and limits', () => {
+    const withoutSpecifics = (code: string, detail: unknown): string =>
+      `${code}: ${String(detail)}`.replace(/\d+/g, 'N').replace(/ and per day/, '');
+    const given = new Set(
+      results.flatMap(({ exchange: { code }, answer }) =>
+        code === undefined || answer === undefined
+          ? []
+          : [withoutSpecifics(code, (JSON.parse(answer.body) as Node).detail)],
+      ),
+    );
+    const shown = responses
+      .flatMap(({ response }) => [...problemsOf(response)])
+      .map(([code, { detail }]) => withoutSpecifics(code, detail));
+    assert.deepEqual(
+      shown.filter((detail) => !given.has(detail)),
+      [],
+      [...given].join('\n'),
+    );
+  });
+
+  it('a response that drifts from the contract is found, and the place of the drift is named', () => {
+    for (const { exchange, answer } of filled) {
+      assert.ok(answer);
+      const drifts = driftsOf(exchange);
+      assert.ok(drifts.length >= 10, `${exchange.name} has only ${drifts.length} drifts`);
+      const missed = drifts.filter(
+        ({ alter, place }) => !deviations(exchange, alter(answer)).some((reason) => concerns(reason, place)),
+      );
+      assert.deepEqual(
+        missed.map(({ what }) => `${exchange.name}: ${what}`),
+        [],
+      );
+    }
+  });
+
+  it('additions that the contract allows are not taken for drifts', () => {
+    for (const { exchange, answer } of filled) {
+      assert.ok(answer);
+      for (const { what, alter } of harmlessOf(exchange)) {
+        assert.deepEqual(deviations(exchange, alter(answer)), [], `${exchange.name}: ${what}`);
+      }
+    }
+  });
+
+  describe('make contract', () => {
+    let quiet: TestService;
+
+    before(async () => {
+      quiet = await startService();
+    });
+
+    after(() => quiet.stop());
+
+    it('a deployment conforms in everything that a key can provoke', async () => {
       const { code, stdout, stderr } = await runScript({ BASE_URL: `${world.url}/`, API_KEY: world.key });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, stdout);
       const [first, ...lines] = stdout.trimEnd().split('\n');
@@ -111,82 +152,120 @@ describe('the service', () => {
       const named = lines
         .filter((line) => /^(?:pass|skip) /.test(line))
         .map((line) => line.replace(/ \(\d+ ms\)$/, ''));
-      const expected = strangers().map(({ name, skip }) => `${skip === undefined ? 'pass' : 'skip'}  ${name}`);
-      assert.deepEqual(named, expected);
-      assert.equal(lines.at(-1), `${expected.length - skipped} passed, 0 failed, ${skipped} skipped`);
+      const planned = planExchanges({ ...world, owned: undefined });
+      assert.deepEqual(
+        named,
+        planned.map(({ name, skip }) => `${skip === undefined ? 'pass' : 'skip'} ${name}`),
+      );
+      const skipped = responses.filter(
+        ({ status, response }) => OWNERS_STATUSES.includes(Number(status)) || codesOf(response).includes(OWNERS_CODE),
+      ).length;
+      assert.equal(lines.at(-1), `${planned.length - skipped} passed, 0 failed, ${skipped} skipped`);
       assert.ok(!stdout.includes(world.key), 'the key was printed');
     });
 
-    it('waits as long as a small plan requires', async () => {
+    it('a deployment of which one response drifts ends the program with exit code 1', async () => {
+      const proxy = await startProxy(world.url, (response, _mark, { url = '', method }) =>
+        method === 'POST' && url.startsWith('/api/v1/titles/')
+          ? { ...response, headers: { ...response.headers, allow: 'GET' } }
+          : response,
+      );
+      try {
+        const { code, stdout, stderr } = await runScript({ BASE_URL: proxy.url, API_KEY: world.key });
+        assert.deepEqual({ code, stderr }, { code: 1, stderr: '' }, stdout);
+        assert.match(stdout, /^fail getTitle 405 method_not_allowed \(\d+ ms\)\n {6}header Allow is "GET": /m);
+        assert.match(stdout, /^\d+ passed, 1 failed, \d+ skipped$/m);
+      } finally {
+        await proxy.stop();
+      }
+    });
+
+    it('a plan with few requests a minute is waited for', async () => {
       const { db } = world.service;
       const plan = { name: 'Tiny', requestsPerMinute: 5, requestsPerDay: 100_000, commercialUse: false };
       await setPlan(db, 'tiny', plan);
       const { id: developerId } = (await db('developers').select('id').first()) as { id: number };
       const { key } = await createKey(db, { developerId, planId: 'tiny' });
       const waits: number[] = [];
-
-      const { results } = await runContract(planExchanges({ ...world, key, owned: undefined }), {
-        // The minute passes: the plan's limit is checked anew at each request.
+      const answered = await runContract(planExchanges({ ...world, key, owned: undefined }), {
+        // In place of waiting: the plan's limit is checked anew at each request.
         wait: async (seconds) => {
           waits.push(seconds);
           await setPlan(db, 'tiny', { requestsPerMinute: 1_000 });
         },
       });
-
-      const failed = results.filter(({ verdict }) => verdict !== 'pass' && verdict !== 'skip');
-      assert.deepEqual(failed, []);
-      assert.equal(waits.length, 1);
-      assert.ok(Number(waits[0]) >= 1 && Number(waits[0]) <= 60, `waited ${String(waits[0])} s`);
+      assert.deepEqual(failuresOf(answered.filter(({ verdict }) => verdict !== 'skip')), []);
+      const [seconds = 0, ...others] = waits;
+      assert.ok(seconds >= 1 && seconds <= 60 && others.length === 0, `waited ${waits.join()} s`);
     });
-  });
-});
 
-describe('the contract run', () => {
-  let quiet: TestService;
+    it('a catalogue in which no title has changed for a month needs TITLE_ID', async () => {
+      const { code, stdout } = await runScript({ BASE_URL: quiet.url, API_KEY: quiet.key });
+      assert.equal(code, 0, stdout);
+      assert.match(stdout, /^skip getTitle 200 bearerAuth\n {6}no title .* as TITLE_ID$/m);
+    });
 
-  before(async () => {
-    quiet = await startService();
-  });
+    const { key } = generateApiKey();
+    const secret = key.slice('svc_12345678_'.length);
+    const https = 'https://catalog.example.com';
+    const refusals: Record<string, [settings: () => Record<string, string>, message: RegExp]> = {
+      'a missing address': [() => ({ API_KEY: key }), /^BASE_URL must be the address of a deployment/],
+      'a missing key': [() => ({ BASE_URL: https }), /^API_KEY must be a key of the deployment/],
+      'an address with a password': [
+        () => ({ BASE_URL: `https://user:${secret}@catalog.example.com`, API_KEY: 'svc_x' }),
+        /^BASE_URL may have a path, but no user, password, query or fragment$/,
+      ],
+      'a key that is not valid': [() => ({ BASE_URL: quiet.url, API_KEY: key }), /refuses the key/],
+      'an address at which nothing listens': [
+        () => ({ BASE_URL: 'http://127.0.0.1:2', API_KEY: key }),
+        /cannot be reached: .*ECONNREFUSED/,
+      ],
+    };
+    for (const [what, [settings, message]] of Object.entries(refusals)) {
+      it(`${what} ends the program with exit code 2`, async () => {
+        const { code, stdout, stderr } = await runScript(settings());
+        assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
+        assert.match(stderr.trimEnd(), message);
+        assert.ok(!stderr.includes(secret));
+      });
+    }
 
-  after(() => quiet.stop());
+    it('the key of a run is in no list of processes', async () => {
+      let list = '';
+      const server = createServer((request, response) => {
+        assert.equal(request.headers.authorization, `Bearer ${key}`);
+        list = execFileSync('ps', ['-A', '-ww', '-o', 'args'], { encoding: 'utf8' });
+        response.writeHead(401).end();
+      }).listen(0, '127.0.0.1');
+      try {
+        await new Promise((resolve) => server.once('listening', resolve));
+        const baseUrl = `BASE_URL=http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+        const { code, stdout, stderr } = await run('make', ['contract', baseUrl], { API_KEY: key });
+        assert.equal(code, 2);
+        assert.match(stderr, /refuses the key/);
+        assert.ok(list.includes(`make contract ${baseUrl}\n`) && list.includes('test/contract/run.ts'), list);
+        assert.ok(![list, stdout, stderr].join('').includes(secret));
+      } finally {
+        server.close();
+      }
+    });
 
-  it('does not pass without its hooks', async () => {
-    const folder = await temporaryFolder();
-    for (const [name, source] of Object.entries({ throws: 'throw new Error("broken")', empty: '' })) {
-      const hookFile = `${folder}/${name}.cjs`;
-      await writeFile(hookFile, source);
-      const exchanges = planExchanges({ ...quiet, titleId: undefined, owned: undefined });
-      await assert.rejects(runContract(exchanges, { hookFile }), {
-        message: /^Dredd cannot run: the hooks did not run\n/,
+    for (const [what, args, settings, message] of [
+      [
+        'a key as an argument',
+        ['BASE_URL=x', `API_KEY=${key}`],
+        {},
+        /^Pass API_KEY in the environment: .* Replace this/m,
+      ],
+      ['a missing address', [], { API_KEY: key }, /^Set BASE_URL to the deployment, and API_KEY in the environment: /m],
+      ['a missing key', ['BASE_URL=x'], {}, /^Set BASE_URL to the deployment, and API_KEY in the environment: /m],
+    ] as const) {
+      it(`${what} is refused by make with an explanation`, async () => {
+        const { code, stdout, stderr } = await run('make', ['contract', ...args], settings);
+        assert.equal(code, 2);
+        assert.match(stderr, message);
+        assert.ok(!(stdout + stderr).includes(secret));
       });
     }
   });
-
-  it('says what to do where no title has changed for a month', async () => {
-    const { code, stdout } = await runScript({ BASE_URL: quiet.url, API_KEY: quiet.key });
-    assert.equal(code, 0, stdout);
-    assert.match(stdout, /^skip {2}getTitle 200 bearerAuth\n {6}no title .* as TITLE_ID$/m);
-  });
-
-  const refusals: Record<string, [settings: () => Record<string, string>, message: RegExp]> = {
-    'no address': [() => ({ API_KEY: 'svc_x' }), /^BASE_URL must be the address of a deployment/],
-    'no key': [() => ({ BASE_URL: 'https://catalog.example.com' }), /^API_KEY must be a key of the deployment/],
-    'an address with a password': [
-      () => ({ BASE_URL: 'https://user:secret@catalog.example.com', API_KEY: 'svc_x' }),
-      /^BASE_URL may have a path, but no user, password, query or fragment$/,
-    ],
-    'a key that is not valid': [() => ({ BASE_URL: quiet.url, API_KEY: 'svc_wrong' }), /refuses the key/],
-    'a deployment that is not there': [
-      () => ({ BASE_URL: 'http://127.0.0.1:1', API_KEY: 'svc_x' }),
-      /cannot be reached: .*ECONNREFUSED/,
-    ],
-  };
-  for (const [what, [settings, message]] of Object.entries(refusals)) {
-    it(`refuses ${what} with exit code 2`, async () => {
-      const { code, stdout, stderr } = await runScript(settings());
-      assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
-      assert.match(stderr.trimEnd(), message);
-      assert.ok(!stderr.includes('secret'));
-    });
-  }
 });

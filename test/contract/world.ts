@@ -8,28 +8,28 @@ import { setPlan } from '../../src/limits/plans.js';
 import { ROOT } from '../support/guides.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { startService, type TestService } from '../support/service.js';
-import type { Endpoint, OwnedConditions, Target } from './document/exchanges.js';
-import { SPOILED, startSpoiler, type Spoiler, type SpoiledCode } from './drift/spoiled-requests.js';
+import type { Endpoint, OwnedConditions, Target } from './exchanges.js';
+import { SPOILED, startSpoiler, type Spoiler, type SpoiledCode } from './client/spoiled-requests.js';
 
-/** A service that works, and others that do not. */
+/** A sound service, and others that are damaged. */
 export interface World extends Target {
   readonly service: TestService;
   readonly owned: OwnedConditions;
   stop(): Promise<void>;
 }
 
-/** Soon over, so that no test waits long; not so soon that a request which is sent at once comes too late. */
+/** Short time-outs, but long enough for a request that is sent at once. */
 const IMPATIENCE = { headersTimeoutMs: 60, requestTimeoutMs: 120, checkIntervalMs: 20 };
 
-/** Starts services in every condition that the contract has an answer for, each on a database of its own. */
+/** Starts services that give every answer of the contract, each on a database of its own. */
 export async function startWorld(): Promise<World> {
   const service = await startService();
-  // More than a page of changes, and what the examples of the contract name.
+  // More than a page of changes, and the titles in the examples of the contract.
   await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
   const exhausted = { url: service.url, key: await createKeyOfSmallestPlan(service.db) };
   await service.get('/api/v1/me', { headers: { authorization: `Bearer ${exhausted.key}` } });
 
-  // Not one may fail, so that the first of the next minute is one too many as well.
+  // No key may fail, so that the first failure of the next minute is over the limit as well.
   const strict = await startService({ failurePolicy: { limit: 0, windowSeconds: 60 } });
   const guessing = { url: strict.url, key: generateApiKey().key };
 
@@ -71,7 +71,7 @@ export async function startWorld(): Promise<World> {
   };
 }
 
-/** One request a day, so that the limit stays used up however long the tests take. */
+/** The plan allows one request a day, so that the limit stays used up. */
 async function createKeyOfSmallestPlan(db: Knex): Promise<string> {
   await setPlan(db, 'smallest', {
     name: 'Smallest',

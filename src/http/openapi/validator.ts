@@ -1,18 +1,34 @@
 import type { ValidationResult } from 'openapi-backend/validation.js';
-import { OpenAPIValidator, type Operation, type ParsedRequest, type Request } from 'openapi-backend';
+import {
+  OpenAPIValidator,
+  type OpenAPIBackend,
+  type Operation,
+  type ParsedRequest,
+  type Request,
+} from 'openapi-backend';
 
 type Parameters = Record<string, unknown>;
 
-/** Whether a request to an operation has parameters of the path or the query to validate. */
-export function hasParameters({ parameters = [] }: Operation): boolean {
-  return parameters.some((parameter) => 'in' in parameter && (parameter.in === 'path' || parameter.in === 'query'));
-}
+type Options = Pick<OpenAPIBackend, 'definition' | 'router' | 'coerceTypes' | 'ajvOpts'> &
+  Partial<Pick<OpenAPIBackend, 'customizeAjv'>>;
 
 /**
- * The validator of openapi-backend without its preparations for what ContractRouter refuses. That is content, header
- * fields, and parameters that are arrays or JSON. It runs the same compiled schemas.
+ * The validator of openapi-backend without its preparations for content, header fields, and parameters that are arrays or
+ * JSON, all of which ContractRouter refuses. It runs the same compiled schemas.
  */
 export class ParameterValidator extends OpenAPIValidator {
+  /** Takes the contract and the options of a backend. Schemas are compiled when they are first needed. */
+  constructor({ definition, router, coerceTypes, ajvOpts, customizeAjv }: Options) {
+    super({
+      definition,
+      router,
+      coerceTypes,
+      ajvOpts,
+      lazyCompileValidators: true,
+      ...(customizeAjv && { customizeAjv }),
+    });
+  }
+
   override validateRequest(request: Request, operation: Operation): ValidationResult<Request> {
     const { method, path, headers } = request;
     const parsed = this.router.parseRequest(request, operation) as ParsedRequest<unknown, Parameters, Parameters>;
@@ -25,8 +41,6 @@ export class ParameterValidator extends OpenAPIValidator {
     return {
       valid: errors.length === 0,
       errors: errors.length === 0 ? null : errors,
-      // Not `{ ...request, query }`: V8 as of Node.js 20 makes a hidden class for each object that is spread and extended.
-      // Only a full garbage collection frees those.
       coerced: { method, path, query: parameters.query as Record<string, string>, headers },
     };
   }

@@ -24,7 +24,7 @@ export interface AuthenticationParts {
 }
 
 /** The API key of a request. */
-export type Credentials =
+type Credentials =
   | { readonly kind: 'none' }
   /** Different keys, or one place used twice: the service never guesses which one was meant. */
   | { readonly kind: 'conflict' }
@@ -83,7 +83,7 @@ function requireKeyHash({ req, state }: RequestContext): KeyHash {
  * Reads the API key from the three places that may carry it: `Authorization: Bearer`, `X-API-Key` and `api_key` in the
  * query. Empty values and `Authorization` fields of another scheme count as no key.
  */
-export function readCredentials(request: IncomingMessage, search: URLSearchParams): Credentials {
+function readCredentials(request: IncomingMessage, search: URLSearchParams): Credentials {
   const authorizations = fieldValues(request, 'authorization');
   const headers = fieldValues(request, 'x-api-key');
   const queries = search.getAll('api_key');

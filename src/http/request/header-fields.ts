@@ -11,8 +11,7 @@ import type { Middleware } from './context.js';
 export function fieldValues({ rawHeaders }: IncomingMessage, name: string): readonly string[] {
   const values: string[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const given = rawHeaders[i] ?? '';
-    if (given.length === name.length && given.toLowerCase() === name) values.push(rawHeaders[i + 1] ?? '');
+    if (rawHeaders[i]?.toLowerCase() === name) values.push(rawHeaders[i + 1] ?? '');
   }
   return values;
 }

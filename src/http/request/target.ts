@@ -19,7 +19,6 @@ const UNRESERVED = /[A-Za-z0-9._~-]/;
  * fragment is dropped. Any other form (`*`, other schemes) becomes a path that does not exist.
  */
 export function originForm(target: string): string {
-  if (target.startsWith('/') && !target.includes('#')) return withNormalPath(target);
   const [withoutFragment = ''] = target.split('#', 1);
   const path = withoutFragment.replace(ORIGIN, '');
   return withNormalPath(path.startsWith('/') ? path : `/${path}`);
@@ -30,7 +29,6 @@ export function originForm(target: string): string {
  * section 6.2.2.2). All other encoding is kept, even if malformed.
  */
 function withNormalPath(target: string): string {
-  if (!target.includes('%')) return target;
   const path = pathOf(target);
   const normal = path.replace(ENCODED_OCTET, (octet, hex: string) => {
     const character = String.fromCharCode(parseInt(hex, 16));

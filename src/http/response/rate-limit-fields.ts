@@ -16,14 +16,8 @@ function policyList(limits: readonly LimitState[]): string {
   return limits.map(({ name, limit, windowSeconds }) => `"${name}";q=${limit};w=${windowSeconds}`).join(', ');
 }
 
-/**
- * With `toFixed`, V8 does not cache the text of the number. The rest of a quota is another number each time, and only a
- * full garbage collection frees the cached texts.
- */
 function stateList(limits: readonly LimitState[]): string {
-  return limits
-    .map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining.toFixed()};t=${resetSeconds}`)
-    .join(', ');
+  return limits.map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining};t=${resetSeconds}`).join(', ');
 }
 
 /** The refusal of a request over its quota. A client that waits for `Retry-After` is served. */

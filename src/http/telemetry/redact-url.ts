@@ -27,7 +27,7 @@ export function redactUrl({ path, search }: Pick<Target, 'path' | 'search'>, isF
 
 /** Returns the loggable part of a query, with its question mark; empty for nothing. */
 function loggedQuery(search: URLSearchParams): string {
-  const values = search.size === 0 ? [] : search.getAll('since');
+  const values = search.getAll('since');
   const [since] = values;
   if (since === undefined) return '';
   if (values.length === 1 && PLAIN_NUMBER.test(since)) return `?since=${since}`;

@@ -1,27 +1,35 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import type { Knex } from 'knex';
+import { restartFeed } from '../../../src/catalog/restart.js';
 import { asPosition } from '../../../src/catalog/since.js';
-import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import type { Answer } from '../../../src/contract.js';
+import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import { eventually } from '../../support/eventually.js';
 import { assertProblem } from '../../support/problem.js';
-import type { Reply } from '../../support/request.js';
+import type { Reply, RequestOptions } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 import { addTitleAt, addTitles, changesOf, removeTitles, titleIds } from '../../support/titles.js';
 
 const SECOND: Micros = 1_000_000n;
-const HOUR = 3_600n * SECOND;
+const MINUTE = 60n * SECOND;
+const HOUR = 60n * MINUTE;
 const DAY = 24n * HOUR;
 const WINDOW = 30n * DAY;
 
-describe('the window of GET /api/v1/changes', () => {
+const RESTARTED =
+  'since lies before the time at which the catalogue was restored: earlier responses of the feed are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was begun, or from oldest_since if that is later.';
+const TOO_OLD =
+  'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it. Or continue from oldest_since, which is accepted for another minute, without the changes in between.';
+
+describe('positions of GET /api/v1/changes', () => {
   let service: TestService;
   /** The service's clock, where a test sets it. */
   let now: Micros | undefined;
 
+  const start = (): Promise<TestService> => startService({ now: () => now ?? systemClock() });
+
   before(async () => {
-    service = await startService({ now: () => now ?? systemClock() });
+    service = await start();
   });
 
   after(() => service.stop());
@@ -32,236 +40,236 @@ describe('the window of GET /api/v1/changes', () => {
     await service.db.raw("select setval('titles_last_stamp', 0)");
   });
 
-  function send(since: Micros): Promise<Reply> {
+  function send(since: Micros, options?: RequestOptions): Promise<Reply> {
     const seconds = `${since / SECOND}.${String(since % SECOND).padStart(6, '0')}`;
-    return service.get(`/api/v1/changes?since=${seconds}`);
+    return service.get(`/api/v1/changes?since=${seconds}`, options);
   }
 
-  async function ask(since: Micros): Promise<{ ids: string[]; next: Micros; meta: Answer<'getChanges'>['meta'] }> {
+  async function get(since: Micros): Promise<{ ids: string[]; next: Micros; meta: Answer<'getChanges'>['meta'] }> {
     const { data, meta } = changesOf(await send(since));
     return { ids: data.map(({ svc_id: id }) => id), next: BigInt(Math.round(meta.next_since * 1e6)), meta };
   }
 
-  /** The newest position that is committed, or that a writer sees. */
+  async function assertRefused(since: Micros, oldest: Micros, detail = RESTARTED): Promise<void> {
+    assertProblem(await send(since), 'since_out_of_window', { detail, members: { oldest_since: toSeconds(oldest) } });
+  }
+
+  /** The newest stamp that a connection can see. */
   async function newest(db: Knex = service.db): Promise<Micros> {
     const [stamp = ''] = await db('titles').orderBy('updated_at', 'desc').limit(1).pluck<string[]>('updated_at');
     return fromRfc3339(stamp);
   }
 
-  it('reaches back exactly 30 days', async () => {
-    now = 1_795_218_005_123_456n;
-    assert.equal((await send(now - WINDOW)).status, 200);
-    assertProblem(await send(now - WINDOW - 1n), 'since_out_of_window', {
-      detail:
-        'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it. Or continue from oldest_since, which is accepted for another minute, without the changes in between.',
-      members: { oldest_since: 1792626065.123456 },
+  describe('the window', () => {
+    it('the feed reaches back exactly 30 days', async () => {
+      now = 1_795_218_005_123_456n;
+      assert.equal((await send(now - WINDOW)).status, 200);
+      await assertRefused(now - WINDOW - 1n, now - WINDOW + MINUTE, TOO_OLD);
+      await assertRefused(0n, now - WINDOW + MINUTE, TOO_OLD);
     });
-    assertProblem(await send(0n), 'since_out_of_window', { members: { oldest_since: 1792626065.123456 } });
-    assert.equal((await service.get('/api/v1/changes?since=1792626005.123456')).status, 200);
-  });
 
-  it('reaches ahead exactly 60 seconds', async () => {
-    // Where the clocks differ, the later one counts.
-    now = systemClock() + HOUR;
-    assert.equal((await send(now + 60n * SECOND)).status, 200);
-    assertProblem(await send(now + 60n * SECOND + 1n), 'invalid_since', {
-      detail: 'since lies more than 60 seconds in the future. Send Unix time in seconds, and check your clock.',
-    });
-    for (const unit of [1_000n, 1_000_000n, 1_000_000_000n]) {
-      assertProblem(await send(now * unit), 'invalid_since', {
+    it('a position may lie 60 seconds ahead of the later clock', async () => {
+      now = systemClock() + HOUR;
+      assert.equal((await send(now + MINUTE)).status, 200);
+      assertProblem(await send(now + MINUTE + 1n), 'invalid_since', {
+        detail: 'since lies more than 60 seconds in the future. Send Unix time in seconds, and check your clock.',
+      });
+      assertProblem(await send(now * 1_000n), 'invalid_since', {
         detail:
           'since lies far in the future and looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.',
       });
-    }
-  });
-
-  it('takes a position from a server whose clock is right, where its own is an hour behind', async () => {
-    await addTitles(service.db, 1);
-    const { next } = await ask(systemClock());
-    now = systemClock() - HOUR;
-    assert.ok(next > now + 60n * SECOND);
-    assert.deepEqual((await ask(next)).ids, []);
-    assertProblem(await send(systemClock() + HOUR), 'invalid_since');
-    await addTitles(service.db, 1, 'later');
-    assert.deepEqual((await ask(next)).ids, ['later-0001']);
-  });
-
-  it('lets a client begin at the present moment, and loses nothing of a writer that is at work', async () => {
-    await addTitles(service.db, 1);
-    const writer = await service.db.transaction();
-    await addTitles(writer, 2, 'during');
-    const stamp = await newest(writer);
-    // This clock has whole milliseconds.
-    await eventually('the present moment is later than the stamps', () => systemClock() > stamp);
-    const page = await ask(systemClock());
-    assert.deepEqual(page.ids, []);
-    await writer.commit();
-    assert.deepEqual((await ask(page.next)).ids, titleIds(2, 'during'));
-  });
-
-  describe('ahead of the clock', () => {
-    it('answers an empty page, from which nothing that is written later is lost', async () => {
-      await addTitles(service.db, 2);
-      const before = await newest();
-      for (const ahead of [SECOND, 10n * SECOND, 60n * SECOND]) {
-        now = systemClock();
-        const page = await ask(now + ahead);
-        now = undefined;
-        assert.deepEqual(page, { ids: [], next: before, meta: { has_more: false, next_since: toSeconds(before) } });
-      }
-      const page = await ask(systemClock() + 30n * SECOND);
-      await addTitles(service.db, 3, 'later');
-      assert.deepEqual((await ask(page.next)).ids, titleIds(3, 'later'));
+      // The clock of this server is an hour behind that of the database.
+      now = undefined;
+      const { next } = await get(systemClock());
+      now = systemClock() - HOUR;
+      assert.ok(next > now + MINUTE);
+      await addTitles(service.db, 1);
+      assert.deepEqual((await get(next)).ids, titleIds(1));
     });
 
-    it('loses nothing of a writer that is at work', async () => {
+    it('an empty page ahead of the clock continues from a position before everything that is committed later', async () => {
+      for (const age of [undefined, SECOND, 20n * DAY, 31n * DAY, 400n * DAY]) {
+        await removeTitles(service.db);
+        if (age !== undefined) await addTitleAt(service.db, 'old', asPosition(systemClock() - age));
+        const writer = await service.db.transaction();
+        await addTitles(writer, 1, 'during');
+        const page = await get(systemClock() + 30n * SECOND);
+        assert.deepEqual([page.ids, page.meta.has_more], [[], false]);
+        assert.ok(page.next > systemClock() - WINDOW);
+        await writer.commit();
+        await addTitles(service.db, 1, 'later');
+        assert.deepEqual((await get(page.next)).ids, ['during-0001', 'later-0001']);
+      }
+    });
+
+    it('a client that begins at the present time misses nothing of a writer at work', async () => {
       await addTitles(service.db, 1);
       const writer = await service.db.transaction();
       await addTitles(writer, 2, 'during');
-      const page = await ask(systemClock() + 30n * SECOND);
-      assert.deepEqual(page.ids, []);
+      const stamp = await newest(writer);
+      // This clock has whole milliseconds.
+      await eventually('the present time is later than the stamps', () => systemClock() > stamp);
+      const since = systemClock();
+      const page = await get(since);
+      assert.deepEqual([page.ids, page.next < since], [[], true]);
       await writer.commit();
-      assert.deepEqual((await ask(page.next)).ids, titleIds(2, 'during'));
-    });
-
-    it('goes on within the window where the newest entry has left it, and where there is none', async () => {
-      for (const age of [undefined, 20n * DAY, 29n * DAY, 31n * DAY, 400n * DAY]) {
-        await removeTitles(service.db);
-        if (age !== undefined) await addTitleAt(service.db, 'old', asPosition(systemClock() - age));
-        const page = await ask(systemClock() + 30n * SECOND);
-        assert.deepEqual([page.ids, page.meta.has_more], [[], false]);
-        const distance = systemClock() - page.next;
-        assert.ok(distance > 23n * HOUR && distance < 25n * HOUR, `${distance} µs`);
-        await addTitles(service.db, 1, 'new');
-        assert.deepEqual((await ask(page.next)).ids, ['new-0001']);
-      }
-    });
-
-    it('goes on within the window while a first writer is at work', async () => {
-      for (const age of [undefined, 20n * DAY, 400n * DAY]) {
-        await removeTitles(service.db);
-        if (age !== undefined) await addTitleAt(service.db, 'old', asPosition(systemClock() - age));
-        const writer = await service.db.transaction();
-        await addTitles(writer, 1, 'new');
-        const page = await ask(systemClock() + 30n * SECOND);
-        assert.deepEqual(page.ids, []);
-        await writer.commit();
-        assert.deepEqual((await ask(page.next)).ids, ['new-0001']);
-      }
+      assert.deepEqual((await get(page.next)).ids, titleIds(2, 'during'));
+      const later = systemClock();
+      assert.equal((await get(later)).next, later);
     });
   });
 
-  describe('in a quiet catalogue', () => {
-    it('does not pass a follower by, whose visits lie up to half the window apart', async () => {
-      const real = systemClock();
-      const gaps = fc.array(fc.bigInt({ min: SECOND, max: 15n * DAY }), { minLength: 1, maxLength: 12 });
-      await fc.assert(
-        fc.asyncProperty(gaps, fc.bigInt({ min: 0n, max: WINDOW - SECOND }), async (visits, age) => {
-          const total = visits.reduce((sum, gap) => sum + gap, 0n);
-          const begin = real - HOUR - total;
-          now = begin;
-          await removeTitles(service.db);
-          const old = asPosition(begin - age);
-          await addTitleAt(service.db, 'old', old);
-          const first = await ask(old - 1n);
-          assert.deepEqual(first.ids, ['old']);
-          let { next } = first;
-          for (const gap of visits) {
-            now += gap;
-            const page = await ask(next);
-            assert.deepEqual(page.ids, []);
-            assert.ok(page.next >= next && page.next < now, 'forward, and not past the clock');
-            ({ next } = page);
-          }
-          await addTitles(service.db, 1, 'new');
-          now = undefined;
-          assert.deepEqual((await ask(next)).ids, ['new-0001']);
-        }),
-        { numRuns: 30 },
-      );
-    });
-
-    it('moves on from the last entry too, when that one is old', async () => {
-      await addTitleAt(service.db, 'old', systemClock() - 29n * DAY);
-      const page = await ask(systemClock() - 29n * DAY - SECOND);
-      assert.deepEqual([page.ids, page.meta.has_more], [['old'], false]);
-      now = systemClock() + 5n * DAY;
-      assert.deepEqual((await ask(page.next)).ids, []);
-    });
-
-    it('leaves a position where it is while it is not old, and while pages follow', async () => {
-      const since = systemClock() - 14n * DAY;
-      assert.deepEqual(await ask(since), {
-        ids: [],
-        next: since,
-        meta: { has_more: false, next_since: toSeconds(since) },
-      });
-      const old = systemClock() - 20n * DAY;
-      for (let i = 0n; i < 201n; i += 1n) await addTitleAt(service.db, `t${i}`, old + i);
-      const page = await ask(old - 1n);
-      assert.deepEqual([page.ids.length, page.meta.has_more, page.next], [200, true, old + 199n]);
-    });
-
-    it('waits for a writer at work, and delivers what it writes', async () => {
-      const since = systemClock() - 20n * DAY;
-      for (const table of ['titles', 'people']) {
-        const writer = await service.db.transaction();
-        if (table === 'titles') await addTitles(writer, 2, 'late');
-        else await writer('people').insert({ svc_id: 'p', name: 'P' });
-        assert.deepEqual(await ask(since), {
-          ids: [],
-          next: since,
-          meta: { has_more: false, next_since: toSeconds(since) },
-        });
-        await writer.rollback();
-      }
-      const writer = await service.db.transaction();
-      await addTitles(writer, 2, 'late');
-      const held = await ask(since);
-      await writer.commit();
-      assert.deepEqual((await ask(held.next)).ids, titleIds(2, 'late'));
-    });
-
-    it('moves a position up to a day before the earlier of both clocks', async () => {
+  describe('a quiet catalogue', () => {
+    it('an old position moves up to a day before the earlier of both clocks, and a recent one stays', async () => {
+      const recent = systemClock() - 14n * DAY;
+      assert.equal((await get(recent)).next, recent);
       const since = systemClock() - 20n * DAY;
       const before = systemClock();
-      const { next } = await ask(since);
+      const { next } = await get(since);
       assert.ok(before - DAY <= next + SECOND && next <= systemClock() - DAY + SECOND);
 
       now = systemClock() - 3n * HOUR;
-      assert.equal((await ask(since)).next, now - DAY - 1n, 'rounded down, so that it does not end in 0');
+      assert.equal((await get(since)).next, now - DAY - 1n, 'rounded down, so that it does not end in 0');
 
       now = systemClock() + 9n * DAY;
-      const ahead = (await ask(since)).next;
-      assert.ok(ahead <= systemClock() - DAY + SECOND, "not past the database's clock");
+      assert.ok((await get(since)).next <= systemClock() - DAY + SECOND, "not past the database's clock");
     });
-  });
 
-  describe('where the feed runs ahead of the clock', () => {
-    it('gives a follower every entry', async () => {
-      // A multiple of 1,000, as this clock's are.
+    it('a position moves up from the last entry too, but not while pages follow', async () => {
+      const old = systemClock() - 29n * DAY;
+      await addTitleAt(service.db, 'old', old);
+      const page = await get(old - SECOND);
+      assert.deepEqual([page.ids, page.meta.has_more], [['old'], false]);
+      now = systemClock() + 5n * DAY;
+      assert.deepEqual((await get(page.next)).ids, []);
+      now = undefined;
+      for (let i = 1n; i < 201n; i += 1n) await addTitleAt(service.db, `t${i}`, old + i);
+      const full = await get(old - 1n);
+      assert.deepEqual([full.ids.length, full.meta.has_more, full.next], [200, true, old + 199n]);
+    });
+
+    it('a position does not move while a writer is at work', async () => {
+      const since = systemClock() - 20n * DAY;
+      for (const table of ['people', 'titles']) {
+        const writer = await service.db.transaction();
+        if (table === 'titles') await addTitles(writer, 2, 'late');
+        else await writer('people').insert({ svc_id: 'p', name: 'P' });
+        const held = await get(since);
+        assert.deepEqual([held.ids, held.next], [[], since]);
+        await writer.commit();
+        assert.deepEqual((await get(held.next)).ids, table === 'titles' ? titleIds(2, 'late') : []);
+      }
+    });
+
+    it('a feed that is ahead of the clock is followed without loss', async () => {
+      // A multiple of 1,000, as the clock's times are.
       const ahead = systemClock() + 2n * HOUR;
       await service.db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
       await addTitles(service.db, 250);
-      const first = await ask(systemClock() - SECOND);
-      // Each tenth microsecond is no stamp.
+      const first = await get(systemClock() - SECOND);
+      // No stamp ends in 0.
       assert.deepEqual([first.ids, first.next], [titleIds(200), ahead + 222n]);
-      const second = await ask(first.next);
+      const second = await get(first.next);
       assert.deepEqual([second.ids, second.next], [titleIds(250).slice(200), ahead + 277n]);
-      const third = await ask(second.next);
-      assert.deepEqual(third, {
-        ids: [],
-        next: ahead + 277n,
-        meta: { has_more: false, next_since: second.meta.next_since },
-      });
-
+      assert.equal((await get(second.next)).next, second.next);
       await service.db('titles').where({ svc_id: 'title-0007' }).update({ title: 'New' });
-      const fourth = await ask(third.next);
-      assert.deepEqual([fourth.ids, fourth.next], [['title-0007'], ahead + 278n]);
-
+      assert.deepEqual((await get(second.next)).ids, ['title-0007']);
       // A client whose clock is a little ahead gets what lies after it, rather than an empty page.
-      assert.equal((await ask(systemClock() + 30n * SECOND)).ids.length, 200);
-      assertProblem(await send(fourth.next + 1n), 'invalid_since', { detail: /more than 60 seconds in the future/ });
+      assert.equal((await get(systemClock() + 30n * SECOND)).ids.length, 200);
+      assertProblem(await send(ahead + 279n), 'invalid_since', { detail: /more than 60 seconds in the future/ });
+    });
+  });
+
+  describe('after the feed was restarted', () => {
+    // The beginning of a feed never moves back.
+    beforeEach(async () => {
+      await service.stop();
+      service = await start();
+    });
+
+    const restart = async (): Promise<Micros> => (await restartFeed(service.db)).start;
+
+    it('every position from before is refused, wherever it lies', async () => {
+      const begin = systemClock() - SECOND;
+      await addTitles(service.db, 250);
+      const first = await get(begin);
+      const last = await get(first.next);
+      const beginning = await restart();
+      const positions = {
+        'before the window': begin - WINDOW,
+        'so old that it would move up': begin - 20n * DAY,
+        'before all entries': begin,
+        'between two pages': first.next,
+        'of the newest entry': last.next,
+        'after the newest entry': last.next + 1n,
+        now: systemClock(),
+        'ahead of the clock': systemClock() + 20n * SECOND,
+        'just before the beginning': beginning - 1n,
+      };
+      for (const [what, since] of Object.entries(positions)) {
+        assert.ok(since < beginning, what);
+        await assertRefused(since, beginning);
+      }
+    });
+
+    it('the beginning is followed by all that is written later, and by nothing else', async () => {
+      await addTitles(service.db, 2, 'before');
+      const beginning = await restart();
+      // A client may cut off the decimals.
+      assert.equal(beginning % SECOND, 0n);
+      const empty = await get(beginning);
+      assert.deepEqual([empty.ids, empty.next], [[], beginning]);
+      await addTitles(service.db, 201, 'after');
+      await service.db('titles').where({ svc_id: 'before-0001' }).update({ title: 'New' });
+      const page = await get(beginning);
+      assert.deepEqual([page.ids, page.meta.has_more], [titleIds(200, 'after'), true]);
+      assert.deepEqual((await get(page.next)).ids, ['after-0201', 'before-0001']);
+    });
+
+    it('a restart is not hidden behind a 304', async () => {
+      await addTitles(service.db, 1);
+      const { next } = await get((await newest()) - 1n);
+      const { etag = '' } = (await send(next)).headers;
+      const conditional = { headers: { authorization: `Bearer ${service.key}`, 'if-none-match': etag } };
+      assert.equal((await send(next, conditional)).status, 304);
+      const members = { oldest_since: toSeconds(await restart()) };
+      assertProblem(await send(next, conditional), 'since_out_of_window', { detail: RESTARTED, members });
+    });
+
+    it('the beginning leaves the window as any position does', async () => {
+      const beginning = await restart();
+      now = beginning + WINDOW;
+      assert.equal((await send(beginning)).status, 200);
+      await assertRefused(beginning - 1n, beginning + MINUTE);
+      now = beginning + WINDOW + 1n;
+      await assertRefused(beginning, beginning + 1n + MINUTE, TOO_OLD);
+      await assertRefused(beginning - 1n, beginning + 1n + MINUTE);
+      assert.equal((await send(beginning + 1n)).status, 200);
+    });
+
+    it('the beginning is a position also where the clock is behind it', async () => {
+      let beginning = await restart();
+      now = beginning - 10n * SECOND;
+      const page = await get(beginning + 20n * SECOND);
+      assert.deepEqual([page.ids, page.next], [[], beginning]);
+      now = undefined;
+      const after = beginning + HOUR;
+      beginning = (await restartFeed(service.db, { after })).start;
+      assert.ok(beginning > after);
+      assert.equal((await get(beginning)).next, beginning);
+      await assertRefused(after, beginning);
+      assertProblem(await send(beginning + 1n), 'invalid_since');
+      await addTitles(service.db, 1);
+      const later = await get(beginning);
+      assert.deepEqual([later.ids, later.next > beginning], [titleIds(1), true]);
+    });
+
+    it('no page is answered where the row of the beginning is lost', async () => {
+      await addTitles(service.db, 1);
+      await service.db('catalog_feed').delete();
+      for (const since of [systemClock() - DAY, systemClock() - 20n * DAY, systemClock() + 10n * SECOND]) {
+        assertProblem(await send(since), 'internal_error');
+      }
     });
   });
 });

@@ -4,7 +4,7 @@ import { operationResponses } from '../document/document.js';
 
 type Field = readonly [name: string, value: string];
 
-/** A request to a path of the contract, in whatever state. */
+/** A request to a path of the contract, well-formed or not. */
 export interface AnyRequest {
   readonly operationId: string;
   readonly method: string;
@@ -24,11 +24,11 @@ export function bytesOf({ method, target, version, fields, content }: AnyRequest
 /** Any byte, as a character of ISO 8859-1. */
 const byte = fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code));
 const bytes = fc.string({ unit: byte, maxLength: 20 });
-/** Bytes that leave a path the path that it is, and a query the query. */
+/** Bytes without the delimiters of a path and a query. */
 const segment = fc.string({ unit: byte.filter((char) => !'/?#'.includes(char)), minLength: 1, maxLength: 20 });
 const encoded = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 10 }).map(encodeURIComponent);
 
-// CONNECT is not among them: it asks for a host, and not for a path.
+// Without CONNECT, whose target is a host.
 const method = fc.oneof(
   { weight: 6, arbitrary: fc.constant('GET') },
   { weight: 2, arbitrary: fc.constant('HEAD') },
@@ -62,14 +62,14 @@ const parameters = fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(
 
 const id = fc.oneof(fc.constantFrom('blade-runner-1982', 'no-title'), encoded, segment);
 
-/** A part of a path as it is, or with a letter percent-encoded, which is the same. */
+/** A part of a path, plain or with one letter percent-encoded, which is equivalent. */
 const spelled = (part: string): fc.Arbitrary<string> =>
   fc.constantFrom(
     part,
     part.replace(/[a-z](?=\W*$)/, (letter) => `%${letter.charCodeAt(0).toString(16)}`),
   );
 
-/** An operation, its path, and what its query begins with. */
+/** An operation, its path, and the beginning of its query. */
 const place: fc.Arbitrary<readonly [operationId: string, path: string, query: readonly string[]]> = fc
   .constantFrom(...new Map(operationResponses().map(({ operationId, path }) => [operationId, path])))
   .chain(([operationId, template]) => {
@@ -99,7 +99,7 @@ const fieldName = fc.oneof(
 );
 const field: fc.Arbitrary<Field> = fc.tuple(fieldName, fieldValue);
 
-/** How the key is sent, and which. */
+/** The header fields that carry a key: a valid, an unknown or a malformed one. */
 function credentials(key: string): fc.Arbitrary<readonly Field[]> {
   const bearer = (value: string): Field => ['Authorization', `Bearer ${value}`];
   const unknown = generateApiKey().key;
@@ -111,10 +111,10 @@ function credentials(key: string): fc.Arbitrary<readonly Field[]> {
   );
 }
 
-/** Content of the length that the request says. */
+/** Content of the length in `Content-Length`. */
 const content = fc.oneof({ weight: 6, arbitrary: fc.constant('') }, fc.constantFrom('{}', 'x'.repeat(16_385)));
 
-/** Any request at all to a path of the contract, by somebody who may have this key. */
+/** Any request to a path of the contract, with this key, another one or none. */
 export function anyRequest(key: string): fc.Arbitrary<AnyRequest> {
   return fc
     .record({

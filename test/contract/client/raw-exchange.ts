@@ -6,8 +6,8 @@ import type { Answer } from '../document/conformance.js';
 const BOUND_MS = 20_000;
 
 /**
- * Writes bytes on a connection of their own and reads the one answer to them until the server closes the connection. No
- * HTTP client stands between, since none would send what is malformed.
+ * Sends bytes on a connection of their own, and reads the answer until the server closes the connection. HTTP clients
+ * cannot send malformed requests.
  *
  * @param url - where the server listens, without TLS
  * @param bytes - text stands for its bytes in ISO 8859-1

@@ -1,12 +1,11 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
-import { child, operationResponses, problemsOf, resolve, type Node } from './document.js';
-import { jsonSchema } from './json-schema.js';
+import { child, document, operationResponses, problemsOf, resolve, type Node } from './document.js';
 
-/** An answer as it came. */
+/** An answer, its content decoded. */
 export interface Answer {
   readonly status: number;
-  /** Names in small letters. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
 }
@@ -19,16 +18,17 @@ export interface Expectation {
   readonly code: string | undefined;
 }
 
-const ajv = new Ajv({ strict: true, allErrors: true });
+const ajv = new Ajv({ strict: true, strictRequired: true, allErrors: true });
 formats.default(ajv);
+ajv.addVocabulary(['example', 'components']);
 const validators = new Map<Node, ValidateFunction>();
 const responses = operationResponses();
 
 /**
- * Holds an answer against the contract: its status, its media type to the letter, its headers and its body. All required
- * headers must be there, each with a value that its schema allows.
+ * Compares an answer with the response that it should be: status, media type to the letter, headers and body. All required
+ * headers must be present, each with a value that its schema allows.
  *
- * @returns every deviation, each with its place; none when the answer is as documented
+ * @returns every deviation, each with its place; none if the answer is as documented
  */
 export function deviations({ operationId, status, code }: Expectation, answer: Answer): string[] {
   const documented = responses.filter((response) => response.operationId === operationId);
@@ -36,7 +36,7 @@ export function deviations({ operationId, status, code }: Expectation, answer: A
   if (response === undefined) throw new Error(documentsNot(operationId, status));
   if (answer.status !== status) {
     const known = documented.some((candidate) => candidate.status === String(answer.status));
-    const received = memberOf(parseOr(undefined, answer.body), 'code');
+    const received = memberOf(parsed(answer.body), 'code');
     return [
       `status ${answer.status} instead of ${status}` +
         (known ? '' : `; ${documentsNot(operationId, answer.status)}`) +
@@ -47,10 +47,9 @@ export function deviations({ operationId, status, code }: Expectation, answer: A
 }
 
 /**
- * Holds an answer against the contract as a client does that knows nothing else. The operation documents the answer's
- * status, whatever that is, and the answer is as documented.
+ * Compares an answer with whichever response of the operation has its status.
  *
- * @param isHead - whether the method was HEAD, so that the content may be left out
+ * @param isHead - whether the method was HEAD, so that the content may be missing
  * @returns every deviation, each with its place
  */
 export function deviationsFrom(operationId: string, answer: Answer, isHead = false): string[] {
@@ -58,7 +57,7 @@ export function deviationsFrom(operationId: string, answer: Answer, isHead = fal
   const documented = responses.find((it) => it.operationId === operationId && it.status === String(status));
   if (documented === undefined) return [`${documentsNot(operationId, status)}: ${body}`];
   if (isHead && body === '') return headerDeviations(documented.response, answer, undefined);
-  const received = status < 400 ? undefined : memberOf(parseOr(undefined, body), 'code');
+  const received = status < 400 ? undefined : memberOf(parsed(body), 'code');
   const code = typeof received === 'string' ? received : undefined;
   return [
     ...headerDeviations(documented.response, answer, code),
@@ -86,7 +85,7 @@ function headerDeviations(response: Node, { headers }: Answer, code: string | un
     const isAbsent = code !== undefined && without?.includes(code);
     const isExpected = required === true || (code !== undefined && isAbsent === false);
     if (value === undefined) return isExpected ? [`header ${name} is missing`] : [];
-    if (isAbsent) return [`header ${name} is there, although the code is ${code}`];
+    if (isAbsent) return [`header ${name} is present although the code is ${code}`];
     const text = String(value);
     return errorsOf(schema, isNumeric(schema) ? toNumber(text) : text).map(
       ({ message = '' }) => `header ${name} is ${JSON.stringify(value)}: it ${message}`,
@@ -101,21 +100,21 @@ function contentDeviations(response: Node, { headers, body }: Answer, code: stri
     received === mediaType ? [] : [`header Content-Type is ${String(received)} instead of ${String(mediaType)}`];
   if (mediaType === undefined) return body === '' ? typeDeviations : [...typeDeviations, 'body: there should be none'];
 
-  const value = parseOr(undefined, body);
+  const value = parsed(body);
   if (value === undefined) return [...typeDeviations, 'body is not JSON'];
   const schema = child(child(child(response, 'content'), mediaType), 'schema');
   const bodyDeviations = errorsOf(schema, value).map(describe);
   if (code !== undefined) bodyDeviations.push(...problemDeviations(response, value, code));
   if (code !== undefined && memberOf(value, 'request_id') !== headers['x-request-id']) {
-    bodyDeviations.push('body/request_id is not what the header X-Request-Id says');
+    bodyDeviations.push('body/request_id differs from the header X-Request-Id');
   }
   return [...typeDeviations, ...bodyDeviations];
 }
 
-/** A problem is like the example of its code in what identifies it, and has all members that the example has. */
+/** A problem must have all members of the example of its code, and the same values in what identifies it. */
 function problemDeviations(response: Node, value: unknown, code: string): string[] {
   const example = problemsOf(response).get(code);
-  if (example === undefined) return [`body/code is "${code}", which is documented nowhere here`];
+  if (example === undefined) return [`body/code is "${code}", which is not documented here`];
   return Object.keys(example).flatMap((name) => {
     const received = memberOf(value, name);
     if (received === undefined) return [`body/${name} is missing`];
@@ -125,10 +124,11 @@ function problemDeviations(response: Node, value: unknown, code: string): string
   });
 }
 
-function errorsOf(schema: Node, value: unknown): ErrorObject[] {
+/** Validates a value against a schema of the document. */
+export function errorsOf(schema: Node, value: unknown): ErrorObject[] {
   let validate = validators.get(schema);
   if (validate === undefined) {
-    validate = ajv.compile(jsonSchema(schema));
+    validate = ajv.compile({ ...schema, components: document.components });
     validators.set(schema, validate);
   }
   return validate(value) ? [] : (validate.errors ?? []);
@@ -152,10 +152,11 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Node)[name] : undefined;
 }
 
-function parseOr(otherwise: undefined, text: string): unknown {
+/** Returns undefined for text that is not JSON. */
+function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    return otherwise;
+    return undefined;
   }
 }

@@ -3,10 +3,102 @@ import { once } from 'node:events';
 import { Agent, type ServerResponse } from 'node:http';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../../../src/http/connection/server.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
-import { converse as converseWith, openConnectionTo, type Conversation } from '../../support/http/conversation.js';
+import { converse, openConnectionTo, type Conversation } from '../../support/http/conversation.js';
 import { eventually } from '../../support/eventually.js';
 import { readGuide } from '../../support/guides.js';
 import { startService, type TestService } from '../../support/service.js';
+
+const KEY = '{key}';
+
+/** The bytes of a request with a key. */
+function request(path = '/api/v1/stats', lines: readonly string[] = [], method = 'GET'): string {
+  return [`${method} ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${KEY}`, ...lines, '', ''].join('\r\n');
+}
+
+const CLOSE = 'Connection: close';
+const LARGE = `${request('/api/v1/stats', ['Content-Length: 10000000'])}${'x'.repeat(1_000)}`;
+const CHUNKED = `${request('/api/v1/stats', ['Transfer-Encoding: chunked'])}5\r\nhello\r\n`;
+const CONNECT = 'CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\nrest';
+
+/** So many header fields that Node would drop the last of them by default. */
+const PADDING = Array.from({ length: 1_500 }, () => 'a:');
+
+/** Bytes that get one answer: a problem, behind which the connection closes. */
+const PROBLEMS: readonly (readonly [what: string, bytes: string, status: number, code: string])[] = [
+  ['a line that is not a request', 'NONSENSE\r\n\r\n', 400, 'malformed_request'],
+  ['a malformed header field', request('/livez', ['Bad Header: x']), 400, 'malformed_request'],
+  ['an unknown method', request('/livez', [], 'BREW'), 400, 'malformed_request'],
+  ['a method in lower case', request('/livez', [], 'get'), 400, 'malformed_request'],
+  ['two framings', request('/livez', ['Content-Length: 1', 'Transfer-Encoding: chunked']), 400, 'malformed_request'],
+  ['CONNECT', CONNECT, 400, 'malformed_request'],
+  ['a second host behind many fields', request('/livez', [...PADDING, 'Host: y']), 400, 'malformed_request'],
+  ['large header fields', request('/livez', [`X: ${'x'.repeat(20_000)}`]), 431, 'header_fields_too_large'],
+  ['a long target', request(`/${'x'.repeat(20_000)}`), 431, 'header_fields_too_large'],
+  ['header fields that do not end', 'GET /livez HTTP/1.1\r\nHost: x\r\n', 408, 'request_timeout'],
+  ['nothing', '', 408, 'request_timeout'],
+  ['much content', LARGE, 413, 'content_too_large'],
+  ['content of unknown length', CHUNKED, 413, 'content_too_large'],
+  [
+    'much content behind many fields',
+    request('/livez', [...PADDING, 'Content-Length: 10000000']),
+    413,
+    'content_too_large',
+  ],
+  [
+    'much content that waits for 100 (Continue)',
+    request('/livez', ['Content-Length: 10000000', 'Expect: 100-continue']),
+    413,
+    'content_too_large',
+  ],
+];
+
+/** Bytes, whether the client closes its side behind them, and the statuses of all answers before the connection ends. */
+const CONVERSATIONS: readonly (readonly [what: string, bytes: string, closesItsSide: boolean, statuses: number[]])[] = [
+  [
+    'a request with little content keeps the connection',
+    `${request('/livez', ['Content-Length: 2'])}{}${request('/livez', [CLOSE])}`,
+    false,
+    [200, 200],
+  ],
+  ['malformed HTTP behind a request gets no answer', `${request()}BOGUS\r\n\r\n`, false, [200]],
+  [
+    'malformed HTTP behind content gets no answer',
+    `${request('/api/v1/stats', ['Content-Length: 2'])}{}BOGUS\r\n\r\n`,
+    false,
+    [200],
+  ],
+  [
+    'malformed HTTP behind three requests leaves their answers',
+    `${request().repeat(3)}BOGUS\r\n\r\n`,
+    false,
+    [200, 200, 200],
+  ],
+  ['CONNECT behind two requests leaves their answers', request('/livez').repeat(2) + CONNECT, false, [200, 200]],
+  ['a client may close its side behind a request', request(), true, [200]],
+  ['a client may close its side behind a refused request', request('/api/v1/changes?since=1'), true, [400]],
+  ['a client may close its side behind 16 requests', request().repeat(16), true, Array<number>(16).fill(200)],
+  ['a client that closes its side within a request gets 400', 'GET /livez HTTP/1.1\r\nHost', true, [400]],
+  [
+    'a client that closes its side within content gets its answer',
+    request('/livez', ['Content-Length: 5']),
+    true,
+    [200],
+  ],
+  ['content that never arrives is answered once', request('/api/v1/stats', ['Content-Length: 10']), false, [200]],
+  [
+    'content of a refused method is answered once',
+    request('/api/v1/stats', ['Content-Length: 10'], 'POST'),
+    false,
+    [405],
+  ],
+  ['content for an unknown path is answered once', request('/nowhere', ['Content-Length: 10'], 'POST'), false, [404]],
+  [
+    'a second key behind many fields is read',
+    request('/api/v1/stats', [...PADDING, 'X-API-Key: other', CLOSE]),
+    false,
+    [401],
+  ],
+];
 
 describe('connections', () => {
   let service: TestService;
@@ -19,62 +111,35 @@ describe('connections', () => {
 
   after(() => service.stop());
 
-  function converse(text: string): Promise<Conversation> {
-    return converseWith(service.url, text);
+  const filled = (text: string): string => text.replaceAll(KEY, service.key);
+
+  const send = (text: string, closesItsSide = false): Promise<Conversation> =>
+    converse(service.url, filled(text), closesItsSide);
+
+  const linesWith = (text: string): string[] => service.logged.filter((line) => line.includes(text));
+
+  for (const [what, bytes, status, code] of PROBLEMS) {
+    it(`${what} is answered once with ${status}, is logged, and ends the connection`, async () => {
+      const { received, statuses } = await send(bytes);
+      assert.deepEqual(statuses, [status]);
+      const [head = '', body = ''] = received.split('\r\n\r\n');
+      assert.match(head, /^Content-Type: application\/problem\+json$/m);
+      assert.match(head, /^Connection: close$/m);
+      assert.match(head, /^Cache-Control: no-store$/m);
+      const problem = JSON.parse(body) as Record<string, unknown>;
+      assert.deepEqual([problem.code, problem.status], [code, status]);
+      assert.equal(problem.request_id, /^X-Request-Id: (.+)$/m.exec(head)?.[1]?.trim());
+      await eventually('it is logged', () => linesWith(`"request_id":"${String(problem.request_id)}"`).length === 1);
+    });
   }
 
-  function assertProblem({ received, statuses }: Conversation, status: number, code: string): void {
-    assert.deepEqual(statuses, [status]);
-    const [head = '', body = ''] = received.split('\r\n\r\n');
-    assert.match(head, /^Content-Type: application\/problem\+json$/m);
-    assert.match(head, /^Connection: close$/m);
-    assert.match(head, /^Cache-Control: no-store$/m);
-    const problem = JSON.parse(body) as Record<string, unknown>;
-    assert.equal(problem.code, code);
-    assert.equal(problem.status, status);
-    assert.ok(service.logged.some((line) => line.includes(`"request_id":"${String(problem.request_id)}"`)));
-    assert.equal(problem.request_id, /^X-Request-Id: (.+)$/m.exec(head)?.[1]?.trim());
+  for (const [what, bytes, closesItsSide, statuses] of CONVERSATIONS) {
+    it(what, async () => {
+      assert.deepEqual((await send(bytes, closesItsSide)).statuses, statuses);
+    });
   }
 
-  function head(lines: readonly string[] = []): string {
-    return ['GET /api/v1/stats HTTP/1.1', 'Host: x', `Authorization: Bearer ${service.key}`, ...lines, '', ''].join(
-      '\r\n',
-    );
-  }
-
-  it('answers malformed HTTP with 400', async () => {
-    assertProblem(await converse('NONSENSE\r\n\r\n'), 400, 'malformed_request');
-    assertProblem(await converse(head(['Bad Header: x'])), 400, 'malformed_request');
-    for (const method of ['BREW', 'get', 'Get', 'GETS']) {
-      assertProblem(await converse(head().replace('GET', method)), 400, 'malformed_request');
-    }
-    assertProblem(await converse(head(['Content-Length: 1', 'Transfer-Encoding: chunked'])), 400, 'malformed_request');
-  });
-
-  it('answers oversized header fields and targets with 431', async () => {
-    assertProblem(await converse(head([`X-Large: ${'x'.repeat(20_000)}`])), 431, 'header_fields_too_large');
-    assertProblem(
-      await converse(`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`),
-      431,
-      'header_fields_too_large',
-    );
-  });
-
-  it('answers header fields that do not arrive in time with 408', async () => {
-    assertProblem(await converse('GET /api/v1/stats HTTP/1.1\r\nHost: x\r\n'), 408, 'request_timeout');
-  });
-
-  it('closes a connection on which nothing ever arrives', async () => {
-    assertProblem(await converse(''), 408, 'request_timeout');
-  });
-
-  it('answers what came before malformed HTTP, and it not in its place', async () => {
-    assert.deepEqual((await converse(`${head()}BOGUS\r\n\r\n`)).statuses, [200]);
-    assert.deepEqual((await converse(`${head(['Content-Length: 2'])}{}BOGUS\r\n\r\n`)).statuses, [200]);
-    assert.deepEqual((await converse(`${head().repeat(3)}BOGUS\r\n\r\n`)).statuses, [200, 200, 200]);
-  });
-
-  it('takes malformed content for one error, however many pieces it comes in', async () => {
+  it('malformed content in many pieces is one error', async () => {
     const responses: ServerResponse[] = [];
     let errors = 0;
     const server = createHttpServer((_request, response) => responses.push(response));
@@ -94,34 +159,30 @@ describe('connections', () => {
     }
   });
 
-  it('begins no request behind the last answer of its connection', async () => {
-    const ids = Array.from({ length: 15 }, (_, i) => `in-line-${i}`);
-    // The first one names no host, and its answer is the last on the connection.
-    const { statuses } = await converse(
-      ['GET /livez HTTP/1.1\r\nX-Request-Id: in-line\r\n\r\n', ...ids.map((id) => head([`X-Request-Id: ${id}`]))].join(
-        '',
-      ),
-    );
-    assert.deepEqual(statuses, [400]);
-    assert.equal((await converse(head(['X-Request-Id: in-line-at-last', 'Connection: close']))).statuses[0], 200);
-    await eventually('the last line is written', () => service.logged.some((line) => line.includes('in-line-at-last')));
-    const lines = service.logged.filter((line) => line.includes('"request_id":"in-line'));
-    assert.equal(lines.length, 2);
+  it('requests behind the last answer of their connection are not begun', async () => {
+    const others = Array.from({ length: 15 }, (_, i) => request('/livez', [`X-Request-Id: in-line-${i}`]));
+    // The answer to a request without a host is the last on its connection.
+    const first = 'GET /livez HTTP/1.1\r\nX-Request-Id: in-line\r\n\r\n';
+    assert.deepEqual((await send(first + others.join(''))).statuses, [400]);
+    await send(request('/livez', ['X-Request-Id: in-line-at-last', CLOSE]));
+    await eventually('the last line is written', () => linesWith('in-line-at-last').length === 1);
+    assert.equal(linesWith('"request_id":"in-line').length, 2);
   });
 
-  it('begins one request of a connection at a time, and none once its client has gone', async () => {
-    const lines = () => service.logged.filter((line) => line.includes('"request_id":"in-turn-'));
+  it('requests of one connection are begun one at a time, and none once the client has left', async () => {
+    const lines = (): string[] => linesWith('"request_id":"in-turn-');
     const lock = await service.db.transaction();
     try {
       await lock.raw('lock table catalog_counts in access exclusive mode');
       const before = service.queries.length;
       const socket = openConnectionTo(service.url);
-      socket.write(Array.from({ length: 16 }, (_, i) => head([`X-Request-Id: in-turn-${i}`])).join(''));
+      const requests = Array.from({ length: 15 }, (_, i) => request('/api/v1/stats', [`X-Request-Id: in-turn-${i}`]));
+      socket.write(filled(request('/livez') + requests.join('')));
       await eventually('the first waits in the database', () => service.queries.length === before + 2);
-      // What has come with it would have begun by now.
+      // The others would have begun by now.
       assert.equal((await service.get('/api/v1/me')).status, 200);
       assert.equal(service.queries.length, before + 3);
-      // One that only ends its side may still read.
+      // A client that only ends its side may still read.
       socket.resetAndDestroy();
       await eventually('its line is written', () => lines().length > 0);
     } finally {
@@ -129,62 +190,46 @@ describe('connections', () => {
     }
     assert.equal((await service.get('/api/v1/stats')).status, 200);
     assert.deepEqual(
-      lines().map((line) => (JSON.parse(line) as { request_id: string; aborted?: boolean }).request_id),
+      lines().map((line) => (JSON.parse(line) as { request_id: string; aborted: boolean }).request_id),
       ['in-turn-0'],
     );
   });
 
-  it('writes one line of each of several requests that are sent at once', async () => {
+  it('requests that are sent together are logged once each', async () => {
     const ids = ['at-once-1', 'at-once-2', 'at-once-3'];
-    const { statuses } = await converse(
-      ids.map((id, i) => head([`X-Request-Id: ${id}`, ...(i === 2 ? ['Connection: close'] : [])])).join(''),
-    );
-    assert.deepEqual(statuses, [200, 200, 200]);
-    await eventually('the last line is written', () => service.logged.some((line) => line.includes('at-once-3')));
-    const lines = service.logged.filter((line) => line.includes('at-once-')).map((line) => JSON.parse(line) as object);
-    assert.deepEqual(
-      lines.map((line) => 'aborted' in line),
-      [false, false, false],
-    );
+    await send(ids.map((id, i) => request('/livez', [`X-Request-Id: ${id}`, ...(i === 2 ? [CLOSE] : [])])).join(''));
+    const lines = await eventually('all lines are written', () => {
+      const found = linesWith('at-once-');
+      return found.length === ids.length && found;
+    });
+    assert.ok(lines.every((line) => !line.includes('aborted')));
   });
 
-  it('writes one line of a request that its client leaves, after another one on its connection', async () => {
-    const lines = () => service.logged.filter((line) => line.includes('"request_id":"left"'));
-    const lock = await service.db.transaction();
+  it('a request that offers an upgrade keeps its connection, since many clients offer one each time', async () => {
+    const socket = openConnectionTo(service.url);
     try {
-      await lock.raw('lock table catalog_counts in access exclusive mode');
-      const socket = openConnectionTo(service.url);
-      socket.write(`GET /livez HTTP/1.1\r\nHost: x\r\n\r\n${head(['X-Request-Id: left'])}`);
-      await once(socket, 'data');
-      socket.destroy();
-      await eventually('its line is written', () => lines().length > 0);
+      for (const path of ['/api/v1/me', '/api/v1/stats', '/livez']) {
+        socket.write(
+          filled(request(path, ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMA'])),
+        );
+        const [answer] = (await once(socket, 'data')) as [Buffer];
+        assert.match(answer.toString(), /^HTTP\/1\.1 200 OK\r\n(?!.*Connection: close)/s);
+      }
     } finally {
-      await lock.rollback();
+      socket.destroy();
+    }
+  });
+
+  it('a client of CONNECT may break off at any time', async () => {
+    for (const ends of ['destroy', 'resetAndDestroy'] as const) {
+      const socket = openConnectionTo(service.url).on('error', () => undefined);
+      await new Promise<void>((resolve) => socket.write(filled(request() + CONNECT), () => resolve()));
+      socket[ends]();
     }
     assert.equal((await service.get('/api/v1/stats')).status, 200);
-    assert.equal(lines().length, 1);
   });
 
-  it('ignores a little content and keeps the connection', async () => {
-    const { statuses } = await converse(`${head(['Content-Length: 2'])}{}${head(['Connection: close'])}`);
-    assert.deepEqual(statuses, [200, 200]);
-  });
-
-  it('refuses much content, or content of unknown length, unread', async () => {
-    assertProblem(await converse(`${head(['Content-Length: 10000000'])}${'x'.repeat(1000)}`), 413, 'content_too_large');
-    assertProblem(await converse(`${head(['Transfer-Encoding: chunked'])}5\r\nhello\r\n`), 413, 'content_too_large');
-  });
-
-  it('does not ask for content that a client offers to send', async () => {
-    assertProblem(await converse(head(['Content-Length: 10000000', 'Expect: 100-continue'])), 413, 'content_too_large');
-  });
-
-  it('answers, then closes the connection when announced content does not arrive', async () => {
-    const { statuses } = await converse(`${head(['Content-Length: 100'])}only this`);
-    assert.equal(statuses[0], 200);
-  });
-
-  it('serves others while hundreds of connections stay half open', async () => {
+  it('other clients are served while hundreds of connections stay half open', async () => {
     const sockets = Array.from({ length: 300 }, () => {
       const socket = openConnectionTo(service.url).on('error', () => undefined);
       socket.write('GET /api/v1/stats HTTP/1.1\r\n');
@@ -197,49 +242,26 @@ describe('connections', () => {
     }
   });
 
-  describe('behind 1,500 header fields', () => {
-    const padding = Array.from({ length: 1_500 }, () => 'a:');
-
-    it('reads a second key', async () => {
-      const { statuses } = await converse(head([...padding, 'X-API-Key: another', 'Connection: close']));
-      assert.deepEqual(statuses, [401]);
+  it('X-Forwarded-For is read behind many fields', async () => {
+    const behindProxy = await startService({
+      databaseUrl: service.databaseUrl,
+      trustedProxies: 1,
+      failurePolicy: { limit: 1, windowSeconds: 60 },
     });
-
-    it('reads a second host', async () => {
-      assertProblem(await converse(head([...padding, 'Host: y'])), 400, 'malformed_request');
-    });
-
-    it('reads what is said of content', async () => {
-      const large = head([...padding, 'Content-Length: 10000000']);
-      assertProblem(await converse(`${large}${'x'.repeat(1_000)}`), 413, 'content_too_large');
-      const chunked = head([...padding, 'Transfer-Encoding: chunked']);
-      assertProblem(await converse(`${chunked}5\r\nhello\r\n`), 413, 'content_too_large');
-    });
-
-    it('reads what the last proxy has added', async () => {
-      const behindProxy = await startService({
-        databaseUrl: service.databaseUrl,
-        trustedProxies: 1,
-        failurePolicy: { limit: 1, windowSeconds: 60 },
-      });
-      try {
-        const ask = async (address: string): Promise<number> => {
-          const headers = {
-            host: 'x',
-            'x-api-key': generateApiKey().key,
-            a: padding.map(() => ''),
-            'x-forwarded-for': address,
-          };
-          return (await behindProxy.get('/api/v1/me', { headers })).status;
-        };
-        assert.deepEqual([await ask('192.0.2.1'), await ask('192.0.2.1'), await ask('192.0.2.2')], [401, 429, 401]);
-      } finally {
-        await behindProxy.stop();
-      }
-    });
+    try {
+      const statusFrom = async (address: string): Promise<number> => {
+        const a = PADDING.map(() => '');
+        const headers = { host: 'x', 'x-api-key': generateApiKey().key, a, 'x-forwarded-for': address };
+        return (await behindProxy.get('/api/v1/me', { headers })).status;
+      };
+      const statuses = [await statusFrom('192.0.2.1'), await statusFrom('192.0.2.1'), await statusFrom('192.0.2.2')];
+      assert.deepEqual(statuses, [401, 429, 401]);
+    } finally {
+      await behindProxy.stop();
+    }
   });
 
-  it('has the limits of the guide for idle connections and unread answers', async () => {
+  it('the bounds on idle connections and unread answers are those of the guides', async () => {
     const [install, scaleOut] = await Promise.all([readGuide('operators/install'), readGuide('operators/scale-out')]);
     const [, kept] = /Idle connections\*\* are kept for (\d+) s/.exec(install) ?? [];
     const [, unread] = /disconnected (\d+) s after an answer was sent/.exec(scaleOut) ?? [];
@@ -248,10 +270,5 @@ describe('connections', () => {
     agent.destroy();
     assert.equal(headers['keep-alive'], `timeout=${kept}`);
     assert.equal(DEFAULT_SERVER_LIMITS.stalledTimeoutMs, Number(unread) * 1_000);
-  });
-
-  it('requires the Host field of HTTP/1.1', async () => {
-    const { statuses } = await converse('GET /api/v1/stats HTTP/1.1\r\n\r\n');
-    assert.deepEqual(statuses, [400]);
   });
 });

@@ -76,7 +76,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
         to: "      ctx.remove('Cache-Control');\n      ctx.status = 304;",
       },
     ],
-    suites: ['test/http/probes/documents.test.ts'],
+    suites: ['test/api/representations.test.ts'],
   },
   {
     name: 'tag-by-length',
@@ -88,7 +88,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
         to: "hash('sha1', String(content.length), 'base64')",
       },
     ],
-    suites: ['test/api/conditional.test.ts'],
+    suites: ['test/api/representations.test.ts'],
   },
   {
     name: 'one-tag-for-all-titles',
@@ -100,7 +100,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
         to: "'private, no-cache', policy.compress ?? false);\n  if (operation.id === 'getTitle') ctx.set('ETag', '\"title\"');",
       },
     ],
-    suites: ['test/api/conditional.test.ts'],
+    suites: ['test/api/representations.test.ts'],
   },
   {
     name: 'title-cut-at-500',
@@ -112,13 +112,13 @@ export const HTTP_FAULTS: readonly Fault[] = [
         to: 'return { data: { ...title, title: title.title.slice(0, 1_000) } };',
       },
     ],
-    suites: ['test/api/titles.test.ts'],
+    suites: ['test/contract/limits.test.ts'],
   },
   {
     name: 'encoded-path-without-key',
     promise: 'No spelling of a path reaches an operation without a key.',
     edits: [{ file: 'src/http/request/target.ts', from: 'UNRESERVED.test', to: '!UNRESERVED.test' }],
-    suites: ['test/api/requests.test.ts', 'test/http/openapi/router.test.ts'],
+    suites: ['test/api/requests.test.ts', 'test/http/openapi/library.test.ts'],
   },
   {
     name: 'header-fields-dropped',
@@ -136,7 +136,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     name: 'me-is-stored',
     promise: 'The answer of /me is never stored.',
     edits: [{ file: 'src/api/getMe.ts', from: "{ cache: 'never' }", to: "{ cache: 'revalidate' }" }],
-    suites: ['test/api/me.test.ts'],
+    suites: ['test/api/operations.test.ts'],
   },
   {
     name: 'never-means-revalidate',
@@ -148,7 +148,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
         to: 'if (policy.cache === undefined) {',
       },
     ],
-    suites: ['test/api/me.test.ts'],
+    suites: ['test/api/operations.test.ts'],
   },
   {
     name: 'late-answer-made',
@@ -202,7 +202,7 @@ export const HTTP_FAULTS: readonly Fault[] = [
     name: 'no-half-open',
     promise: 'A client that closes its side after the request gets its answer.',
     edits: [{ file: 'src/http/connection/server.ts', from: 'httpAllowHalfOpen: true', to: 'httpAllowHalfOpen: false' }],
-    suites: ['test/http/connection/one-answer.test.ts', 'test/http/connection/connections.test.ts'],
+    suites: ['test/http/connection/connections.test.ts'],
   },
   {
     name: 'requests-sent-ahead-unbounded',

@@ -116,7 +116,7 @@ export const KEYS_FAULTS: readonly Fault[] = [
     name: 'suspended-developer-works',
     promise: 'A key of a suspended developer fails.',
     edits: [{ file: 'src/admission/callers.ts', from: '      and d.suspended_at is null', to: '' }],
-    suites: ['test/api/authentication.test.ts', 'test/api/me.test.ts'],
+    suites: ['test/api/authentication.test.ts', 'test/api/operations.test.ts'],
   },
   {
     name: 'hash-of-the-prefix',

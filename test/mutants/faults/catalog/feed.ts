@@ -159,13 +159,13 @@ export const FEED_FAULTS: readonly Fault[] = [
     name: 'beginning-ignored-by-the-page',
     promise: 'A position from before a restart of the feed is refused.',
     edits: [{ file: 'src/catalog/feed.ts', from: 'beginning <= $1 and ', to: '' }],
-    suites: ['test/api/changes/changes-beginning.test.ts', 'test/catalog/restart.test.ts'],
+    suites: ['test/api/changes/changes-window.test.ts', 'test/catalog/restart.test.ts'],
   },
   {
     name: 'beginning-ignored-by-the-bounds',
     promise: 'A mirror from before a restart of the feed takes a fresh copy.',
     edits: [{ file: 'src/catalog/since.ts', from: 'if (since < start) {', to: 'if (since < 0n) {' }],
-    suites: ['test/api/changes/changes-beginning.test.ts', 'test/catalog/restart.test.ts'],
+    suites: ['test/api/changes/changes-window.test.ts', 'test/catalog/restart.test.ts'],
   },
   {
     name: 'titles-cut-at-commas',

@@ -50,6 +50,6 @@ export const LOG_FAULTS: readonly Fault[] = [
         to: "if (!text.includes('%') && !text.includes('svc_')) return text;",
       },
     ],
-    suites: ['test/api/secrets-anywhere.test.ts'],
+    suites: ['test/api/secrets.test.ts'],
   },
 ];

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exchangeRaw } from '../client/raw-exchange.js';
+import { exchangeRaw } from './raw-exchange.js';
 
 /**
- * Requests that are refused before the key is looked at, by the code of the problem that answers them. Each is a request's
- * bytes, given its line and the fields that it should have.
+ * Requests that are refused before the key is checked, by the code of the problem that answers them. Each function takes the
+ * request line and the header fields, and returns the bytes to send.
  */
 export const SPOILED = {
   malformed_request: (head: string) => `${head}If-None-Match: "a\u0001b"\r\n\r\n`,
-  // The blank line at the end does not come.
+  // The blank line at the end is missing.
   request_timeout: (head: string) => head,
   content_too_large: (head: string) => `${head}Transfer-Encoding: chunked\r\n\r\n`,
   header_fields_too_large: (head: string) => `${head}X-Large: ${'x'.repeat(17_000)}\r\n\r\n`,
@@ -22,7 +22,7 @@ export interface Spoiler {
   stop(): Promise<void>;
 }
 
-/** Starts a proxy that spoils each request on its way, and hands back what the server answers. */
+/** Starts a proxy that spoils each request and returns the server's answer. */
 export async function startSpoiler(upstream: string, code: SpoiledCode): Promise<Spoiler> {
   const server = createServer((request, response) => {
     exchangeRaw(upstream, SPOILED[code](headOf(request))).then(
@@ -42,7 +42,7 @@ export async function startSpoiler(upstream: string, code: SpoiledCode): Promise
   };
 }
 
-/** The request's line and the fields that matter, each with its line's end. */
+/** The request line and the relevant header fields, each with its line end. */
 function headOf({ method = '', url = '', headers }: IncomingMessage): string {
   return `${method} ${url} HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization ?? ''}\r\n`;
 }

@@ -1,23 +1,22 @@
-import type { Passing } from '../../support/proxies/altering-proxy.js';
+import type { Answer } from './document/conformance.js';
 
-/** One change to a response, and where a contract run should see it. */
+/** One change to an answer, and the place that a comparison with the contract must name. */
 export interface Alteration {
-  /** For people. */
   readonly what: string;
-  /** What the run must name: a status, a header, the body or a place in it. */
+  /** A status, a header, the body or a place in it. */
   readonly place: string;
-  readonly alter: (response: Passing) => Passing;
+  readonly alter: (answer: Answer) => Answer;
 }
 
-/** In place of a value: take the member away. */
+/** In place of a value: removes the member. */
 export const MISSING = Symbol('missing');
 
 /** Replaces the status. */
 export function status(value: number): Alteration {
-  return { what: `status ${value}`, place: `status ${value}`, alter: (response) => ({ ...response, status: value }) };
+  return { what: `status ${value}`, place: `status ${value}`, alter: (answer) => ({ ...answer, status: value }) };
 }
 
-/** Replaces a header's value, once for each given; undefined takes the header away. */
+/** Replaces a header's value, once for each given; undefined removes the header. */
 export function header(name: string, ...values: (string | undefined)[]): Alteration[] {
   return values.map((value) => ({
     what: `${name}: ${value ?? 'missing'}`,
@@ -33,7 +32,7 @@ export function text(...values: string[]): Alteration[] {
   return values.map((value) => ({
     what: `body ${JSON.stringify(value)}`,
     place: 'body',
-    alter: (response) => ({ ...response, body: value }),
+    alter: (answer) => ({ ...answer, body: value }),
   }));
 }
 
@@ -49,7 +48,7 @@ export function change(pointer: string, what: string, replace: (present: unknown
   return {
     what: `${pointer} ${what}`,
     place: `body${pointer}`,
-    alter: (response) => ({ ...response, body: JSON.stringify(edit(JSON.parse(response.body), pointer, replace)) }),
+    alter: (answer) => ({ ...answer, body: JSON.stringify(edit(JSON.parse(answer.body), pointer, replace)) }),
   };
 }
 

@@ -1,12 +1,12 @@
 import { change, header, MISSING, status, text, value, type Alteration } from './alterations.js';
-import type { Exchange } from '../document/exchanges.js';
+import type { Exchange } from './exchanges.js';
 
-// What could go wrong with the service's answers. The list comes from what clients rely on, not from the contract. So when
-// the contract loses a constraint, a drift of this list is not found any more.
+// What could go wrong with the service's answers. The list comes from what clients rely on, not from the contract: when the
+// contract loses a constraint, a drift of this list is no longer found.
 
 const REQUEST_ID = header('X-Request-Id', undefined, 'not an id', 'i'.repeat(65));
 const VARY = header('Vary', undefined, 'Accept-Encoding');
-/** What may be compressed tells caches so, and is compressed in a way that clients know. */
+/** A page names the header that its coding depends on, and has a coding that clients support. */
 const COMPRESSED = [...header('Vary', 'Authorization, X-API-Key'), ...header('Content-Encoding', 'deflate', '')];
 const LIMITS = [
   ...header(
@@ -48,7 +48,7 @@ const entry = (at: string): Alteration[] => [
   ...value(`${at}/has_bundles`, ...NO_BOOLEAN),
 ];
 
-/** The answers that are no errors. */
+/** Drifts of the bodies of successful answers. */
 const BODIES: Readonly<Record<string, readonly Alteration[]>> = {
   getStats: ['titles', 'movies', 'series', 'available_in_library', 'people', 'svc_collections'].flatMap((name) =>
     value(`/data/${name}`, ...NO_COUNT),
@@ -116,14 +116,14 @@ const PROBLEM = [
   ...NEVER_STORED,
 ];
 
-/** What an answer that came before the key was looked at cannot have, where others of its status have it. */
+/** Header fields that an answer made before the key is checked cannot have, although others of its status have them. */
 const NO_KEY_YET = [
   ...header('Vary', 'Authorization, X-API-Key'),
   ...header('RateLimit-Policy', '"minute";q=60;w=60, "day";q=10000;w=86400'),
   ...header('RateLimit', '"minute";r=59;t=60, "day";r=9999;t=86399'),
 ];
 
-/** What an error has beside the common members and headers. */
+/** Drifts of one status, beside those that every problem can have. */
 const PROBLEMS: Readonly<Record<string, readonly Alteration[]>> = {
   400: LIMITS,
   401: header(

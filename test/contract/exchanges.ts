@@ -1,6 +1,13 @@
-import { generateApiKey } from '../../../src/keys/api-key.js';
-import { addresses } from '../../support/http/addresses.js';
-import { child, codesOf, document, operationResponses, type Node, type OperationResponse } from './document.js';
+import { generateApiKey } from '../../src/keys/api-key.js';
+import { addresses } from '../support/http/addresses.js';
+import {
+  child,
+  codesOf,
+  document,
+  operationResponses,
+  type Node,
+  type OperationResponse,
+} from './document/document.js';
 
 /** A place to send requests to, and a key for it. */
 export interface Endpoint {
@@ -9,25 +16,25 @@ export interface Endpoint {
   readonly key: string;
 }
 
-/** A deployment to hold against the contract. */
+/** A deployment to compare with the contract. */
 export interface Target extends Endpoint {
   /** A title that its catalogue has; undefined where none is known. */
   readonly titleId: string | undefined;
-  /** What only its owner can arrange; undefined for somebody else's deployment. */
+  /** Conditions that only its owner can arrange; undefined for somebody else's deployment. */
   readonly owned: OwnedConditions | undefined;
 }
 
-/** Places where an error happens for real. */
+/** Endpoints that answer with an error. */
 export interface OwnedConditions {
   /** A key whose limits are used up. */
   readonly exhausted: Endpoint;
-  /** A key that does not work, at a deployment where too many from here have failed. */
+  /** An unknown key, at a deployment where too many keys from here have failed. */
   readonly guessing: Endpoint;
   /** A deployment whose database lacks what the operation reads. */
   readonly damaged: (operationId: string) => Endpoint;
   /** A deployment whose database cannot be reached. */
   readonly down: Endpoint;
-  /** A way to a deployment on which every request is spoiled so that the answer has this code. */
+  /** A proxy that spoils every request so that the answer has this code. */
   readonly spoiled: (code: string) => Endpoint;
 }
 
@@ -42,7 +49,7 @@ export interface Exchange {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Asks once without condition first, and sends the `ETag` of that answer as `If-None-Match`. */
+  /** Whether `If-None-Match` has the `ETag` of an earlier answer, which is requested first. */
   readonly revalidates: boolean;
   /** Why it is not performed; undefined when it is. */
   readonly skip: string | undefined;
@@ -66,17 +73,17 @@ interface Variant {
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 
-/** A moment so many days ago, as `since` takes it. */
+/** A time in the past, as `since` takes it. */
 const seconds = (daysAgo: number): string => (Date.now() / 1000 - daysAgo * DAY).toFixed(3);
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-/** A place in the address that is not percent-encoded UTF-8. */
+/** Malformed percent-encoding. */
 const MALFORMED = '%zz';
 
 /**
- * Plans a request for every response that the contract documents, and for every code where a status can have several. It
- * asks for a 200 with each way to send the key.
+ * Plans a request for every response that the contract documents, for every code where a status can have several, and for
+ * a 200 with each way to send the key.
  */
 export function planExchanges(target: Target): Exchange[] {
   return operationResponses().flatMap((response) => {
@@ -120,7 +127,7 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
     case '200':
       return successes(operationId, path, target.key).map((variant) => ({ ...variant, skip: needsTitle }));
     case '304':
-      // An empty page from weeks ago is never the same twice: its next_since moves on with the clock.
+      // An empty page from weeks ago is never the same twice: its next_since follows the clock.
       return [{ path: usualPath(operationId, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
     case '400':
       return [...badRequests(operationId, template, path), spoiled('malformed_request', owned)];
@@ -146,23 +153,23 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
     case '503':
       return single(owned ? { endpoint: owned.down } : { skip: 'only a deployment without its database has it' });
     default:
-      return single({ skip: 'nobody has said yet how to provoke it' });
+      return single({ skip: 'there is no request that provokes it' });
   }
 }
 
-/** A request that is answered before anyone asks for its operation. */
+/** A request that is answered before its operation is looked up. */
 function spoiled(code: string, owned: OwnedConditions | undefined): Variant {
   return {
     code,
-    ...(owned ? { endpoint: owned.spoiled(code) } : { skip: 'a proxy between may answer it in its way' }),
+    ...(owned ? { endpoint: owned.spoiled(code) } : { skip: 'a proxy may answer it in its own way' }),
   };
 }
 
 function successes(operationId: string, path: string, key: string): Variant[] {
   const schemes = child(child(document, 'components'), 'securitySchemes');
-  const asked = Object.keys(schemes).map((label) => ({ label, ...sentBy(child(schemes, label), path, key) }));
+  const requests = Object.keys(schemes).map((label) => ({ label, ...sentBy(child(schemes, label), path, key) }));
   const emptyPage = { label: 'empty page', path: `${path.split('?')[0] ?? ''}?since=${seconds(0)}` };
-  return operationId === 'getChanges' ? [...asked, emptyPage] : asked;
+  return operationId === 'getChanges' ? [...requests, emptyPage] : requests;
 }
 
 /** How a request sends the key by a security scheme. */

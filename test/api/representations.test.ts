@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { operations } from '../../src/api/index.js';
+import type { Answer } from '../../src/contract.js';
+import { addresses } from '../support/http/addresses.js';
+import { assertHeaders, assertProblem } from '../support/problem.js';
+import type { Reply } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+import { addTitles } from '../support/titles.js';
+
+type Coding = 'gzip' | 'br' | undefined;
+
+const CODINGS: readonly Coding[] = [undefined, 'gzip', 'br'];
+
+/** Fields that differ between two requests for the same. */
+const MOVING = ['date', 'x-request-id', 'ratelimit'];
+
+/** A resource, and how it is to be cached and compressed. */
+interface Resource {
+  readonly name: string;
+  readonly path: string;
+  /** Undefined for a resource that is never stored. */
+  readonly cacheControl: string | undefined;
+  readonly vary: string | undefined;
+  readonly codings: readonly Coding[];
+}
+
+const VARY = 'Authorization, X-API-Key';
+const START = String(Math.floor(Date.now() / 1000) - 60);
+
+/** Every operation of the contract, and the documents about the APIs. */
+const RESOURCES: readonly Resource[] = [
+  ...Object.entries(addresses({ since: START, title_id: 'title-0001' })).map(([id, path]) => {
+    const { cache, compress } = operations[id as keyof typeof operations].policy;
+    assert.deepEqual([cache, compress], [id === 'getMe' ? 'never' : 'revalidate', id === 'getChanges' || undefined]);
+    return {
+      name: id,
+      path,
+      cacheControl: cache === 'never' ? undefined : 'private, no-cache',
+      vary: compress ? `${VARY}, Accept-Encoding` : VARY,
+      codings: compress ? CODINGS : [undefined],
+    };
+  }),
+  ...['/openapi.yaml', '/openapi.json', '/openapi-leaked-keys.json'].map((path) => ({
+    name: path,
+    path,
+    cacheControl: 'no-cache',
+    vary: 'Accept-Encoding',
+    codings: CODINGS,
+  })),
+];
+
+describe('conditional and compressed answers', () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startService();
+    await addTitles(service.db, 410);
+  });
+
+  after(() => service.stop());
+
+  function get(path: string, headers: Record<string, string | readonly string[]> = {}, method = 'GET'): Promise<Reply> {
+    return service.get(path, { method, headers: { 'x-api-key': service.key, ...headers } });
+  }
+
+  const steady = ({ headers }: Reply): object =>
+    Object.fromEntries(Object.entries(headers).filter(([name]) => !MOVING.includes(name)));
+
+  for (const { name, path, cacheControl, vary, codings } of RESOURCES) {
+    for (const asked of CODINGS) {
+      const coding = codings.includes(asked) ? asked : undefined;
+      it(`${name} is answered ${coding ?? 'plain'} where ${asked ?? 'no coding'} is accepted, with 304 for its tag alone`, async () => {
+        const accept: Record<string, string> = asked === undefined ? {} : { 'accept-encoding': asked };
+        const plain = await get(path);
+        const reply = await get(path, accept);
+        assert.deepEqual([reply.status, reply.text], [200, plain.text]);
+        assertHeaders(reply, {
+          'content-encoding': coding,
+          'content-length': String(reply.bytes.length),
+          'transfer-encoding': undefined,
+          'cache-control': cacheControl ?? 'no-store',
+          etag: coding === undefined ? plain.headers.etag : plain.headers.etag?.replace(/"$/, `-${coding}"`),
+          vary,
+        });
+        if (coding !== undefined) assert.ok(reply.bytes.length * 2 < plain.bytes.length);
+
+        const head = await get(path, accept, 'HEAD');
+        assert.deepEqual([head.status, head.bytes.length, steady(head)], [200, 0, steady(reply)]);
+
+        const { etag = '' } = reply.headers;
+        assert.equal(etag !== '', cacheControl !== undefined);
+        const later = 'Fri, 31 Dec 2100 00:00:00 GMT';
+        for (const held of [etag, ['"x"', `W/${etag}`], '*']) {
+          for (const method of ['GET', 'HEAD']) {
+            const again = await get(path, { ...accept, 'if-none-match': held, 'if-modified-since': later }, method);
+            if (cacheControl === undefined) {
+              assert.equal(again.status, 200);
+              continue;
+            }
+            assert.deepEqual([again.status, again.text], [304, '']);
+            const absent = { 'content-type': undefined, 'content-length': undefined, 'content-encoding': undefined };
+            assertHeaders(again, { etag, 'cache-control': cacheControl, vary, ...absent });
+            const isApi = path.startsWith('/api/');
+            assert.deepEqual(['ratelimit' in again.headers, 'x-request-id' in again.headers], [isApi, true]);
+          }
+        }
+        for (const held of ['"x"', ...(coding === undefined ? [] : [String(plain.headers.etag)])]) {
+          assert.equal((await get(path, { ...accept, 'if-none-match': held })).status, 200);
+        }
+      });
+    }
+  }
+
+  it('an empty page is not compressed, unless the client refuses plain content', async () => {
+    const newest = await service.db('titles').max('updated_at as at').first<{ at: string }>();
+    const empty = `/api/v1/changes?since=${Date.parse(newest.at) / 1000 + 1}`;
+    for (const [accepted, coding] of [
+      ['gzip, deflate, br', undefined],
+      ['br, identity;q=0', 'br'],
+    ] as const) {
+      assertHeaders(await get(empty, { 'accept-encoding': accepted }), { 'content-encoding': coding });
+    }
+  });
+
+  it('fetch, which adds Cache-Control: no-cache, gets 304', async () => {
+    const { etag = '' } = (await get('/api/v1/stats')).headers;
+    const response = await fetch(`${service.url}/api/v1/stats`, {
+      headers: { 'X-API-Key': service.key, 'If-None-Match': etag },
+    });
+    assert.deepEqual([response.status, await response.text()], [304, '']);
+  });
+
+  it('a problem is neither compressed nor conditional', async () => {
+    const headers = { 'if-none-match': '*', 'accept-encoding': 'gzip, identity;q=0' };
+    const plain = { headers: { 'content-encoding': undefined, vary: VARY } };
+    assertProblem(await get('/api/v1/titles/none', headers), 'title_not_found', plain);
+    assertProblem(await get('/api/v1/changes', headers), 'missing_since', plain);
+    assertProblem(await get('/api/v1/stats', headers, 'PUT'), 'method_not_allowed', plain);
+    assertProblem(await get('/api/v1/stats', { ...headers, 'x-api-key': 'wrong' }), 'invalid_api_key', plain);
+  });
+
+  it('another answer has another tag, also of the same length, and an earlier answer has its tag again', async () => {
+    const tagOf = async (path: string): Promise<string> => String((await get(path)).headers.etag);
+    const one = await tagOf('/api/v1/stats');
+    await service.db('people').insert({ svc_id: 'p1', name: 'One' });
+    assert.notEqual(await tagOf('/api/v1/stats'), one);
+    await service.db('people').delete();
+    assert.equal(await tagOf('/api/v1/stats'), one);
+
+    const titles = await Promise.all(['0001', '0003', '0005'].map((id) => tagOf(`/api/v1/titles/title-${id}`)));
+    assert.equal(new Set(titles).size, 3);
+    await service.db('titles').where({ svc_id: 'title-0001' }).update({ title: 'Title 9' });
+    assert.ok(!titles.includes(await tagOf('/api/v1/titles/title-0001')));
+  });
+
+  it('each page of changes has a tag of its own, also pages of the same length', async () => {
+    const pages: { tag: string; length: string }[] = [];
+    let since = ((await get(`/api/v1/changes?since=${Date.now() / 1000}`)).json as Answer<'getChanges'>).meta
+      .next_since;
+    for (let i = 0; i < 8; i += 1) {
+      await service
+        .db('titles')
+        .where({ svc_id: 'title-0002' })
+        .update({ title: `Title ${i}` });
+      const { headers, json } = await get(`/api/v1/changes?since=${since}`);
+      const { data, meta } = json as Answer<'getChanges'>;
+      assert.equal(data.length, 1);
+      since = meta.next_since;
+      pages.push({ tag: String(headers.etag), length: String(headers['content-length']) });
+    }
+    assert.equal(new Set(pages.map(({ tag }) => tag)).size, pages.length);
+    assert.ok(new Set(pages.map(({ length }) => length)).size < pages.length);
+  });
+});
