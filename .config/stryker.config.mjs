@@ -4,10 +4,10 @@ export default {
   mutate: [
     'src/http/request/client-address.ts',
     'src/http/response/{answers,content-coding,rate-limit-fields,representation}.ts',
-    'src/catalog/since.ts',
-    'src/catalog/import/{csv,postgres-text,quote,utf8}.ts',
+    'src/catalog/{position,since}.ts',
+    'src/catalog/import/{csv,ndjson,reader}.ts',
     'src/config/*.ts',
-    'src/follower/{printable,retry}.ts',
+    'src/follower/retry.ts',
     'src/keys/api-key.ts',
     'src/limits/quotas.ts',
   ],
@@ -16,11 +16,11 @@ export default {
   tap: {
     testFiles: [
       'test/config/*.test.ts',
-      'test/catalog/since.test.ts',
-      'test/follow/{printable,retry}.test.ts',
+      'test/catalog/{position,since}.test.ts',
+      'test/follow/retry.test.ts',
       'test/http/request/client-address.test.ts',
       'test/http/response/{rate-limit-fields,representation}.test.ts',
-      'test/import/{csv,quote}.test.ts',
+      'test/import/readers.test.ts',
       'test/keys/api-key.test.ts',
       'test/limits/quotas.test.ts',
     ],

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Knex } from 'knex';
 import type { ClientBase } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { positionAfterCopy } from './changes.js';
+import { positionAfterCopy } from './position.js';
 import { COLUMNS, type Kind } from './columns.js';
 import { withSession } from './session.js';
 import { fromRfc3339, systemClock, type Micros } from '../platform/time/micros.js';

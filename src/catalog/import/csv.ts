@@ -1,27 +1,13 @@
 import { OperatorError } from '../../errors.js';
 import { locateColumns, type MappedColumn } from './mapping.js';
-import { quote } from './quote.js';
-import { decodeUtf8, LONGEST_ROW, type RowReader, type RowSink } from './reader.js';
+import { decodeUtf8, LONGEST_ROW, quote, type RowReader, type RowSink } from './reader.js';
 
-/** What separates fields, and what quotes and backslashes mean. */
-export interface Dialect {
-  readonly delimiter: ',' | '\t';
-  /** Whether a field that begins with a quote ends at the next single one. */
-  readonly quotedFields: boolean;
-  /** Whether a quote may stand within an unquoted field. */
-  readonly bareQuotes: boolean;
-  /** Whether cells have the escapes of PostgreSQL's COPY. */
-  readonly escapes: boolean;
-}
-
-/** RFC 4180. It allows no quote in an unquoted field, and programs differ on its meaning: such a row is rejected. */
-export const CSV: Dialect = { delimiter: ',', quotedFields: true, bareQuotes: false, escapes: false };
-
-/** IANA `text/tab-separated-values`, with the escapes of PostgreSQL's text format. A quote is an ordinary character. */
-export const TSV: Dialect = { delimiter: '\t', quotedFields: false, bareQuotes: true, escapes: true };
-
-/** CSV with tabs, as spreadsheets write it. Within a field a quote is common and means itself: `7" Single`. */
-export const QUOTED_TSV: Dialect = { delimiter: '\t', quotedFields: true, bareQuotes: true, escapes: false };
+/**
+ * CSV is that of RFC 4180. It allows no quote in an unquoted field, and programs differ on its meaning: such a row is
+ * rejected. TSV is IANA `text/tab-separated-values` with the escapes of PostgreSQL's text format. There a quote is an
+ * ordinary character.
+ */
+export type Dialect = 'csv' | 'tsv';
 
 /** The escapes that PostgreSQL writes in COPY's text format (documentation of COPY, "Text Format"). */
 const ESCAPED = /\\[bfnrtv\\]/g;
@@ -39,18 +25,19 @@ const CHARACTERS: Readonly<Record<string, string>> = {
 /** Stands for null in COPY's text format. */
 const NULL = '\\N';
 
-const QUOTE = 34;
+const TAB = 9;
 const LF = 10;
 const CR = 13;
-/** No delimiter, quote or line break has a higher code than the comma. */
-const HIGHEST_SPECIAL = 44;
+const QUOTE = 34;
+/** The highest code of a delimiter, quote or line break. */
+const COMMA = 44;
 
 /** The rest of the row has not arrived. */
 const INCOMPLETE = -1;
 
 /**
- * Reads a file with a header line in one of the dialects. Fields may be quoted, with doubled quotes and line breaks
- * inside. Lines end in LF, CRLF or CR. Empty lines are skipped.
+ * Reads CSV or TSV with a header line. Fields of CSV may be quoted, with doubled quotes and line breaks inside. Lines end
+ * in LF, CRLF or CR. Empty lines are skipped.
  *
  * A malformed row costs that row alone: reading resumes at the next line of the file, also after a quote that never
  * closes. The package csv-parse drops all rows up to the next quote, counts a CRLF within quotes as two lines, and
@@ -59,7 +46,7 @@ const INCOMPLETE = -1;
 export class CsvReader implements RowReader {
   readonly #columns: readonly MappedColumn[];
   readonly #sink: RowSink;
-  readonly #dialect: Dialect;
+  readonly #isCsv: boolean;
   readonly #delimiter: number;
   /** Unread bytes as Latin-1, from the beginning of a row. */
   #text = '';
@@ -75,8 +62,8 @@ export class CsvReader implements RowReader {
   constructor(columns: readonly MappedColumn[], sink: RowSink, dialect: Dialect) {
     this.#columns = columns;
     this.#sink = sink;
-    this.#dialect = dialect;
-    this.#delimiter = dialect.delimiter.charCodeAt(0);
+    this.#isCsv = dialect === 'csv';
+    this.#delimiter = this.#isCsv ? COMMA : TAB;
   }
 
   push(bytes: Buffer): void {
@@ -103,7 +90,7 @@ export class CsvReader implements RowReader {
   /** @returns where the next row begins, or INCOMPLETE */
   #readRow(text: string, start: number, isEnd: boolean): number {
     const delimiter = this.#delimiter;
-    const { quotedFields, bareQuotes } = this.#dialect;
+    const isCsv = this.#isCsv;
     const end = text.length;
     const fields = this.#fields;
     let count = 0;
@@ -111,7 +98,7 @@ export class CsvReader implements RowReader {
     let at = start;
     for (;;) {
       let field: string;
-      if (quotedFields && at < end && text.charCodeAt(at) === QUOTE) {
+      if (isCsv && at < end && text.charCodeAt(at) === QUOTE) {
         let close = at;
         let hasQuotes = false;
         for (;;) {
@@ -140,9 +127,9 @@ export class CsvReader implements RowReader {
         const from = at;
         for (; at < end; at++) {
           const code = text.charCodeAt(at);
-          if (code > HIGHEST_SPECIAL) continue;
+          if (code > COMMA) continue;
           if (code === delimiter || code === LF || code === CR) break;
-          if (code === QUOTE && !bareQuotes) {
+          if (code === QUOTE && isCsv) {
             return this.#malformed(
               text,
               start,
@@ -211,7 +198,7 @@ export class CsvReader implements RowReader {
 
   /** An unescaped backslash is kept: PostgreSQL doubles each, so this one comes from a program without escapes. */
   #unescape(cell: string): string {
-    if (!this.#dialect.escapes || !cell.includes('\\')) return cell;
+    if (this.#isCsv || !cell.includes('\\')) return cell;
     return cell === NULL ? '' : cell.replace(ESCAPED, (escaped) => CHARACTERS[escaped] ?? escaped);
   }
 
@@ -223,7 +210,7 @@ export class CsvReader implements RowReader {
 
   /** Rejects a row and resumes at the next line, since the end of a malformed row is unknown. @returns its beginning */
   #malformed(text: string, start: number, at: number, isEnd: boolean, reason: string): number {
-    const hint = this.#dialect.quotedFields ? '; a quote may not be closed' : '';
+    const hint = this.#isCsv ? '; a quote may not be closed' : '';
     const shown = at - start > LONGEST_ROW ? `longer than 1 MiB${hint}` : reason;
     if (this.#places === undefined) throw new OperatorError(`The header, line ${this.#line}, is malformed: ${shown}.`);
     this.#sink.malformed(this.#line, shown);

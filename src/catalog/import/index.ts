@@ -3,8 +3,8 @@ import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import { readText } from './bytes.js';
 import type { Kind } from '../columns.js';
-import { CSV, CsvReader, QUOTED_TSV, TSV } from './csv.js';
-import { mapColumns, type MappedColumn, type MappingOptions } from './mapping.js';
+import { CsvReader } from './csv.js';
+import { mapColumns, type MappingOptions } from './mapping.js';
 import { mergeStaged, type Merged } from './merge.js';
 import { NdjsonReader } from './ndjson.js';
 import type { RowReader } from './reader.js';
@@ -30,8 +30,6 @@ export interface ImportProgress {
 export interface ImportOptions extends MappingOptions {
   readonly kind: Kind;
   readonly format: Format;
-  /** Whether fields of TSV may be quoted; then a backslash is an ordinary character. */
-  readonly quotedTsv?: boolean | undefined;
   /** Stop at the first rejected row, with nothing written. */
   readonly strict?: boolean | undefined;
   /** Called for each rejected row, when it is found. */
@@ -63,7 +61,7 @@ const PIECE = 64 * 1024;
  *   signal is aborted, with what was written
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
-  const { kind, strict, signal, onRejected } = options;
+  const { kind, format, strict, signal, onRejected } = options;
   const columns = mapColumns(kind, options);
   const rows = new Rows(columns, (line, reason) => {
     if (strict) throw new OperatorError(`line ${line}: ${reason}. Nothing was written (--strict).`);
@@ -81,14 +79,11 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
     if (signal) addAbortSignal(signal, source);
     await withSession(db, signal, async (session) => {
       const text = readText(source, (length) => (bytes += length));
-      const reader = createReader(options, columns, rows);
+      const reader = format === 'ndjson' ? new NdjsonReader(columns, rows) : new CsvReader(columns, rows, format);
       await fillStaging(session, columns, () => copyText(text, reader, rows, () => report('reading', rows.rows)));
-      // Many files are sorted by id. The search for repeated ids takes a third of the time of reading.
-      if (!rows.idsAscend) {
-        await removeRepeated(session, ({ line, svc_id, first }) => {
-          rows.repeated(line, `svc_id ${svc_id} repeats line ${first}`);
-        });
-      }
+      await removeRepeated(session, ({ line, svc_id, first }) => {
+        rows.repeated(line, `svc_id ${svc_id} repeats line ${first}`);
+      });
       report('writing', 0, rows.staged);
       await mergeStaged(session, { kind, columns, rows: rows.staged, signal }, (progress) => {
         merged = progress;
@@ -101,21 +96,6 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
     source.destroy();
   }
   return { rows: rows.rows, ...merged, skipped: rows.skipped, rejected: rows.rejected };
-}
-
-function createReader(
-  { format, quotedTsv = false }: ImportOptions,
-  columns: readonly MappedColumn[],
-  rows: Rows,
-): RowReader {
-  switch (format) {
-    case 'csv':
-      return new CsvReader(columns, rows, CSV);
-    case 'tsv':
-      return new CsvReader(columns, rows, quotedTsv ? QUOTED_TSV : TSV);
-    case 'ndjson':
-      return new NdjsonReader(columns, rows);
-  }
 }
 
 async function* copyText(

@@ -1,6 +1,6 @@
 import { OperatorError } from '../../errors.js';
 import { COLUMNS, type Column, type Kind } from '../columns.js';
-import { quote } from './quote.js';
+import { quote } from './reader.js';
 
 /** How the columns and values of a foreign file become ours. */
 export interface MappingOptions {

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { printable } from '../../platform/text/plain-text.js';
 
 /** Turns the bytes of a file into rows. Synchronous: a promise for each row would cost more than the row. */
 export interface RowReader {
@@ -27,6 +28,9 @@ export interface RowSink {
  */
 export const LONGEST_ROW = 1024 * 1024;
 
+/** The longest part of a foreign value that a message shows, in characters. */
+const LONGEST_SHOWN = 80;
+
 const NON_ASCII = /[\x80-\xff]/;
 
 /**
@@ -39,4 +43,9 @@ export function decodeUtf8(bytes: string): string | undefined {
   if (!NON_ASCII.test(bytes)) return bytes;
   const buffer = Buffer.from(bytes, 'latin1');
   return isUtf8(buffer) ? buffer.toString('utf8') : undefined;
+}
+
+/** Formats a value of a file for a message: in quotes, cut, and safe to print. */
+export function quote(value: string): string {
+  return JSON.stringify(printable(value, LONGEST_SHOWN));
 }

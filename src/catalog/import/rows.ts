@@ -1,6 +1,5 @@
 import { acceptedWords, type MappedColumn } from './mapping.js';
-import { quote } from './quote.js';
-import type { RowSink } from './reader.js';
+import { quote, type RowSink } from './reader.js';
 
 /** The tables require this too. */
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -30,9 +29,6 @@ export class Rows implements RowSink {
   readonly #columns: readonly MappedColumn[];
   readonly #onRejected: (line: number, reason: string) => void;
   #copyText = '';
-  #lastId = '';
-  /** Whether each id is greater than the one before it. Then no id is repeated. */
-  idsAscend = true;
   /** All rows read: the sum of the counters below. */
   rows = 0;
   staged = 0;
@@ -94,7 +90,6 @@ export class Rows implements RowSink {
       const value = checkCell(cells[index++] ?? '', column);
       if (value === SKIP) return SKIP;
       if (typeof value === 'string') {
-        if (column.type === 'id') this.#noteOrder(value);
         text += `\t${value}`;
       } else {
         // A later column may still cause the row to be left out.
@@ -102,11 +97,6 @@ export class Rows implements RowSink {
       }
     }
     return rejection ?? `${text}\n`;
-  }
-
-  #noteOrder(id: string): void {
-    this.idsAscend &&= id > this.#lastId;
-    this.#lastId = id;
   }
 }
 

@@ -1,6 +1,5 @@
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { Option } from 'commander';
 import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
 import { OperatorError } from '../../errors.js';
 import { formatOption, inferFormat, kindOption } from './file-options.js';
@@ -15,7 +14,6 @@ interface ImportFlags {
   readonly column?: Assignments;
   readonly value?: ValueMappings;
   readonly skipUnmapped?: boolean;
-  readonly quote?: string;
   readonly strict?: boolean;
   readonly json?: boolean;
 }
@@ -31,7 +29,7 @@ Columns, from the header line of CSV and TSV or the members of each NDJSON objec
                        has_bundles, available_in_library (true/false, yes/no, 1/0, t/f)
   people, collections  svc_id, name
 In TSV a quote is an ordinary character, \\N is an empty cell, and \\t, \\n and \\\\ in a cell stand for a tab, a line feed
-and a backslash, as in PostgreSQL. For TSV with quoted cells, add --quote '"'; a backslash is then an ordinary character.
+and a backslash, as in PostgreSQL.
 
 New ids are created and known ones that differ are updated. If an optional column is absent or its cell is empty, a known
 row keeps its value, and a new title gets false. White space around ids, media types and booleans is dropped; titles and
@@ -57,7 +55,6 @@ export const registerImport: RegisterCommand = (program, context) => {
     .option('--column <ours=theirs>', 'name of one of our columns in the file; repeatable', assignment)
     .option('--value <column:theirs=ours>', 'value in the file and what it means; repeatable', valueMapping)
     .option('--skip-unmapped', 'leave out rows whose value, in a column with --value, is neither mapped nor ours')
-    .addOption(new Option('--quote <character>', 'TSV with quoted cells, quotes in them doubled').choices(['"']))
     .option('--strict', 'stop at the first rejected row and write nothing')
     .addHelpText('after', NOTES)
     .action((file: string, flags: ImportFlags) => run(file, flags, context));
@@ -65,7 +62,6 @@ export const registerImport: RegisterCommand = (program, context) => {
 
 async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
   const format = flags.format ?? inferFormat(file, FORMATS, file === '-' ? 'standard input' : file);
-  if (flags.quote !== undefined && format !== 'tsv') throw new OperatorError('--quote applies to TSV only.');
   const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
   const display = new ProgressDisplay(context.stderr, { label: flags.kind, size, isEnabled: !flags.json });
   let result: ImportResult;
@@ -79,7 +75,6 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
           columns: flags.column,
           values: flags.value,
           skipUnmapped: flags.skipUnmapped,
-          quotedTsv: flags.quote !== undefined,
           strict: flags.strict,
           onRejected: (line, reason) => display.printLine(`line ${line}: ${reason}`),
           onProgress: (progress) => display.update(progress),

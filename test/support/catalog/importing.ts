@@ -2,10 +2,9 @@ import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { readCatalogCounts, verifyCounts, type Counts } from '../../../src/catalog/counts.js';
 import { importCatalogue, type ImportOptions, type ImportResult } from '../../../src/catalog/import/index.js';
-import { openDatabase } from '../../../src/platform/postgres/database.js';
-import { createTestDatabase } from '../postgres.js';
+import { openTestDatabase } from '../database.js';
 
-/** A row of titles, with all that an import could change. */
+/** A row of titles, with every column that an import can change. */
 export interface StoredTitle {
   readonly svc_id: string;
   readonly media_type: string;
@@ -14,7 +13,7 @@ export interface StoredTitle {
   readonly available_in_library: boolean;
 }
 
-/** What an import came to: its counts, and what it said of rejected rows. */
+/** The result of an import: its counts, and its messages about rejected rows. */
 export interface Outcome {
   readonly result: ImportResult;
   readonly rejected: readonly string[];
@@ -24,27 +23,21 @@ export interface Outcome {
 export interface TestCatalogue {
   readonly db: Knex;
   import(content: string | Buffer | Readable, options?: Partial<ImportOptions>): Promise<Outcome>;
-  /** The rows of a query. */
+  /** Runs a query. @returns its rows */
   query(sql: string): Promise<unknown[]>;
   /** All titles in the order of the feed. */
   titles(): Promise<StoredTitle[]>;
-  /** All titles with their stamps: unchanged where nothing was written. */
+  /** All titles with their stamps, which show whether anything was written. */
   feed(): Promise<unknown>;
-  /** The kept counts, which also have to be what a recount says. */
+  /** The kept counts. @throws Error when they differ from a recount */
   counts(): Promise<Counts>;
   close(): Promise<void>;
 }
 
 /** An empty catalogue in a database of its own. */
 export async function openCatalogue(): Promise<TestCatalogue> {
-  const database = await createTestDatabase();
-  const db = openDatabase({
-    address: database.url,
-    applicationName: 'import test',
-    poolSize: 4,
-    acquireTimeoutMs: 10_000,
-    statementTimeoutMs: 0,
-  });
+  const database = await openTestDatabase();
+  const { db } = database;
   return {
     db,
     async import(content, options = {}) {
@@ -69,14 +62,11 @@ export async function openCatalogue(): Promise<TestCatalogue> {
       if (mismatches.length > 0) throw new Error(`wrong counts: ${JSON.stringify(mismatches)}`);
       return readCatalogCounts(db);
     },
-    async close() {
-      await db.destroy();
-      await database.drop();
-    },
+    close: () => database.close(),
   };
 }
 
-/** Counts of which those not named are 0. */
+/** The counts of an import, 0 unless given. */
 export function counts(some: Partial<ImportResult>): ImportResult {
   return { rows: 0, created: 0, updated: 0, unchanged: 0, skipped: 0, rejected: 0, ...some };
 }

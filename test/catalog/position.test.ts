@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { nextPosition, positionAfterCopy } from '../../src/catalog/changes.js';
+import { nextPosition, positionAfterCopy } from '../../src/catalog/position.js';
 import { asPosition, WINDOW } from '../../src/catalog/since.js';
 
 const DAY = 86_400_000_000n;
@@ -18,13 +18,13 @@ const time = fc
 const reading = fc
   .record({
     newest: fc.oneof(time.map(asPosition), fc.constant(0n)),
-    /** The database's clock, which may be wrong by hours; undefined while a writer is at work. */
+    /** The database's clock, which may be wrong by hours; undefined while a writer is active. */
     safeTime: fc.option(
       fc.bigInt({ min: -DAY / 2n, max: DAY / 2n }).map((wrong) => NOW + wrong),
       { nil: undefined },
     ),
     since: time.filter((since) => since >= NOW - WINDOW),
-    /** Where the last entry of the page lies after the place where it was read from; undefined for an empty page. */
+    /** How far the last entry of the page lies after the position that it was read from; undefined for an empty page. */
     lastAfter: fc.option(fc.bigInt({ min: 1n, max: 5n * DAY }), { nil: undefined }),
     hasMore: fc.boolean(),
   })
@@ -34,8 +34,8 @@ const reading = fc
     return { newest, safeTime, since, last, hasMore: hasMore && last !== undefined };
   });
 
-describe('the position after a page of changes', () => {
-  it('lies before every entry that the page lacks, also before those that writers at work will commit', () => {
+describe('the position', () => {
+  it('after a page lies before every entry that the page lacks, including those that active writers will commit', () => {
     fc.assert(
       fc.property(reading, ({ newest, safeTime, since, last, hasMore }) => {
         const next = nextPosition({ since, last, hasMore, feed: { newest, safeTime }, now: NOW });
@@ -43,7 +43,7 @@ describe('the position after a page of changes', () => {
           assert.equal(next, last);
           return;
         }
-        // What is committed later is stamped after the page, and after a safe time.
+        // Later commits are stamped after the page, and after a safe time.
         const shown = last ?? newest;
         const atWork = safeTime ?? NOW - LONGEST_WRITE;
         const earliest = (shown > atWork ? shown : atWork) + 1n;
@@ -53,7 +53,7 @@ describe('the position after a page of changes', () => {
     );
   });
 
-  it('is never lost by a mirror that comes every fifteen days while nobody writes', () => {
+  it('after a page stays valid for a mirror that polls every fifteen days while nobody writes', () => {
     fc.assert(
       fc.property(reading, ({ newest, since, last }) => {
         const feed = { newest, safeTime: NOW };
@@ -65,7 +65,7 @@ describe('the position after a page of changes', () => {
     );
   });
 
-  it('stays where it is after an empty page in a quiet feed, as long as it is not old', () => {
+  it('after an empty page is unchanged in a quiet feed, unless it is old', () => {
     const recent = fc.bigInt({ min: NOW - WINDOW / 2n, max: NOW });
     fc.assert(
       fc.property(recent, recent, (since, newest) => {
@@ -78,7 +78,7 @@ describe('the position after a page of changes', () => {
     );
   });
 
-  it('after a copy never ends in 0 where it comes from a clock, and lies before what the copy lacks', () => {
+  it('after a copy lies before every entry that the copy lacks, and never ends in 0', () => {
     fc.assert(
       fc.property(
         fc.option(time.map(asPosition), { nil: undefined }),
