@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict';
 import { readFeed, type FeedEntry } from '../../src/catalog/feed.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { testWorld } from '../support/world.js';
 
-/** Texts that a list of texts might be cut at, or not read. */
+/** Texts that would be cut or lost if lists of texts were not escaped. */
 const TITLES = ['a, "b", c', "l'été", 'line\nbreak\ttab\u001f\u001e', '七人の侍 🎬', '\\', '[]', 'null', ' ', '{a,b}'];
 
 describe('a page of the feed', () => {
-  let database: OpenTestDatabase;
-  before(async () => (database = await openTestDatabase()));
-  after(() => database.close());
+  const world = testWorld();
 
   it('has no entry while the catalogue is empty', async () => {
-    assert.deepEqual(await readFeed(database.db, 0n), { entries: [], hasMore: false, followsEntry: false });
+    assert.deepEqual(await readFeed(world.db, 0n), { entries: [], hasMore: false, followsEntry: false });
   });
 
-  it('has the same entries as the rows that it is made of, whatever their texts', async () => {
-    const { db } = database;
+  it('has the same entries as the rows, whatever their texts contain', async () => {
+    const { db } = world;
     for (const [i, title] of TITLES.entries()) {
       await db('titles').insert({
         svc_id: `title_${i}-X`,

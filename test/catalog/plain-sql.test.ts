@@ -4,9 +4,9 @@ import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
+import { testWorld } from '../support/world.js';
 
 /** The SQL that the guide shows. */
 async function sqlOfGuide(): Promise<string[]> {
@@ -15,29 +15,26 @@ async function sqlOfGuide(): Promise<string[]> {
   );
 }
 
-/** As other programs do it: their own connection, plain SQL, and the rights that the guide grants. */
+/** The program has its own connection, plain SQL, and the rights that the guide grants. */
 describe('a program that writes in SQL', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let writer: pg.Client;
   let other: pg.Client;
 
   before(async () => {
-    database = await openTestDatabase();
     const [, grants = assert.fail()] = await sqlOfGuide();
-    // Roles outlive their database.
-    await database.db.raw('drop role if exists catalog_writer');
-    await database.db.raw(grants);
+    // Roles outlive their world.
+    await world.db.raw('drop role if exists catalog_writer');
+    await world.db.raw(grants);
     [writer, other] = await Promise.all([connect(), connect()]);
-  });
-
-  after(async () => {
-    await Promise.all([writer.end(), other.end()]);
-    await database.db.raw('drop owned by catalog_writer; drop role catalog_writer');
-    await database.close();
+    world.defer(async () => {
+      await Promise.all([writer.end(), other.end()]);
+      await world.db.raw('drop owned by catalog_writer; drop role catalog_writer');
+    });
   });
 
   async function connect(): Promise<pg.Client> {
-    const client = new pg.Client({ connectionString: database.url });
+    const client = new pg.Client({ connectionString: world.url });
     await client.connect();
     await client.query("set role catalog_writer; set timezone to 'UTC'");
     return client;
@@ -45,7 +42,7 @@ describe('a program that writes in SQL', () => {
 
   /** All titles in the order of the feed. */
   async function feed(): Promise<{ svc_id: string; title: string; available_in_library: boolean }[]> {
-    return database.db('titles').select('svc_id', 'title', 'available_in_library').orderBy('updated_at');
+    return world.db('titles').select('svc_id', 'title', 'available_in_library').orderBy('updated_at');
   }
 
   async function ids(): Promise<string[]> {
@@ -62,7 +59,7 @@ describe('a program that writes in SQL', () => {
     await pipeline(Readable.from([text]), client.query(copyFrom(statement)));
   }
 
-  it('does what the guide shows', async () => {
+  it('writes titles and people as the guide shows', async () => {
     const [statements = assert.fail()] = await sqlOfGuide();
     await writer.query("insert into people (svc_id, name) values ('max-schreck', 'Max Schreck')");
     for (const statement of statements.split(';')) await writer.query(statement);
@@ -71,14 +68,14 @@ describe('a program that writes in SQL', () => {
       { svc_id: 'nosferatu-1922', title: 'Nosferatu', available_in_library: false },
     ];
     assert.deepEqual(await feed(), expected);
-    const { titles, available_in_library: available, people } = await readCatalogCounts(database.db);
+    const { titles, available_in_library: available, people } = await readCatalogCounts(world.db);
     assert.deepEqual([titles, available, people], [2, 1, 0]);
-    // A row that stays as it was keeps its place.
+    // An unchanged row keeps its place.
     await writer.query("update titles set title = 'Faust' where svc_id = 'faust-1926'");
     assert.deepEqual(await feed(), expected);
   });
 
-  it('copies, whatever times it gives', async () => {
+  it('can use COPY, and the times in its rows are ignored', async () => {
     await copy(writer, 'copy titles (svc_id, media_type, title) from stdin', 'c1\tmovie\tOne\nc2\tseries\tTwo\n');
     await copy(
       writer,
@@ -92,7 +89,7 @@ describe('a program that writes in SQL', () => {
     assert.deepEqual(rows, [{ titles: 5 + 1 }]);
   });
 
-  it('gives no time of its own, not even the one that the database would give', async () => {
+  it('cannot set the times of a title, not even to the next stamp', async () => {
     const before = (await ids()).length;
     for (const time of [
       "timestamptz 'epoch' + currval('titles_last_stamp') * interval '1 microsecond'",
@@ -117,7 +114,7 @@ describe('a program that writes in SQL', () => {
     assert.deepEqual(rows, []);
   });
 
-  it('gets an error that says what does not fit', async () => {
+  it('gets an error that names the violated constraint', async () => {
     const values = (svcId: string, mediaType: string, title: string): string =>
       `insert into titles (svc_id, media_type, title) values ('${svcId}', '${mediaType}', '${title}')`;
     const violates = (constraint: string): object => ({
@@ -156,12 +153,12 @@ describe('a program that writes in SQL', () => {
     'set session_replication_role = replica',
     'select * from api_keys',
   ]) {
-    it(`may not ${sql}`, async () => {
+    it(`may not run: ${sql}`, async () => {
       await assertRefused(sql, { code: '42501' });
     });
   }
 
-  it('hides what it has not committed, and makes no reader wait', async () => {
+  it('blocks no reader, and its changes appear when it commits', async () => {
     const before = await ids();
     await writer.query('begin');
     await writer.query("insert into titles (svc_id, media_type, title) values ('open-1', 'movie', 'T')");
@@ -171,7 +168,7 @@ describe('a program that writes in SQL', () => {
     assert.deepEqual(await ids(), [...before.filter((id) => id !== 'faust-1926'), 'open-1', 'faust-1926']);
   });
 
-  it('waits for the one before it, as long as it wants to, and comes after it', async () => {
+  it('waits for the writer before it up to its own lock_timeout, and gets later stamps', async () => {
     await writer.query('begin');
     await writer.query("insert into titles (svc_id, media_type, title) values ('first', 'movie', 'T')");
     await other.query("set lock_timeout = '100ms'");
@@ -181,8 +178,8 @@ describe('a program that writes in SQL', () => {
     );
     await other.query("set lock_timeout = '0'");
     const second = other.query("insert into titles (svc_id, media_type, title) values ('second', 'movie', 'T')");
-    await eventually('the other one waits', async () => {
-      const { rows } = await database.db.raw<{ rows: unknown[] }>(
+    await eventually('the other writer waits', async () => {
+      const { rows } = await world.db.raw<{ rows: unknown[] }>(
         `select from pg_locks where locktype = 'advisory' and not granted
           and database = (select oid from pg_database where datname = current_database())`,
       );
@@ -194,7 +191,7 @@ describe('a program that writes in SQL', () => {
     assert.deepEqual((await ids()).slice(-3), ['first', 'last-of-first', 'second']);
   });
 
-  it('has to begin again where it waited in a stricter level than read committed', async () => {
+  it('gets a serialization failure if it waited at a stricter level than read committed', async () => {
     await other.query('begin isolation level repeatable read');
     await other.query('select count(*) from titles');
     await writer.query("insert into titles (svc_id, media_type, title) values ('between', 'movie', 'T')");
@@ -205,11 +202,11 @@ describe('a program that writes in SQL', () => {
     assert.equal((await ids()).at(-1), 'between');
   });
 
-  it('is found by the query of the guide while it holds the lock, and ended', async () => {
+  it('can be found and terminated with the queries of the guide while it holds the lock', async () => {
     const [, , , bounds = assert.fail()] = await sqlOfGuide();
     const find = /^select[^;]+/m.exec(bounds)?.[0] ?? assert.fail();
     const holders = async (): Promise<number[]> =>
-      (await database.db.raw<{ rows: { pid: number }[] }>(find)).rows.map(({ pid }) => pid);
+      (await world.db.raw<{ rows: { pid: number }[] }>(find)).rows.map(({ pid }) => pid);
     assert.deepEqual(await holders(), []);
     for (const [i, act] of [
       "insert into titles (svc_id, media_type, title) values ('held', 'movie', 'T')",
@@ -221,13 +218,13 @@ describe('a program that writes in SQL', () => {
       const waiting = writer.query(`insert into titles (svc_id, media_type, title) values ('next-${i}', 'movie', 'T')`);
       const [pid, ...others] = await holders();
       assert.deepEqual(others, []);
-      await database.db.raw('select pg_terminate_backend(?)', [pid ?? assert.fail()]);
+      await world.db.raw('select pg_terminate_backend(?)', [pid ?? assert.fail()]);
       await waiting;
       assert.equal((await ids()).at(-1), `next-${i}`);
     }
   });
 
-  it('can read no key, no hash of one, and no event', async () => {
+  it('cannot read keys, hashes or events', async () => {
     for (const table of ['api_keys', 'events']) {
       await assertRefused(`select * from ${table}`, { code: '42501' });
       await assertRefused(`delete from ${table}`, { code: '42501' });
@@ -238,12 +235,12 @@ describe('a program that writes in SQL', () => {
     });
   });
 
-  it('is bounded, and alone with the owner, by what the guide shows', async () => {
+  it('has a lock_timeout and, apart from the owner, is the only role that may connect', async () => {
     const [, , connecting = assert.fail(), bounds = assert.fail()] = await sqlOfGuide();
-    const name = new URL(database.url).pathname.slice(1);
-    await database.db.raw(connecting.replaceAll('database catalog', `database ${name}`));
-    await database.db.raw(bounds);
-    const { rows } = await database.db.raw<{ rows: unknown[] }>(
+    const name = new URL(world.url).pathname.slice(1);
+    await world.db.raw(connecting.replaceAll('database catalog', `database ${name}`));
+    await world.db.raw(bounds);
+    const { rows } = await world.db.raw<{ rows: unknown[] }>(
       `select has_database_privilege('catalog_writer', current_database(), 'connect') as connects,
               has_database_privilege('catalog_writer', current_database(), 'temporary') as makes_tables,
               has_database_privilege('pg_monitor', current_database(), 'connect') as anyone
@@ -252,7 +249,7 @@ describe('a program that writes in SQL', () => {
     assert.deepEqual(rows, [{ connects: true, makes_tables: false, anyone: false }]);
   });
 
-  it('moves later stamps ahead with the sequence, and makes none of them equal or earlier', async () => {
+  it('can only move later stamps ahead by drawing from their sequence', async () => {
     const before = await feed();
     const { rows } = await writer.query<{ last: string }>(
       "select max(nextval('titles_last_stamp'))::text as last from generate_series(1, 100000)",
@@ -267,7 +264,7 @@ describe('a program that writes in SQL', () => {
     assert.deepEqual(stamps, [{ later: true }]);
   });
 
-  it('has kept all counts right', async () => {
-    assert.deepEqual((await verifyCounts(database.db)).mismatches, []);
+  it('leaves all counts right', async () => {
+    assert.deepEqual((await verifyCounts(world.db)).mismatches, []);
   });
 });

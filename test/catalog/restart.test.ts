@@ -3,24 +3,21 @@ import type { Knex } from 'knex';
 import { readBounds } from '../../src/catalog/feed.js';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { fromRfc3339, type Micros } from '../../src/platform/time/micros.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { addTitleAt, addTitles } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 
 const SECOND: Micros = 1_000_000n;
 const HOUR = 3_600n * SECOND;
 const DAY = 24n * HOUR;
 
 describe('a restart of the feed', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld({ each: true });
   let db: Knex;
 
-  beforeEach(async () => {
-    database = await openTestDatabase();
-    ({ db } = database);
+  beforeEach(() => {
+    ({ db } = world);
   });
-
-  afterEach(() => database.close());
 
   async function clock(): Promise<Micros> {
     const { rows } = await db.raw<{ rows: [{ now: string }] }>('select clock_timestamp() as now');
@@ -36,13 +33,13 @@ describe('a restart of the feed', () => {
     return on('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' }).then();
   }
 
-  /** At a whole second that lies a minute after this moment, or in the second after that. */
+  /** Checks for a whole second that lies between 60 and 61 seconds after a moment. */
   function assertMinuteAfter(start: Micros, moment: Micros): void {
     assert.equal(start % SECOND, 0n);
     assert.ok(start > moment + 60n * SECOND && start <= moment + 61n * SECOND, `${start - moment} µs after`);
   }
 
-  it('begins a minute after the clock', async () => {
+  it('sets the feed start to a minute after the clock', async () => {
     await addTitles(db, 2);
     const before = await clock();
     const { start, clock: at } = await restartFeed(db);
@@ -51,20 +48,20 @@ describe('a restart of the feed', () => {
     assert.deepEqual(await readBounds(db), { start, newest: start });
   });
 
-  it('begins a minute after whatever lies ahead of the clock', async () => {
+  it('sets the feed start to a minute after whatever is ahead of the clock', async () => {
     const ahead = (await clock()) + HOUR;
     await addTitleAt(db, 'ahead', ahead);
     assertMinuteAfter((await restartFeed(db)).start, ahead);
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead + HOUR)]);
     assertMinuteAfter((await restartFeed(db)).start, ahead + HOUR);
     assertMinuteAfter((await restartFeed(db, { after: ahead + 2n * HOUR })).start, ahead + 2n * HOUR);
-    // Also where the sequence has been set back.
+    // Even if the sequence has been set back.
     const { start } = await restartFeed(db);
     await db.raw("select setval('titles_last_stamp', 0)");
     assertMinuteAfter((await restartFeed(db, { after: 0n })).start, start);
   });
 
-  it('has everything stamped later that is committed later', async () => {
+  it('makes every later commit have a later stamp', async () => {
     const early = await db.transaction();
     await early.raw('select 1');
     const { start } = await restartFeed(db);
@@ -75,7 +72,7 @@ describe('a restart of the feed', () => {
     assert.ok((await stampOf('begun-before')) < (await stampOf('begun-after')));
   });
 
-  it('waits for a writer at work, and begins after what that one stamps', async () => {
+  it('waits for an active writer, and sets the feed start after the stamps of that writer', async () => {
     const ahead = (await clock()) + HOUR;
     const writer = await db.transaction();
     await insert(writer, 'first');
@@ -84,7 +81,7 @@ describe('a restart of the feed', () => {
       const waiting = await db('pg_locks').where({ locktype: 'advisory', granted: false });
       return waiting.length === 1;
     });
-    // The clock of the feed runs ahead only now.
+    // The stamps get ahead of the clock while the restart waits.
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     await insert(writer, 'second');
     await writer.commit();
@@ -93,10 +90,10 @@ describe('a restart of the feed', () => {
   });
 
   for (const [what, act, message] of [
-    ['writers go on for too long', 'write', /^Writers have held the catalogue for 0\.05 s\. Wait for them/],
+    ['writers keep the lock for too long', 'write', /^Writers have held the catalogue for 0\.05 s\. Wait for them/],
     ['a position lies more than a day ahead', 'far', /is more than a day ahead of the database's clock, 20/],
   ] as const) {
-    it(`does not change the feed where ${what}`, async () => {
+    it(`does not change the feed if ${what}`, async () => {
       await addTitles(db, 1);
       const before = await readBounds(db);
       const writer = await db.transaction();
@@ -110,7 +107,7 @@ describe('a restart of the feed', () => {
     });
   }
 
-  it('takes a position that lies nearly a day ahead', async () => {
+  it('accepts a position that lies nearly a day ahead', async () => {
     const after = (await clock()) + DAY;
     assertMinuteAfter((await restartFeed(db, { after })).start, after);
   });

@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { testWorld } from '../support/world.js';
 
-describe('the rules of the catalogue, kept by the database', () => {
-  let database: OpenTestDatabase;
+describe('the database', () => {
+  const world = testWorld();
   let db: Knex;
 
   before(async () => {
-    database = await openTestDatabase();
-    ({ db } = database);
+    ({ db } = world);
     await db('titles').insert([title('kept'), title('other')]);
   });
-
-  after(() => database.close());
 
   function title(svcId: string): Record<string, unknown> {
     return { svc_id: svcId, media_type: 'movie', title: 'Title' };
@@ -22,7 +19,7 @@ describe('the rules of the catalogue, kept by the database', () => {
     return db('titles').select().orderBy('svc_id');
   }
 
-  /** Refused with this error, and nothing changed. */
+  /** Checks that a statement fails with an error and changes nothing. */
   async function assertRefused(sql: string, error: object): Promise<void> {
     const before = await titles();
     await assert.rejects(db.raw(sql), error, sql);
@@ -86,7 +83,7 @@ describe('the rules of the catalogue, kept by the database', () => {
     ['a blank in a svc_id', { svc_id: 'a b' }, 'titles_svc_id_format'],
     ['a line feed at the end of a svc_id', { svc_id: 'a\n' }, 'titles_svc_id_format'],
     ['a letter beyond ASCII in a svc_id', { svc_id: 'é' }, 'titles_svc_id_format'],
-    ['a svc_id that is there', { svc_id: 'kept' }, 'titles_pkey'],
+    ['an existing svc_id', { svc_id: 'kept' }, 'titles_pkey'],
     ['an unknown media_type', { media_type: 'person' }, 'titles_media_type_known'],
     ['a media_type in capitals', { media_type: 'Movie' }, 'titles_media_type_known'],
     ['an empty title', { title: '' }, 'titles_title_length'],
@@ -103,13 +100,13 @@ describe('the rules of the catalogue, kept by the database', () => {
   }
 
   for (const column of ['svc_id', 'media_type', 'title', 'has_bundles', 'available_in_library']) {
-    it(`refuses to do without ${column}`, async () => {
+    it(`refuses a title without ${column}`, async () => {
       await assert.rejects(db('titles').insert({ ...title('new'), [column]: null }), { code: '23502', column });
     });
   }
 
   for (const table of ['people', 'collections']) {
-    it(`holds ${table} to their form`, async () => {
+    it(`refuses ${table} with an invalid id or name`, async () => {
       await db(table).insert({ svc_id: 'Some_1-x', name: 'é'.repeat(1000) });
       for (const [row, constraint] of [
         [{ svc_id: 'a b', name: 'N' }, `${table}_svc_id_format`],
@@ -123,7 +120,7 @@ describe('the rules of the catalogue, kept by the database', () => {
     });
   }
 
-  it('sets the times itself, whatever a writer supplies', async () => {
+  it('sets the times of titles itself, whatever a writer supplies', async () => {
     const ancient = '2001-01-01T00:00:00.000000Z';
     const [{ now }] = (await db.raw<{ rows: [{ now: string }] }>('select clock_timestamp() as now')).rows;
     const [inserted] = await db('titles')
@@ -144,7 +141,7 @@ describe('the rules of the catalogue, kept by the database', () => {
     assert.deepEqual(await db('titles').where({ svc_id: 'timed' }).first('created_at', 'updated_at'), updated);
   });
 
-  it('leaves a row alone that an update leaves the same', async () => {
+  it('does not write a title that an update leaves unchanged', async () => {
     const before = await titles();
     assert.equal(await db('titles').update({ title: db.ref('title') }), 0);
     await db('titles')

@@ -7,33 +7,36 @@ import { Problem } from '../../src/errors.js';
 const SECOND = 1_000_000n;
 const NOW: Micros = 1_795_218_005_123_456n;
 const OLDEST = NOW - 30n * 86_400n * SECOND;
-/** Of a feed without an entry. The database's clock is that of the process, or behind it. */
+/** An empty feed. The database's clock is not ahead of the process. */
 const FEED = { start: 0n, newest: 0n, clock: 0n };
 const NEWEST = NOW + 60n * SECOND;
 
-/** What a request with these values of `since` gets: the position, or the code of the problem. */
-function outcome(...values: string[]): Micros | string {
+/** Parses and checks `since` as a request does. @returns the position, or the problem */
+function read(values: readonly string[], feed = FEED): Micros | Problem {
   try {
     const since = parseSince(values);
-    requireWithinWindow(since, NOW, FEED);
+    requireWithinWindow(since, NOW, feed);
     return since;
   } catch (error) {
-    if (error instanceof Problem) return error.code;
+    if (error instanceof Problem) return error;
     throw error;
   }
 }
 
-function detail(...values: string[]): string {
-  try {
-    requireWithinWindow(parseSince(values), NOW, FEED);
-  } catch (error) {
-    if (error instanceof Problem) return error.detail;
-  }
-  return assert.fail('no problem');
+/** @returns the position, or the code of the problem */
+function outcome(text: string): Micros | string {
+  const result = read([text]);
+  return result instanceof Problem ? result.code : result;
+}
+
+/** Checks a position in microseconds. @returns the problem, or undefined */
+function problemOf(since: Micros, feed: typeof FEED): Problem | undefined {
+  const result = read([`${since}e-6`], feed);
+  return result instanceof Problem ? result : undefined;
 }
 
 describe('since', () => {
-  it('is read exactly, in every notation of a JSON number', () => {
+  it('is read exactly from each of these numbers', () => {
     for (const [text, micros] of [
       ['1795218005', 1_795_218_005_000_000n],
       ['1795218005.0', 1_795_218_005_000_000n],
@@ -42,7 +45,7 @@ describe('since', () => {
       ['1795218005.123456', 1_795_218_005_123_456n],
       ['1795218005.999999', 1_795_218_005_999_999n],
       ['1795218005.123456000', 1_795_218_005_123_456n],
-      // A double has these neighbours of six decimals when 17 digits of it are printed, or all.
+      // Doubles printed with 17 or all of their digits.
       ['1795218005.1234561', 1_795_218_005_123_456n],
       ['1795218005.1234559', 1_795_218_005_123_456n],
       ['1795218005.1234560012817382812500', 1_795_218_005_123_456n],
@@ -60,77 +63,62 @@ describe('since', () => {
     }
   });
 
-  it('reaches back exactly 30 days', () => {
+  it('may lie up to 30 days in the past', () => {
     assert.equal(WINDOW, NOW - OLDEST);
     assert.equal(outcome('1792626005.123456'), OLDEST);
-    assert.equal(outcome('1792626005.123455'), 'since_out_of_window');
-    assert.equal(outcome('0'), 'since_out_of_window');
-    assert.equal(outcome('-0'), 'since_out_of_window');
-    assert.equal(outcome('0e5'), 'since_out_of_window');
-    assert.equal(outcome('-0.00'), 'since_out_of_window');
-    assert.equal(outcome('1e-999999999999999999999'), 'since_out_of_window');
-    assert.throws(
-      () => requireWithinWindow(0n, NOW, FEED),
-      (error: Problem) => {
-        assert.deepEqual(error.members, { oldest_since: 1792626065.123456 });
-        assert.match(
-          error.detail,
-          /^since is more than 30 days in the past, .*oldest_since, which is accepted for another minute/,
-        );
-        return true;
-      },
+    for (const text of ['1792626005.123455', '0', '-0', '0e5', '-0.00', '1e-999999999999999999999']) {
+      assert.equal(outcome(text), 'since_out_of_window', text);
+    }
+    const { members, detail } = problemOf(0n, FEED) ?? assert.fail();
+    assert.deepEqual(members, { oldest_since: 1792626065.123456 });
+    assert.match(
+      detail,
+      /^since is more than 30 days in the past, .*oldest_since, which is accepted for another minute/,
     );
   });
 
-  it('reaches ahead exactly 60 seconds, or to the newest entry', () => {
+  it('may lie up to 60 seconds in the future, or at the newest entry', () => {
     assert.equal(outcome('1795218065.123456'), NEWEST);
     assert.equal(outcome('1795218065.123457'), 'invalid_since');
-    requireWithinWindow(NEWEST + 1n, NOW, { ...FEED, newest: NEWEST + 1n });
-    assert.throws(() => requireWithinWindow(NEWEST + 2n, NOW, { ...FEED, newest: NEWEST + 1n }), /invalid_since/);
-    assert.throws(() => requireWithinWindow(OLDEST - 1n, NOW, { ...FEED, newest: NEWEST + 1n }), /since_out_of_window/);
+    const feed = { ...FEED, newest: NEWEST + 1n };
+    assert.equal(problemOf(NEWEST + 1n, feed), undefined);
+    assert.equal(problemOf(NEWEST + 2n, feed)?.code, 'invalid_since');
+    assert.equal(problemOf(OLDEST - 1n, feed)?.code, 'since_out_of_window');
   });
 
-  it('reaches back to the feed start if that is later', () => {
+  it('may not lie before the feed start', () => {
     const start = NOW - 3_600n * SECOND;
     const feed = { ...FEED, start, newest: NOW };
-    requireWithinWindow(start, NOW, feed);
+    assert.equal(problemOf(start, feed), undefined);
     for (const since of [start - 1n, OLDEST, OLDEST - 1n, 0n]) {
-      assert.throws(
-        () => requireWithinWindow(since, NOW, feed),
-        (error: Problem) => {
-          assert.equal(error.code, 'since_out_of_window');
-          assert.deepEqual(error.members, { oldest_since: toSeconds(start) });
-          assert.match(error.detail, /^since lies before the time at which the catalogue was restored: /);
-          // To go on from there without a copy would keep what the catalogue has lost.
-          assert.doesNotMatch(error.detail, /without the changes in between/);
-          return true;
-        },
-      );
+      const { code, members, detail } = problemOf(since, feed) ?? assert.fail();
+      assert.equal(code, 'since_out_of_window');
+      assert.deepEqual(members, { oldest_since: toSeconds(start) });
+      assert.match(detail, /^since lies before the time at which the catalogue was restored: /);
+      // Continuing without a new copy would keep what the catalogue has lost.
+      assert.doesNotMatch(detail, /without the changes in between/);
     }
-    // From when it has left the window itself, the window counts.
-    const old = { ...FEED, start: OLDEST - SECOND, newest: NOW };
-    requireWithinWindow(OLDEST, NOW, old);
+  });
+
+  it('is limited by the window once the feed start has left the window', () => {
+    const feed = { ...FEED, start: OLDEST - SECOND, newest: NOW };
+    assert.equal(problemOf(OLDEST, feed), undefined);
     for (const [since, text] of [
       [OLDEST - 1n, /^since is more than 30 days in the past/],
       [OLDEST - SECOND - 1n, /^since lies before the time at which the catalogue was restored/],
     ] as const) {
-      assert.throws(
-        () => requireWithinWindow(since, NOW, old),
-        (error: Problem) => {
-          assert.deepEqual(error.members, { oldest_since: 1792626065.123456 });
-          assert.match(error.detail, text);
-          return true;
-        },
-      );
+      const { members, detail } = problemOf(since, feed) ?? assert.fail();
+      assert.deepEqual(members, { oldest_since: 1792626065.123456 });
+      assert.match(detail, text);
     }
   });
 
-  it('reaches ahead to a feed start that is ahead of the clock', () => {
+  it('may be a feed start that is ahead of the clock', () => {
     const start = NOW + 3_600n * SECOND;
     const feed = { ...FEED, start, newest: start };
-    requireWithinWindow(start, NOW, feed);
-    assert.throws(() => requireWithinWindow(start - 1n, NOW, feed), /since_out_of_window/);
-    assert.throws(() => requireWithinWindow(start + 1n, NOW, feed), /invalid_since/);
+    assert.equal(problemOf(start, feed), undefined);
+    assert.equal(problemOf(start - 1n, feed)?.code, 'since_out_of_window');
+    assert.equal(problemOf(start + 1n, feed)?.code, 'invalid_since');
   });
 
   for (const [what, values, code, text] of [
@@ -171,13 +159,15 @@ describe('since', () => {
     ['nanoseconds', ['1795218005123456789'], 'invalid_since', /looks like milliseconds or a finer unit/],
     ['huge', ['1e999999999999999999999'], 'invalid_since', /looks like milliseconds or a finer unit/],
   ] as const) {
-    it(`is refused with a problem of its own: ${what}`, () => {
-      assert.equal(outcome(...values), code);
-      assert.match(detail(...values), text);
+    it(`is refused with a specific problem: ${what}`, () => {
+      const problem = read(values);
+      assert.ok(problem instanceof Problem);
+      assert.equal(problem.code, code);
+      assert.match(problem.detail, text);
     });
   }
 
-  it('comes back as it was given, for every microsecond of the window and in every notation', () => {
+  it('is read exactly for every microsecond of the window, in every notation', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: OLDEST, max: NEWEST }), fc.integer({ min: -30, max: 30 }), (micros, shift) => {
         const json = JSON.stringify({ next_since: toSeconds(micros) });
@@ -198,7 +188,7 @@ describe('since', () => {
     );
   });
 
-  it('is read like a slow and exact model reads it, whatever is sent', () => {
+  it('is read as by a slow and exact model, whatever is sent', () => {
     const digits = fc.stringMatching(/^\d{0,14}$/);
     const numberLike = fc
       .tuple(
@@ -228,7 +218,7 @@ describe('since', () => {
     );
   });
 
-  it('is read like the model near every bound', () => {
+  it('is read as by the model near every bound', () => {
     for (const bound of [0n, OLDEST, NOW, NEWEST, 100_000_000_000n * SECOND]) {
       for (let distance = -3n; distance <= 3n; distance += 1n) {
         for (const text of [
@@ -253,7 +243,7 @@ function shifted(micros: bigint, shift: number): string {
   return `${padded.slice(0, shift)}${fraction && `.${fraction}`}E${power}`;
 }
 
-/** The rule in another way: JSON's own grammar, and fractions of whole numbers. */
+/** The same rule by other means: JSON.parse for the grammar, and a fraction of integers for the value. */
 function modelOutcome(text: string): Micros | string {
   if (text.length > 64 || /\s/.test(text) || !isJsonNumber(text)) return 'invalid_since';
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e');

@@ -2,21 +2,18 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { fromRfc3339, toRfc3339 } from '../../src/platform/time/micros.js';
 import { eventually } from '../support/eventually.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { addTitles } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 
 const HOUR = 3_600_000_000n;
 
 describe('the stamps of the feed', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld({ each: true });
   let db: Knex;
 
-  beforeEach(async () => {
-    database = await openTestDatabase();
-    ({ db } = database);
+  beforeEach(() => {
+    ({ db } = world);
   });
-
-  afterEach(() => database.close());
 
   async function stamps(): Promise<string[]> {
     return db('titles').orderBy('updated_at').pluck('updated_at');
@@ -32,7 +29,7 @@ describe('the stamps of the feed', () => {
     return fromRfc3339(rows[0].now);
   }
 
-  /** The clock at a second, after which the next stamps are known. */
+  /** The clock's whole second, after which the next stamps are predictable. */
   async function wholeClock(): Promise<bigint> {
     return ((await clock()) / 1_000_000n) * 1_000_000n;
   }
@@ -48,7 +45,7 @@ describe('the stamps of the feed', () => {
     return rows[0].n;
   }
 
-  it('differ within one statement, and lie at its time', async () => {
+  it('differ within one statement, and are close to its time', async () => {
     const before = await clock();
     await addTitles(db, 5_000);
     const after = await clock();
@@ -78,10 +75,10 @@ describe('the stamps of the feed', () => {
     assert.equal(await db('titles').whereRaw('created_at > updated_at').first(), undefined);
   });
 
-  it('follow the order of commits among concurrent writers, and never meet', async () => {
+  it('are unique and follow the order of commits among concurrent writers', async () => {
     const seen: string[] = [];
     const progress = { writing: true };
-    // A reader that polls as a follower does: what it has passed may not change any more.
+    // The reader polls like a follower: nothing may appear before its position.
     const reader = (async () => {
       let position = '1970-01-01T00:00:00.000000Z';
       for (let last = false; ; last = !progress.writing) {
@@ -113,7 +110,7 @@ describe('the stamps of the feed', () => {
     assert.deepEqual(seen, all);
   });
 
-  it('make a writer wait for the one before it, and stamp after it', async () => {
+  it('are later for a writer that waits than for the writer before it', async () => {
     const first = await db.transaction();
     const second = await db.transaction();
     await insert(first, 'first');
@@ -129,7 +126,7 @@ describe('the stamps of the feed', () => {
     assert.ok((await stampOf('second')) > whileWaiting);
   });
 
-  it('make writers of every kind wait, before they hold a row', async () => {
+  it('make writers of every kind wait before they lock a row', async () => {
     await db('people').insert({ svc_id: 'p', name: 'P' });
     await insert(db, 'there');
     const first = await db.transaction();
@@ -148,14 +145,14 @@ describe('the stamps of the feed', () => {
       async () => db('collections').insert({ svc_id: 'c', name: 'C' }),
     ];
     const blocked = writes.map((write) => write());
-    await eventually('all wait for the lock', async () => (await waitingWriters()) === blocked.length);
-    // None of them holds the row that the first one now takes.
+    await eventually('all writers wait for the lock', async () => (await waitingWriters()) === blocked.length);
+    // None of them has locked the row that the first writer updates now.
     await first('titles').where({ svc_id: 'there' }).update({ title: 'First' });
     await first.commit();
     await Promise.all(blocked);
   });
 
-  it('leave no trace of a writer that rolled back', async () => {
+  it('stay close to the clock after a writer has rolled back', async () => {
     await insert(db, 'a');
     const rolledBack = await db.transaction();
     await addTitles(rolledBack, 100, 'gone');
@@ -166,7 +163,7 @@ describe('the stamps of the feed', () => {
     assert.ok((await stampOf('b')) <= (await clock()));
   });
 
-  it('are never given twice, also when what got them was rolled back', async () => {
+  it('are never reused after a rollback', async () => {
     const ahead = (await wholeClock()) + HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     const rolledBack = await db.transaction();
@@ -178,7 +175,7 @@ describe('the stamps of the feed', () => {
     assert.equal(await stampOf('kept'), ahead + 2n);
   });
 
-  it('go on by microseconds while the clock is behind the last one', async () => {
+  it('increase by a microsecond while the clock is behind the last stamp', async () => {
     const ahead = (await wholeClock()) + 2n * HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     await addTitles(db, 3);
@@ -187,7 +184,7 @@ describe('the stamps of the feed', () => {
     assert.equal(await stampOf('title-0001'), ahead + 4n);
   });
 
-  it('go on by the clock once it is past the last one', async () => {
+  it('follow the clock once it is past the last stamp', async () => {
     const behind = (await clock()) - HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(behind)]);
     const before = await clock();

@@ -1,37 +1,22 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { migrate, pendingMigrations } from '../../src/platform/postgres/migrations.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { connectTo } from '../support/database.js';
+import { createEmptyDatabase } from '../support/postgres.js';
+import { testWorld } from '../support/world.js';
 import { dumpSchema } from '../../db/schema.js';
 
-describe('database schema', () => {
-  let database: TestDatabase;
+describe('the database schema', () => {
+  const world = testWorld({ each: true });
 
-  before(async () => {
-    database = await createTestDatabase();
-  });
-
-  after(async () => {
-    await database.drop();
-  });
-
-  it('is what db/schema.sql says (otherwise: make generate)', async () => {
+  it('equals db/schema.sql (otherwise run make generate)', async () => {
     const committed = await readFile(new URL('../../db/schema.sql', import.meta.url), 'utf8');
-    assert.equal(await dumpSchema(database.url), committed);
+    assert.equal(await dumpSchema(world.url), committed);
   });
 
   it('is applied once, however many processes migrate at the same time', async () => {
     const empty = await createEmptyDatabase();
-    const connections = [1, 2, 3].map(() =>
-      openDatabase({
-        address: empty.url,
-        applicationName: 'test',
-        poolSize: 3,
-        acquireTimeoutMs: 10_000,
-        statementTimeoutMs: 0,
-      }),
-    );
+    const connections = [1, 2, 3].map(() => connectTo(empty.url, { poolSize: 3 }));
     try {
       const all = await pendingMigrations(connections[0] ?? assert.fail());
       assert.ok(all.length > 0);
@@ -44,24 +29,14 @@ describe('database schema', () => {
     }
   });
 
-  it('is migrated although a process that died has left its mark', async () => {
-    const db = openDatabase({
-      address: database.url,
-      applicationName: 'test',
-      poolSize: 3,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
-    try {
-      await db('migrations_lock').update({ is_locked: 1 });
-      await db('migrations').where('name', '003_counts.sql').delete();
-      await db.raw('drop table catalog_counts, catalog_counts_waiting');
-      await db.raw(`do $$ declare f regprocedure; begin
-        for f in select oid::regprocedure from pg_proc where proname ~ '^(titles|catalog)_count(_|s_)' loop
-          execute 'drop function ' || f || ' cascade'; end loop; end $$`);
-      assert.deepEqual(await migrate(db), ['003_counts.sql']);
-    } finally {
-      await db.destroy();
-    }
+  it('can be migrated after a process died while it migrated', async () => {
+    const { db } = world;
+    await db('migrations_lock').update({ is_locked: 1 });
+    await db('migrations').where('name', '003_counts.sql').delete();
+    await db.raw('drop table catalog_counts, catalog_counts_waiting');
+    await db.raw(`do $$ declare f regprocedure; begin
+      for f in select oid::regprocedure from pg_proc where proname ~ '^(titles|catalog)_count(_|s_)' loop
+        execute 'drop function ' || f || ' cascade'; end loop; end $$`);
+    assert.deepEqual(await migrate(db), ['003_counts.sql']);
   });
 });

@@ -1,31 +1,30 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { fromRfc3339, systemClock, toSeconds } from '../../src/platform/time/micros.js';
-import { createClient } from '../../src/follower/client.js';
-import { follow } from '../../src/follower/follow.js';
 import { startService, type TestService } from '../support/service.js';
 import { changesOf } from '../support/titles.js';
 import { installClock, type ModelClock } from '../support/postgres/model-clock.js';
-import { holdQuietClock } from './model/alterations.js';
+import { holdSafeTime } from './model/alterations.js';
+import { followOnce } from './model/follower.js';
 import { Mirror, toMicros, type Violation } from './model/mirror.js';
 
 const HOUR = 3_600_000_000n;
 const DAYS = 60;
-/** Hours that pass between two looks at what is due. */
+/** The hours of one step of the test's time. */
 const STEP = 6;
 
-/** A follower that comes every so many hours. */
+/** A follower that polls at long intervals. */
 interface Visitor {
   readonly everyHours: number;
   readonly mirror: Mirror;
   since: number;
 }
 
-// Sixty days pass for the database (see installClock) and for the service, which is given the same clock.
-describe('in a quiet catalogue, over sixty days, a follower', () => {
+// The database (see installClock) and the service share a clock that the test moves.
+describe('a follower of a quiet catalogue, over sixty days,', () => {
   let service: TestService;
   let clock: ModelClock;
-  /** Microseconds that have passed in the test's time. */
+  /** Microseconds since the beginning, in the test's time. */
   let passed: bigint;
 
   beforeEach(async () => {
@@ -43,15 +42,7 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
 
   async function visit(visitor: Visitor): Promise<void> {
     try {
-      visitor.since = await follow({
-        readPage: createClient({ baseUrl: service.url, key: service.key }),
-        since: visitor.since,
-        once: true,
-        intervalMs: 0,
-        deliver: async (page, from) => visitor.mirror.page(page, from),
-        save: async () => undefined,
-        signal: new AbortController().signal,
-      });
+      visitor.since = await followOnce(service, visitor.mirror, visitor.since);
     } catch (error) {
       visitor.mirror.report('failed', `after ${passed / HOUR} hours: ${String(error)}`);
     }
@@ -60,8 +51,8 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
   /**
    * Lets sixty days pass.
    *
-   * @param events - what happens after so many days
-   * @returns what the followers found wrong
+   * @param everyHours - the interval of each follower
+   * @param events - actions, each with its day
    */
   async function pass(
     everyHours: readonly number[],
@@ -86,13 +77,13 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
     return visitors.flatMap(({ mirror }) => mirror.violations);
   }
 
-  it('never falls out of the window, whether it comes every six hours or every fifteen days', async () => {
+  it('never leaves the window, whether it polls every six hours or every fifteen days', async () => {
     assert.deepEqual(await pass([6, 24, 7 * 24, 14 * 24, 15 * 24]), []);
   });
 
-  it('misses nothing of transactions that were open meanwhile', async () => {
+  it('misses no entry of a transaction that was open for days', async () => {
     const early = await service.db.transaction();
-    // Begun on the first day; it writes on the last.
+    // Begins on the first day and writes on the last.
     await early.raw('select 1');
     let holder: Knex.Transaction | undefined;
     let waiting: Promise<void> | undefined;
@@ -101,7 +92,7 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
       await change(holder, svcId);
     };
     const violations = await pass([6, 24, 7 * 24], {
-      // Written, and committed only after twelve days; another writer waits for it all the while.
+      // Commits twelve days after its write; another writer waits for it.
       10: () => hold('held-from-10'),
       11: async () => {
         waiting = change(service.db, 'waiting-since-11');
@@ -110,7 +101,7 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
         await holder?.commit();
         await waiting;
       },
-      // Longer than the age from which positions move up.
+      // Longer than the age at which positions move up.
       30: () => hold('held-from-30'),
       47: () => holder?.commit() ?? Promise.resolve(),
       59: async () => {
@@ -123,14 +114,14 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
     assert.deepEqual(stamps, ['at-first', 'held-from-10', 'waiting-since-11', 'held-from-30', 'begun-on-0']);
   });
 
-  it('misses nothing that is committed while it is being answered', async () => {
+  it('misses no entry that is committed during its request', async () => {
     const [first = ''] = await service.db('titles').pluck<string[]>('updated_at');
     const writer = await service.db.transaction();
     await change(writer, 'held');
-    // Old enough to be moved up, past what the writer has stamped.
+    // Old enough to be moved up, past the writer's stamps.
     passed = 20n * 24n * HOUR;
     await clock.setOffset(passed);
-    const gate = await holdQuietClock(service.db);
+    const gate = await holdSafeTime(service.db);
     const answer = service.get(`/api/v1/changes?since=${toSeconds(fromRfc3339(first))}`);
     await gate.reached();
     await writer.commit();
@@ -143,11 +134,11 @@ describe('in a quiet catalogue, over sixty days, a follower', () => {
     );
   });
 
-  it('gets an error after it stayed away for longer than the window', async () => {
+  it('gets an error if it polls at intervals longer than the window', async () => {
     const violations = await pass([31 * 24]);
     assert.deepEqual(
       violations.map(({ what }) => what),
-      // On the 31st day, and, since it asks for the same again, at the end.
+      // On the 31st day, and at the end, when it sends the same position again.
       ['failed', 'failed'],
     );
     assert.match(

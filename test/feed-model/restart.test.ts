@@ -2,47 +2,42 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { OperatorError } from '../../src/errors.js';
-import { createClient } from '../../src/follower/client.js';
-import { follow } from '../../src/follower/follow.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
+import { followOnce } from './model/follower.js';
 import { Mirror, toMicros, type Violation } from './model/mirror.js';
-import { planWriters, type PlanSize } from './model/plan.js';
-import { SEED, withSeed } from './model/random.js';
+import { planWriters, SEED, withSeed, type PlanSize } from './model/plan.js';
 import { runWriter, type Tally } from './model/writer.js';
 
 type Copy = NonNullable<ConstructorParameters<typeof Mirror>[2]>;
 
 const SIZE: PlanSize = { writers: 8, transactions: 16, longestHoldMs: 100, bulkRows: 500, cuts: false };
 
-/** After which parts of all transactions the database loses commits. */
+/** The database loses commits after these shares of all transactions. */
 const LOSSES = [0.2, 0.5, 0.8];
 
-/** What a run came to. */
+/** The result of a run. */
 interface Run {
   readonly violations: readonly Violation[];
-  /** How often a mirror had to take a fresh copy. */
-  readonly told: readonly number[];
+  /** How often each mirror had to take a fresh copy. */
+  readonly copies: readonly number[];
 }
 
-/**
- * Makes titles as a restored database has them. Some are gone, and others are as they were when they came, with the stamps
- * of that time. What writers do at that moment comes before or after it.
- */
+/** Makes titles like those of a restored database: some are missing, others have their first content and stamp. */
 async function loseCommits(db: Knex): Promise<void> {
   await pastTriggers(db, 'titles', async (transaction) => {
     await transaction.raw('delete from titles where hashtext(svc_id) % 5 = 0');
     await transaction.raw(
-      "update titles set title = 'As it came', updated_at = created_at where hashtext(svc_id) % 5 = 1",
+      "update titles set title = 'As at first', updated_at = created_at where hashtext(svc_id) % 5 = 1",
     );
   });
 }
 
-/** A mirror as the guide describes it: it takes a fresh copy whenever the service demands one. */
+/** A mirror as the guide describes it, which takes a fresh copy whenever the service demands one. */
 class PersistentMirror {
   readonly violations: Violation[] = [];
-  told = 0;
+  copies = 0;
   #mirror: Mirror;
   #since: number;
 
@@ -58,22 +53,16 @@ class PersistentMirror {
   /** Follows until nothing is waiting. */
   async visit(): Promise<void> {
     try {
-      this.#since = await follow({
-        readPage: createClient({ baseUrl: this.service.url, key: this.service.key }),
-        since: this.#since,
-        once: true,
-        intervalMs: 0,
-        deliver: async (page, from) => this.#mirror.page(page, from),
-        // The position of the last page counts, also where the next one is refused.
+      this.#since = await followOnce(this.service, this.#mirror, this.#since, {
+        // Pages before a refusal count.
         save: async (since) => void (this.#since = since),
-        signal: new AbortController().signal,
       });
     } catch (error) {
       if (!(error instanceof OperatorError)) throw error;
-      // Between the loss and the restart. The feed runs ahead of the clock, and its newest entry is lost.
+      // Between the loss and the restart, positions may be ahead of both the clock and the newest entry.
       if (error.message.includes('400 invalid_since')) return;
       if (!error.message.includes('400 since_out_of_window')) throw error;
-      this.told += 1;
+      this.copies += 1;
       await this.#begin();
     }
   }
@@ -85,7 +74,7 @@ class PersistentMirror {
     this.violations.push(...this.#mirror.violations);
   }
 
-  /** In this order: where to go on, and then the copy. */
+  /** The position must be read before the copy. */
   async #begin(): Promise<void> {
     const { status, json } = await this.service.get(`/api/v1/changes?since=${this.#since}`);
     assert.equal(status, 400);
@@ -98,7 +87,7 @@ class PersistentMirror {
   }
 }
 
-/** Has mirrors follow while writers write and the database loses commits. @param restart - what is done after each loss */
+/** Runs mirrors and writers while the database loses commits. @param restart - called after each loss */
 async function run(service: TestService, restart: (db: Knex) => Promise<unknown>): Promise<Run> {
   const { db, databaseUrl } = service;
   const begin = Math.floor(Date.now() / 1000) - 10;
@@ -127,10 +116,10 @@ async function run(service: TestService, restart: (db: Knex) => Promise<unknown>
     if (outcome.status === 'rejected') throw outcome.reason;
   }
   for (const mirror of mirrors) await mirror.finish();
-  return { violations: mirrors.flatMap(({ violations }) => violations), told: mirrors.map(({ told }) => told) };
+  return { violations: mirrors.flatMap(({ violations }) => violations), copies: mirrors.map(({ copies }) => copies) };
 }
 
-describe('mirrors of a database that loses commits again and again', () => {
+describe('mirrors of a database that loses commits repeatedly', () => {
   let service: TestService;
 
   beforeEach(async () => {
@@ -139,15 +128,15 @@ describe('mirrors of a database that loses commits again and again', () => {
 
   afterEach(() => service.stop());
 
-  it(withSeed('get an error from each restart of the feed, and end up with exactly the catalogue'), async () => {
-    const { violations, told } = await run(service, restartFeed);
+  it(withSeed('are refused after each restart of the feed and end up with exactly the catalogue'), async () => {
+    const { violations, copies } = await run(service, restartFeed);
     assert.deepEqual(violations, []);
-    for (const times of told) assert.ok(times >= 1 && times <= LOSSES.length, String(told));
+    for (const times of copies) assert.ok(times >= 1 && times <= LOSSES.length, String(copies));
   });
 
-  it(withSeed('keep entries that are gone where the feed is not restarted'), async () => {
-    const { violations, told } = await run(service, async () => undefined);
-    assert.deepEqual(told, [0, 0, 0]);
+  it(withSeed('keep entries that the database has lost if the feed is not restarted'), async () => {
+    const { violations, copies } = await run(service, async () => undefined);
+    assert.deepEqual(copies, [0, 0, 0]);
     assert.ok(violations.some(({ what }) => what === 'foreign'));
   });
 });

@@ -25,7 +25,7 @@ function problem(status: number, code: string, headers: Record<string, string> =
   };
 }
 
-/** How following a scripted server went. */
+/** The result of following a scripted server. */
 interface Run {
   readonly server: ScriptedServer;
   readonly delivered: ChangesPage[];
@@ -70,7 +70,7 @@ async function run(
 const REACHED = { reached: PAGE.meta.next_since };
 
 describe('a follower', () => {
-  it('sends each position exactly as it came, and the key in a header only', async () => {
+  it('sends each position exactly as received, and the key only in a header', async () => {
     const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: 1_795_218_005.000001 } };
     const { server, delivered, saved, failures, end } = await run([{ body: more }, { body: PAGE }]);
     assert.deepEqual(
@@ -86,7 +86,7 @@ describe('a follower', () => {
     );
   });
 
-  for (const [what, failing, said] of [
+  for (const [what, failing, message] of [
     [
       'the connection is cut before the response',
       { cut: 'before' },
@@ -121,12 +121,12 @@ describe('a follower', () => {
         failures.map(({ waitMs }) => waitMs),
         [1, 2, 4, 4],
       );
-      for (const { failure } of failures) assert.match(failure, said);
+      for (const { failure } of failures) assert.match(failure, message);
       assert.deepEqual([delivered, end], [[PAGE], REACHED]);
     });
   }
 
-  it('starts with short waits again after a page', async () => {
+  it('starts again with short waits after a page', async () => {
     const bad = problem(500, 'internal_error');
     const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: SINCE + 1 } };
     const { failures } = await run([bad, bad, { body: more }, bad, { body: PAGE }]);
@@ -145,7 +145,7 @@ describe('a follower', () => {
       [429, 'rate_limit_exceeded'],
       [503, 'service_unavailable'],
     ] as const) {
-      it(`waits for ${what} of Retry-After with ${status}, at most a day, and can be ended meanwhile`, async () => {
+      it(`waits for ${what} of Retry-After with ${status}, at most a day, and can be stopped meanwhile`, async () => {
         const { failures, end, server } = await run([problem(status, code, { 'Retry-After': retryAfter() })], {
           once: false,
           endAtFailure: 1,
@@ -186,7 +186,7 @@ describe('a follower', () => {
     const { end, failures, saved } = await run([bad, bad, bad, { body: more }, bad], { patience });
     assert.deepEqual(
       failures.map(({ waitMs }) => waitMs),
-      // The page ends the first row of failures. Another 4 ms would exceed the bound.
+      // The page ends the first series of failures. Another 4 ms would exceed the bound.
       [1, 2, 4, 1, 2, 4],
     );
     assert.deepEqual(saved, [SINCE + 1]);
@@ -197,7 +197,7 @@ describe('a follower', () => {
     assert.equal(DEFAULT_PATIENCE.onceMs, 300_000);
   });
 
-  for (const [what, answer, said] of [
+  for (const [what, response, message] of [
     [
       'its key is unknown',
       problem(401, 'invalid_api_key'),
@@ -240,13 +240,27 @@ describe('a follower', () => {
     ],
   ] as const satisfies readonly (readonly [string, Scripted, RegExp])[]) {
     it(`ends with advice, delivers and saves nothing, if ${what}`, async () => {
-      const { end, saved, delivered, failures, server } = await run([answer]);
+      const { end, saved, delivered, failures, server } = await run([response]);
       assert.ok('error' in end);
       assert.equal(end.error.name, 'OperatorError');
-      assert.match(end.error.message, said);
+      assert.match(end.error.message, message);
       assert.deepEqual(
         { saved, delivered, failures, requests: server.requests.length },
         { saved: [], delivered: [], failures: [], requests: 1 },
+      );
+    });
+  }
+
+  for (const status of [301, 302, 303, 307, 308]) {
+    it(`does not follow a redirect (${status}), so its key never goes to another host`, async () => {
+      const other = await startScripted([{ body: PAGE }]);
+      const location = `${other.url.replace('127.0.0.1', 'localhost')}/api/v1/changes?since=${SINCE}`;
+      const { server, end } = await run([{ status, body: '', headers: { Location: location } }]);
+      await other.close();
+      assert.deepEqual([server.requests.length, other.requests], [1, []]);
+      assert.equal(
+        'error' in end && end.error.message,
+        `The base URL redirects to ${location} (${status}). Give the address of the service itself.`,
       );
     });
   }
@@ -262,7 +276,7 @@ describe('a follower', () => {
     const { url } = server;
     await server.close();
     const stop = new AbortController();
-    let said = '';
+    let reason = '';
     await follow({
       readPage: createClient({ baseUrl: url, key: KEY }),
       since: SINCE,
@@ -272,11 +286,11 @@ describe('a follower', () => {
       save: () => assert.fail(),
       signal: stop.signal,
       onFailure: (failure) => {
-        said = failure;
+        reason = failure;
         stop.abort();
       },
     });
-    assert.match(said, /^Cannot reach the service: connect ECONNREFUSED 127\.0\.0\.1:\d+$/);
+    assert.match(reason, /^Cannot reach the service: connect ECONNREFUSED 127\.0\.0\.1:\d+$/);
   });
 });
 
@@ -289,7 +303,7 @@ describe('a base URL', () => {
     ['https://example.com/catalog/api/v1', 'https://example.com/catalog'],
     ['https://example.com/api/v1/', 'https://example.com'],
   ] as const) {
-    it(`is parsed from ${given}`, () => assert.equal(parseBaseUrl(given), read));
+    it(`is parsed: ${given}`, () => assert.equal(parseBaseUrl(given), read));
   }
 
   for (const given of [

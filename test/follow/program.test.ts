@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, openSync, closeSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { link as hardLink, lstat, readdir, readFile, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Answer } from '../../src/contract.js';
 import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, type Outcome, type RunningProgram } from '../support/program.js';
-import { startService, type TestService } from '../support/service.js';
+import { recordFiles } from '../support/programs/file-events.js';
 import { skipWithout } from '../support/programs/skip.js';
+import type { TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles, titleIds } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 
 type Entry = Answer<'getChanges'>['data'][number];
 
@@ -22,20 +24,19 @@ const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
 const MORE_THAN_A_PIPE = 9_000;
 
 describe('catalog follow', () => {
+  const world = testWorld({ service: true, each: true });
   let service: TestService;
   let folder: string;
   let state: string;
-  /** Before everything that a test writes. */
+  /** A position before all titles of a test. */
   let start: string;
 
   beforeEach(async () => {
-    service = await startService();
+    ({ service } = world);
     folder = await temporaryFolder();
     state = join(folder, 'mirror.json');
     start = String(Math.floor(Date.now() / 1000) - 10);
   });
-
-  afterEach(() => service.stop());
 
   function args(...more: string[]): string[] {
     return ['follow', '--base-url', service.url, '--state', state, ...more];
@@ -45,7 +46,7 @@ describe('catalog follow', () => {
     return runCommand(args(...more), { CATALOG_API_KEY: service.key });
   }
 
-  /** Follows until it is stopped. */
+  /** Follows without `--once`. */
   function startFollowing(...more: string[]): RunningProgram {
     return startProgram(args('--interval', '0.1', ...more), { CATALOG_API_KEY: service.key });
   }
@@ -66,7 +67,7 @@ describe('catalog follow', () => {
     return JSON.parse(await readFile(state, 'utf8'));
   }
 
-  /** The position of the last entry, as the feed gives it. */
+  /** The position of the last entry. */
   async function newest(): Promise<number> {
     const { rows } = await service.db.raw<{ rows: [{ at: string }] }>(
       'select extract(epoch from max(updated_at))::text as at from titles',
@@ -119,7 +120,7 @@ describe('catalog follow', () => {
       await eventually('the first entry', () => follower.output.stdout.includes('a-0001'));
       await addTitles(service.db, 201, 'b');
       await eventually(
-        'the last entry is behind it',
+        'the position is that of the last entry',
         async () => existsSync(state) && JSON.stringify(await saved()) === JSON.stringify(await expectedState()),
       );
       follower.child.kill(signal);
@@ -136,12 +137,12 @@ describe('catalog follow', () => {
     const follower = startFollowing('--since', start);
     follower.child.stdout?.pause();
     await eventually('it has begun', () => existsSync(state));
-    // It waits when it asks for no further page. What follows does not depend on how long that takes.
-    let asked = -1;
+    // A follower that waits requests no further page.
+    let pages = -1;
     await eventually('it waits', () => {
-      const before = asked;
-      asked = service.queries.filter((sql) => sql.includes('order by "updated_at"')).length;
-      return asked === before && asked < MORE_THAN_A_PIPE / 200;
+      const before = pages;
+      pages = service.queries.filter((sql) => sql.includes('order by updated_at')).length;
+      return pages === before && pages < MORE_THAN_A_PIPE / 200;
     });
     follower.child.kill('SIGTERM');
     await once(follower.child, 'exit');
@@ -153,13 +154,13 @@ describe('catalog follow', () => {
     assert.ok(complete.length < MORE_THAN_A_PIPE);
 
     const rest = ids((await run('--once')).stdout);
-    // From the position on, all comes; and nothing lies between what came first and the position.
+    // The rest follows the saved position, and no entry lies between the first lines and that position.
     assert.deepEqual(rest, titleIds(MORE_THAN_A_PIPE).slice(-rest.length));
     assert.ok(complete.length + rest.length >= MORE_THAN_A_PIPE);
     assert.ok(rest.length < MORE_THAN_A_PIPE);
   });
 
-  it('exits with code 0 if its reader has closed, and saves no position past what was read', async () => {
+  it('exits with code 0 if its reader closes, and saves no position past the entries that were read', async () => {
     const follower = startFollowing('--since', start);
     await eventually('it has begun', () => existsSync(state));
     follower.child.stdout?.destroy();
@@ -171,7 +172,7 @@ describe('catalog follow', () => {
     assert.ok(since < (await newest()), `the position is ${since}`);
   });
 
-  it('appends to a file, and loses no entry to a line that a crash cut short', async () => {
+  it('appends to a file, and ends a line that a crash cut short', async () => {
     const file = join(folder, 'changes.ndjson');
     writeFileSync(file, '{"svc_id":"earlier"}\n{"svc_id":"half');
     for (const prefix of ['a', 'b']) {
@@ -206,7 +207,7 @@ describe('catalog follow', () => {
     assert.deepEqual(await readdir(folder), []);
   });
 
-  it('does not write through a link in place of its new state, and replaces what a crash left there', async () => {
+  it('replaces a link in place of its new state file, and does not write through it', async () => {
     const other = join(folder, 'other');
     for (const [name, link] of Object.entries({ symlink, hardLink })) {
       await addTitles(service.db, 1, name);
@@ -218,6 +219,22 @@ describe('catalog follow', () => {
       assert.deepEqual(await saved(), await expectedState());
       assert.deepEqual((await readdir(folder)).sort(), ['mirror.json', 'other']);
     }
+  });
+
+  it('has each page on the disk before its position, and each position on the disk before it counts', async () => {
+    await addTitles(service.db, 201);
+    const events = await recordFiles(
+      args('--since', start, '--once'),
+      { CATALOG_API_KEY: service.key },
+      join(folder, 'changes.ndjson'),
+    );
+    const page = [
+      'sync 1',
+      'sync mirror.json in the making',
+      'mirror.json in the making -> mirror.json',
+      `sync ${basename(folder)}`,
+    ];
+    assert.deepEqual(events, [...page, ...page]);
   });
 
   it('retries while the service is down, and reports it', async () => {
@@ -234,14 +251,13 @@ describe('catalog follow', () => {
         `\nCannot reach the service: connect ECONNREFUSED ${url.slice('http://'.length)}\\. Retrying in 1 s\\.\n`,
       ),
     );
-    service = await startService();
   });
 
   describe('refuses', () => {
-    async function assertRefused(outcome: Promise<Outcome>, said: RegExp): Promise<void> {
+    async function assertRefused(outcome: Promise<Outcome>, message: RegExp): Promise<void> {
       const { code, stdout, stderr } = await outcome;
       assert.deepEqual([code, stdout], [1, '']);
-      assert.match(stderr, said);
+      assert.match(stderr, message);
       assert.ok(!stderr.includes(service.key), stderr);
     }
 
@@ -340,7 +356,7 @@ describe('catalog follow', () => {
       await assertRefused(run('--since', start), /^catalog: Cannot read the state file .*mirror\.json: EISDIR/);
     });
 
-    for (const [option, value, said] of [
+    for (const [option, value, message] of [
       ['--since', 'yesterday', /Unix time in seconds/],
       ['--since', '1795218005000', /Unix time in seconds/],
       ['--interval', '0', /seconds, from 0\.1/],
@@ -349,7 +365,7 @@ describe('catalog follow', () => {
       it(`${option} ${value} as misuse`, async () => {
         const { code, stdout, stderr } = await run(option, value);
         assert.deepEqual([code, stdout], [2, '']);
-        assert.match(stderr, said);
+        assert.match(stderr, message);
       });
     }
   });
@@ -357,8 +373,7 @@ describe('catalog follow', () => {
   it('exits if another follower takes its lock, and saves nothing more', async () => {
     const follower = startFollowing('--since', start);
     await eventually('it has begun', () => existsSync(state));
-    const { utimesSync } = await import('node:fs');
-    // As somebody does who took it for dead.
+    // Another follower would do this if it took the lock for stale.
     await eventually('the follower notices', () => {
       utimesSync(`${state}.lock`, new Date(), new Date());
       return follower.child.exitCode !== null;

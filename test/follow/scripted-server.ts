@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a server answers to one request; undefined cuts the connection. */
+/** The response to one request. */
 export interface Scripted {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -10,21 +10,21 @@ export interface Scripted {
   readonly body?: unknown;
   /** Cuts the connection in the middle of the body, or before anything is sent. */
   readonly cut?: 'body' | 'before';
-  /** Sends nothing after the middle of the body, and keeps the connection. */
+  /** Stops in the middle of the body, and keeps the connection. */
   readonly stalls?: boolean;
-  /** Never answers. */
+  /** Never responds. */
   readonly silent?: boolean;
 }
 
-/** A server with scripted answers. */
+/** A server with scripted responses. */
 export interface ScriptedServer {
   readonly url: string;
-  /** What was asked so far. */
+  /** The requests so far. */
   readonly requests: readonly { readonly url: string; readonly authorization: string | undefined }[];
   close(): Promise<void>;
 }
 
-/** Starts a server that gives these answers in turn, and the last one from then on. */
+/** Starts a server that sends these responses in turn, and then repeats the last one. */
 export async function startScripted(script: readonly Scripted[]): Promise<ScriptedServer> {
   const requests: { url: string; authorization: string | undefined }[] = [];
   const server = createServer((request, response) => {

@@ -4,26 +4,26 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ROOT } from '../support/guides.js';
 import { plant, type Fault } from './fault.js';
 
-/** What the suites need of a checkout, beside the installed packages. */
+/** The files of a checkout that the suites need, besides the installed packages. */
 const NEEDED = [
   ...['src', 'db', 'test', 'generated', '.config'],
   ...['openapi.yaml', 'package.json', 'package-lock.json', 'tsconfig.json', '.mocharc.json', 'Makefile', 'README.md'],
 ];
 
-/** Bound on one run of the suites of a fault, in milliseconds. A service that hangs is noticed by that. */
+/** Bound on one run of the suites of a fault, in milliseconds. It also catches a service that hangs. */
 const SUITES_TIMEOUT_MS = 300_000;
 
 /** Bound on one run of all suites of the table, in milliseconds. */
 const ALL_SUITES_TIMEOUT_MS = 3_600_000;
 
-/** How a program ended. */
+/** The result of a program. */
 interface Ending {
   readonly succeeded: boolean;
   /** What it printed on both streams. */
   readonly output: string;
 }
 
-/** A copy of the checkout, for one fault after the other. */
+/** A copy of the checkout, which takes one fault at a time. */
 export class CheckoutCopy {
   readonly #root: URL;
 
@@ -42,9 +42,9 @@ export class CheckoutCopy {
   }
 
   /**
-   * Plants a fault, runs the suites that must notice it, and takes the fault out again.
+   * Plants a fault, runs the suites that must catch it, and removes the fault.
    *
-   * @returns undefined where no test failed; otherwise what failed first
+   * @returns the first failure; undefined if no test failed
    */
   async try(fault: Fault): Promise<string | undefined> {
     const files = await plant(fault, this.#root);
@@ -56,7 +56,7 @@ export class CheckoutCopy {
     }
   }
 
-  /** Compiles and runs all suites of the table, several at a time. @returns undefined where all pass; otherwise what failed first */
+  /** Compiles and runs several suites at a time. @returns the first failure; undefined if all pass */
   failureInAll(suites: readonly string[]): Promise<string | undefined> {
     return this.#failureIn(['--parallel', '--jobs', '3', ...suites], ALL_SUITES_TIMEOUT_MS);
   }
@@ -75,7 +75,7 @@ export class CheckoutCopy {
         cwd: this.#root,
         env: { PATH: process.env.PATH, HOME: process.env.HOME },
         stdio: ['ignore', 'pipe', 'pipe'],
-        // A group of its own, so that what the program has started ends with it.
+        // A process group of its own, so that the processes that the program starts can be killed with it.
         detached: true,
       });
       const timer = setTimeout(() => {

@@ -1,24 +1,80 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 
 /** A change to one place of a file. */
 export interface Edit {
   /** Relative to the checkout. */
   readonly file: string;
-  /** Stands in the file exactly once. */
+  /** Occurs in the file exactly once. */
   readonly from: string;
   /** Compiles in place of `from`. */
   readonly to: string;
 }
 
-/** A deliberate fault in the service, and the suites that must notice it. */
+/** A deliberate fault in the service, and the suites that must fail because of it. */
 export interface Fault {
-  /** What no longer holds, in a few words. No two faults have the same. */
+  /** The broken behaviour in a few words, unique among all faults. */
   readonly name: string;
   /** The promise that the fault breaks, as a whole sentence. */
   readonly promise: string;
-  readonly edits: readonly [Edit, ...Edit[]];
   /** Test files, relative to the checkout. One failing test in any of them catches the fault. */
-  readonly suites: readonly [string, ...string[]];
+  readonly suites: readonly string[];
+  readonly edits: readonly Edit[];
+}
+
+const FOLDER = new URL('faults/', import.meta.url);
+
+/** Reads every fault of the folder `faults`. @throws Error when one is malformed */
+export async function readFaults(): Promise<Fault[]> {
+  const files = (await readdir(FOLDER)).sort();
+  const texts = await Promise.all(files.map((file) => readFile(new URL(file, FOLDER), 'utf8')));
+  return texts.flatMap(parseFaults);
+}
+
+/**
+ * Parses faults, which are separated by empty lines. Lines that begin with `#` are comments. The lines of a fault are its
+ * name and promise, the suites in `test/` without their extension, and then for each edit the file, the text to find
+ * after `-`, and its replacement after `+`:
+ *
+ * ```
+ * window-of-31-days: A since older than 30 days is refused.
+ * catalog/since api/changes/changes-window
+ * src/catalog/since.ts
+ * -30n * 86_400n
+ * +31n * 86_400n
+ * ```
+ */
+function parseFaults(text: string): Fault[] {
+  return text
+    .replace(/^#.*\n/gm, '')
+    .split(/\n\n+/)
+    .map((block) => block.replace(/^\n+|\n$/g, ''))
+    .filter((block) => block !== '')
+    .map(parseFault);
+}
+
+function parseFault(block: string): Fault {
+  const [head = '', suites = '', ...lines] = block.split('\n');
+  const [, name, promise] = /^([\w-]+): (\S.*\.)$/.exec(head) ?? [];
+  const edits: { file: string; from: string[]; to: string[] }[] = [];
+  for (const line of lines) {
+    if (line.startsWith('-')) edits.at(-1)?.from.push(line.slice(1));
+    else if (line.startsWith('+')) edits.at(-1)?.to.push(line.slice(1));
+    else edits.push({ file: line, from: [], to: [] });
+  }
+  if (
+    name === undefined ||
+    promise === undefined ||
+    edits.length === 0 ||
+    edits.some(({ from }) => from.length === 0)
+  ) {
+    throw new Error(`This is not a fault:\n${block}`);
+  }
+  return {
+    name,
+    promise,
+    suites: suites.split(' ').map((suite) => `test/${suite}.test.ts`),
+    edits: edits.map(({ file, from, to }) => ({ file, from: from.join('\n'), to: to.join('\n') })),
+  };
 }
 
 /**
@@ -26,7 +82,7 @@ export interface Fault {
  *
  * @param root - the folder of a checkout
  * @returns the files that the fault changes, with their content before and after
- * @throws Error when the fault does not fit the code any more
+ * @throws Error when the fault no longer applies to the code
  */
 export async function plant({ name, edits }: Fault, root: URL): Promise<Map<URL, { before: string; after: string }>> {
   const files = new Map<string, { before: string; after: string }>();
@@ -35,9 +91,9 @@ export async function plant({ name, edits }: Fault, root: URL): Promise<Map<URL,
     const text = files.get(file)?.after ?? before;
     const places = text.split(from).length - 1;
     if (places !== 1 || from === to) {
-      throw new Error(`The fault "${name}" does not apply: its text stands ${places} times in ${file}.\n${from}`);
+      throw new Error(`The fault "${name}" does not apply: its text occurs ${places} times in ${file}.\n${from}`);
     }
-    // A function, so that dollar signs are taken as they are.
+    // A function, because a replacement string would interpret dollar signs.
     files.set(file, { before, after: text.replace(from, () => to) });
   }
   return new Map([...files].map(([file, texts]) => [new URL(file, root), texts]));

@@ -1,20 +1,19 @@
 import { fileURLToPath } from 'node:url';
 import { ROOT } from '../support/guides.js';
 import { CheckoutCopy } from './checkout.js';
-import type { Fault } from './fault.js';
-import { FAULTS } from './faults/index.js';
+import { readFaults, type Fault } from './fault.js';
 
-// Plants each fault of the table in a copy of the checkout, and runs the suites that must notice it. Prints which faults were
-// caught. Ends with exit code 1 where too few are. MATCH takes only faults whose name or promise has that text. JOBS says how
-// many copies work at the same time.
+// Plants each fault of the table in a copy of the checkout and runs the suites that must catch it. Prints the result of each
+// and exits with code 1 if too few are caught. MATCH selects the faults whose name or promise contains it; JOBS is the number
+// of copies that work at the same time.
 
-/** The part of all faults that must be caught. */
+/** The share of the faults that must be caught. */
 const GOAL = 0.95;
 
 const COPIES = fileURLToPath(new URL('.cache/mutants', ROOT));
 
 const { MATCH = '', JOBS = '2' } = process.env;
-const faults = FAULTS.filter(({ name, promise }) => `${name} ${promise}`.includes(MATCH));
+const faults = (await readFaults()).filter(({ name, promise }) => `${name} ${promise}`.includes(MATCH));
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
@@ -23,7 +22,7 @@ function print(line: string): void {
 const jobs = Math.max(1, Math.min(Number(JOBS) || 1, faults.length));
 const copies = await Promise.all(Array.from({ length: jobs }, (_, place) => CheckoutCopy.make(`${COPIES}/${place}`)));
 
-// What fails anyway would count as caught.
+// A suite that fails without a fault would count as having caught every one.
 const failure = await copies[0]?.failureInAll([...new Set(faults.flatMap(({ suites }) => suites))]);
 if (failure !== undefined) {
   print(`The suites fail without any fault: ${failure}`);
@@ -35,9 +34,11 @@ const waiting = faults.values();
 await Promise.all(
   copies.map(async (copy) => {
     for (const fault of waiting) {
-      const noticed = await copy.try(fault);
-      if (noticed === undefined) missed.push(fault);
-      print(noticed === undefined ? `MISSED  ${fault.name}: ${fault.promise}` : `caught  ${fault.name}  (${noticed})`);
+      const caughtBy = await copy.try(fault);
+      if (caughtBy === undefined) missed.push(fault);
+      print(
+        caughtBy === undefined ? `MISSED  ${fault.name}: ${fault.promise}` : `caught  ${fault.name}  (${caughtBy})`,
+      );
     }
   }),
 );

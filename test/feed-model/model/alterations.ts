@@ -1,17 +1,17 @@
 import type { Knex } from 'knex';
 import { eventually } from '../../support/eventually.js';
 
-// What the tests do to a copy of the schema: they hold it up, and spoil what the feed rests on.
+// Changes to the schema of a test: they delay it, or break what the feed depends on.
 
-/** A place where the service is held up until the test lets it go on. */
+/** A place where the service waits until the test opens it. */
 export interface Gate {
-  /** Resolves when it waits there. */
+  /** Resolves when the service waits there. */
   reached(): Promise<void>;
   open(): Promise<void>;
 }
 
-/** Holds up each call of the quiet clock before it looks at anything. The code of the function is the real one. */
-export async function holdQuietClock(db: Knex): Promise<Gate> {
+/** Makes each call of the safe time's function wait before it reads anything. The function itself is the real one. */
+export async function holdSafeTime(db: Knex): Promise<Gate> {
   await db.raw(`
     alter function public.catalog_quiet_clock() rename to real_quiet_clock;
     create function public.catalog_quiet_clock() returns timestamptz language plpgsql volatile as $$
@@ -25,7 +25,7 @@ export async function holdQuietClock(db: Knex): Promise<Gate> {
   await holder.raw('select pg_advisory_xact_lock(1, 2)');
   return {
     async reached() {
-      await eventually('the service waits for the quiet clock', async () => {
+      await eventually('the service waits for the safe time', async () => {
         const waiting = await db('pg_locks').where({ locktype: 'advisory', classid: 1, objid: 2, granted: false });
         return waiting.length > 0;
       });
@@ -34,11 +34,11 @@ export async function holdQuietClock(db: Knex): Promise<Gate> {
   };
 }
 
-/** Without the lock that makes writers take turns. */
+/** Drops the lock that makes writers take turns. */
 export async function dropLock(db: Knex): Promise<void> {
   await db.raw(`
     drop trigger a_take_writer_lock on public.titles;
-    -- Writers now deadlock: let them not sit it out. For connections to come.
+    -- Writers now deadlock: later connections detect it soon.
     do $$
     begin
       execute format('alter database %I set deadlock_timeout = 50', current_database());
@@ -47,23 +47,23 @@ export async function dropLock(db: Knex): Promise<void> {
   `);
 }
 
-/** Stamps that are the time at which the writer's transaction began. */
+/** Stamps rows with the time at which the writer's transaction began. */
 export async function stampWithTransactionStart(db: Knex): Promise<void> {
   await replaceStamp(db, 'now()');
 }
 
-/** Stamps that are the clock alone, without the last stamp. */
+/** Stamps rows with the clock alone, without regard to the last stamp. */
 export async function stampWithClockAlone(db: Knex): Promise<void> {
   await replaceStamp(db, 'clock_timestamp()');
 }
 
-/** Keeps what the real function does beside the stamp itself, and its settings. */
+/** Replaces the stamp, and keeps the rest of the real function and its settings. */
 async function replaceStamp(db: Knex, stamp: string): Promise<void> {
   await db.raw(`
-    -- The schema would refuse a tie before a follower could be led astray by it.
+    -- The schema would refuse a tie before a follower could receive it.
     alter table public.titles drop constraint titles_updated_at_unique;
     create index on public.titles (updated_at);
-    create function public.spoilt_stamp() returns trigger language plpgsql as $$
+    create function public.broken_stamp() returns trigger language plpgsql as $$
     begin
       if tg_op = 'UPDATE' then
         new.created_at := old.created_at;
@@ -82,12 +82,12 @@ async function replaceStamp(db: Knex, stamp: string): Promise<void> {
     do $$
     begin
       if to_regnamespace('model') is not null then
-        alter function public.spoilt_stamp() set search_path = model, pg_catalog;
+        alter function public.broken_stamp() set search_path = model, pg_catalog;
       end if;
     end
     $$;
     drop trigger stamp_inserted on public.titles;
     drop trigger stamp_updated on public.titles;
-    create trigger stamp before insert or update on public.titles for each row execute function public.spoilt_stamp();
+    create trigger stamp before insert or update on public.titles for each row execute function public.broken_stamp();
   `);
 }

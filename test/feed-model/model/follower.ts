@@ -8,13 +8,12 @@ import { startProgram, type RunningProgram } from '../../support/program.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { toMicros, type Mirror } from './mirror.js';
 
-/** Where the feed is, and who asks. */
+/** A service and a key for it. */
 export interface FeedAddress {
   readonly url: string;
   readonly key: string;
 }
 
-/** A follower at work. */
 export interface ModelFollower {
   readonly mirror: Mirror;
   /** Stops following, then follows once more until nothing is waiting. */
@@ -24,54 +23,66 @@ export interface ModelFollower {
 /** How long a follower waits, in milliseconds. */
 interface Pace {
   readonly intervalMs: number;
-  /** What it takes to deliver a page. */
+  /** How long the delivery of a page takes. */
   readonly deliverMs?: number;
 }
 
-/** Short, because nobody waits for this machine to become less busy. */
+/** Short, to find out soon that a server is back. */
 const PATIENCE = { ...DEFAULT_PATIENCE, firstMs: 10, longestMs: 200 };
 
-/** Bound on following once more in the end, in milliseconds: without a server there is nothing to come. */
+/** Bound on following once more at the end, in milliseconds. */
 const FINISH_MS = 20_000;
 
-/** The follower's own code, in this process. */
-export function startFollower(address: FeedAddress, mirror: Mirror, since: number, pace: Pace): ModelFollower {
-  const stop = new AbortController();
-  const options: Omit<FollowOptions, 'since' | 'once' | 'signal'> = {
-    readPage: createClient({ baseUrl: address.url, key: address.key, timeoutMs: 10_000 }),
-    intervalMs: pace.intervalMs,
+function optionsFor({ url, key }: FeedAddress, mirror: Mirror, since: number, { intervalMs, deliverMs }: Pace) {
+  return {
+    readPage: createClient({ baseUrl: url, key, timeoutMs: 10_000 }),
+    since,
+    intervalMs,
     deliver: async (page, from) => {
       mirror.page(page, from);
-      if (pace.deliverMs !== undefined) await delay(pace.deliverMs);
+      if (deliverMs !== undefined) await delay(deliverMs);
     },
     save: async () => undefined,
     patience: PATIENCE,
-  };
-  const following = follow({ ...options, since, once: false, signal: stop.signal });
-  // Looked at in finish().
+  } satisfies Partial<FollowOptions>;
+}
+
+/** Follows until nothing is waiting. @returns the new position @throws OperatorError when the service refuses the position */
+export function followOnce(
+  address: FeedAddress,
+  mirror: Mirror,
+  since: number,
+  options: Partial<FollowOptions> = {},
+): Promise<number> {
+  const signal = AbortSignal.timeout(FINISH_MS);
+  return follow({ ...optionsFor(address, mirror, since, { intervalMs: 0 }), once: true, signal, ...options });
+}
+
+/** Follows in this process. */
+export function startFollower(address: FeedAddress, mirror: Mirror, since: number, pace: Pace): ModelFollower {
+  const stop = new AbortController();
+  const following = follow({ ...optionsFor(address, mirror, since, pace), once: false, signal: stop.signal });
+  // Handled in finish().
   following.catch(() => undefined);
   return {
     mirror,
     async finish() {
       try {
         stop.abort();
-        const timeUp = AbortSignal.timeout(FINISH_MS);
-        await follow({ ...options, since: await following, once: true, signal: timeUp });
-        if (timeUp.aborted) mirror.report('failed', ` not done within ${FINISH_MS / 1000} s`);
+        await followOnce(address, mirror, await following);
       } catch (error) {
-        mirror.report('failed', ` ${String(error)}`);
+        mirror.report('failed', String(error));
       }
     },
   };
 }
 
-/** The program, in a process of its own, that can be killed. */
+/** `catalog follow` in a process of its own. */
 export interface ProgramFollower extends ModelFollower {
-  /** Kills it, and starts it again on what it has saved. */
+  /** Kills the process, and starts another one with the same state file. */
   kill(): Promise<void>;
 }
 
-/** Starts `catalog follow`. */
 export async function startProgramFollower(
   address: FeedAddress,
   mirror: Mirror,
@@ -84,7 +95,7 @@ export async function startProgramFollower(
       { CATALOG_API_KEY: address.key },
     );
   const apply = (stdout: string): void => {
-    // The last line may be cut short by a kill; its entry comes again.
+    // A kill may have cut the last line short; its entry comes again.
     for (const line of stdout.split('\n').slice(0, -1))
       mirror.entry(JSON.parse(line) as Parameters<Mirror['entry']>[0]);
   };
@@ -107,9 +118,9 @@ export async function startProgramFollower(
       for (const outcome of [stopped, finished]) {
         const { code, stdout, stderr } = outcome;
         apply(stdout);
-        // One that was started just now does not listen to signals yet.
-        const isUnheard = outcome === stopped && code === null && stdout === '' && stderr === '';
-        if (code !== 0 && !isUnheard) mirror.report('failed', `exit code ${String(code)}: ${stderr}`);
+        // A process that has just started does not handle signals yet.
+        const isTooEarly = outcome === stopped && code === null && stdout === '' && stderr === '';
+        if (code !== 0 && !isTooEarly) mirror.report('failed', `exit code ${String(code)}: ${stderr}`);
       }
     },
   };

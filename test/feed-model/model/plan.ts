@@ -1,15 +1,16 @@
-import { Random } from './random.js';
+import fc from 'fast-check';
 
-/** One thing that a writer does within a transaction. */
+/** What a writer does within a transaction. Ids are some that all writers share and some new ones. */
 export type Step =
-  | { readonly does: 'insert' | 'copy'; readonly ids: readonly string[] }
-  | { readonly does: 'update' | 'touch' | 'upsert' | 'insert-or-ignore'; readonly ids: readonly string[] }
+  | {
+      readonly does: 'insert' | 'copy' | 'update' | 'touch' | 'upsert' | 'insert-or-ignore' | 'people';
+      readonly shared: readonly string[];
+      readonly fresh: number;
+    }
   | { readonly does: 'bulk'; readonly prefix: string; readonly rows: number }
-  | { readonly does: 'people' | 'read' }
+  | { readonly does: 'read' | 'cut' }
   | { readonly does: 'hold'; readonly ms: number; readonly where: 'server' | 'client' }
-  | { readonly does: 'savepoint'; readonly steps: readonly Step[]; readonly keep: boolean }
-  /** The connection ends here, and what was not committed with it. */
-  | { readonly does: 'cut'; readonly how: 'terminate' | 'destroy' };
+  | { readonly does: 'savepoint'; readonly steps: readonly Step[]; readonly keep: boolean };
 
 /** One transaction of a writer. */
 export type Transaction =
@@ -20,97 +21,141 @@ export type Transaction =
       readonly steps: readonly Step[];
       readonly end: 'commit' | 'rollback';
     }
-  | { readonly kind: 'import'; readonly ids: readonly string[] };
+  | { readonly kind: 'import'; readonly shared: readonly string[]; readonly fresh: number };
 
 /** How much is done. */
 export interface PlanSize {
   readonly writers: number;
-  /** Of each writer. */
+  /** For each writer. */
   readonly transactions: number;
-  /** The longest that a transaction is held open on purpose at one place, in milliseconds. */
+  /** The longest time that a transaction pauses at one place, in milliseconds. */
   readonly longestHoldMs: number;
-  /** Rows of the largest single statement; 0 for neither bulk statements nor imports. */
+  /** Rows of the largest single statement. */
   readonly bulkRows: number;
-  /** Whether connections are cut in the middle of transactions. */
+  /** Whether connections are lost in the middle of transactions. */
   readonly cuts: boolean;
 }
 
 /** Ids that exist from the beginning, and that all writers write to. */
 export const SHARED_IDS = Array.from({ length: 150 }, (_, index) => `shared-${index}`);
 
-/** What each writer does, in order. The same seed gives the same plan. */
+/** The seed of this run. MODEL_SEED repeats the plan of another. */
+export const SEED = Number(process.env.MODEL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+/** Adds the seed to a test's title, so that every report has it. */
+export function withSeed(title: string): string {
+  return `${title} (MODEL_SEED=${SEED})`;
+}
+
+/** Plans what each writer does, in order. The same seed gives the same plan. */
 export function planWriters(seed: number, size: PlanSize): Transaction[][] {
-  const random = new Random(seed);
-  return Array.from({ length: size.writers }, (_, index) => planWriter(random.part(index), index, size));
+  return Array.from({ length: size.writers }, (_, writer) => sample(seed + writer, planOf(writer, size)));
 }
 
-function planWriter(random: Random, writer: number, size: PlanSize): Transaction[] {
-  let made = 0;
-  const fresh = (count: number): string[] => Array.from({ length: count }, () => `w${writer}-${made++}`);
-  const known = (most: number): string[] => [
-    ...new Set(Array.from({ length: random.between(1, most) }, () => random.pick(SHARED_IDS))),
-  ];
-  // Each writer has two of these in its life, whatever the dice say.
-  const large = size.bulkRows > 0 ? Math.max(2, Math.floor(size.transactions / 2)) : Infinity;
-
-  function write(): Step {
-    return random.weighed<() => Step>([
-      [3, () => ({ does: 'insert', ids: fresh(random.between(1, 3)) })],
-      [1, () => ({ does: 'copy', ids: fresh(random.between(1, 5)) })],
-      [6, () => ({ does: 'update', ids: known(3) })],
-      [2, () => ({ does: 'touch', ids: known(3) })],
-      [3, () => ({ does: 'upsert', ids: [...known(2), ...fresh(1)] })],
-      [1, () => ({ does: 'insert-or-ignore', ids: [...known(2), ...fresh(1)] })],
-      [1, () => ({ does: 'people' })],
-    ])();
-  }
-
-  function bulk(): Step {
-    // Two writers share a prefix, so bulk statements meet rows of others too.
-    return {
-      does: 'bulk',
-      prefix: `bulk${writer >> 1}`,
-      rows: random.between(Math.ceil(size.bulkRows / 2), size.bulkRows),
-    };
-  }
-
-  function hold(): Step {
-    const ms = Math.ceil(size.longestHoldMs * random.real() ** 6);
-    return { does: 'hold', ms, where: random.chance(0.5) ? 'server' : 'client' };
-  }
-
-  function transaction(number: number): Transaction {
-    if (number % large === 1) {
-      if (random.chance(0.5)) {
-        const ids = [...known(20), ...fresh(random.between(1, 50)), ...bulkIds(random, writer, size.bulkRows)];
-        return { kind: 'import', ids: [...new Set(ids)] };
-      }
-      const step = bulk();
-      return random.chance(0.3)
-        ? { kind: 'statement', step }
-        : { kind: 'transaction', isolation: 'read committed', steps: [write(), step, hold()], end: 'commit' };
-    }
-    if (random.chance(0.3)) return { kind: 'statement', step: write() };
-    const steps: Step[] = [];
-    // First something that takes no lock: others commit between the transaction's beginning and its first write.
-    if (random.chance(0.5)) steps.push({ does: 'read' }, hold());
-    for (let i = random.between(1, 4); i > 0; i -= 1) {
-      if (random.chance(0.15)) steps.push({ does: 'savepoint', steps: [write(), hold()], keep: random.chance(0.5) });
-      else steps.push(write());
-      if (random.chance(0.4)) steps.push(hold());
-    }
-    if (size.cuts && random.chance(0.1)) steps.push({ does: 'cut', how: random.chance(0.5) ? 'terminate' : 'destroy' });
-    const isolation = random.weighed([
-      [8, 'read committed'],
-      [1, 'repeatable read'],
-      [1, 'serializable'],
-    ] as const);
-    return { kind: 'transaction', isolation, steps, end: random.chance(0.2) ? 'rollback' : 'commit' };
-  }
-
-  return Array.from({ length: size.transactions }, (_, number) => transaction(number));
+/** Draws one value. The same seed gives the same value. */
+export function sample<T>(seed: number, values: fc.Arbitrary<T>): T {
+  const [value] = fc.sample(fc.noBias(values), { seed, numRuns: 1 });
+  return value as T;
 }
 
-function bulkIds(random: Random, writer: number, most: number): string[] {
-  return Array.from({ length: random.between(1, most) }, (_, index) => `bulk${writer >> 1}-${index + 1}`);
+const shared = (most: number): fc.Arbitrary<string[]> =>
+  fc.uniqueArray(fc.constantFrom(...SHARED_IDS), { minLength: 1, maxLength: most });
+
+/** A value, by chance none: an array to spread. */
+const perhaps = <T>(percent: number, value: fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
+  fc.oneof(
+    { weight: percent, arbitrary: value.map((one) => [one]) },
+    { weight: 100 - percent, arbitrary: fc.constant<T[]>([]) },
+  );
+
+const write: fc.Arbitrary<Step> = fc.oneof(
+  ...(
+    [
+      { weight: 3, does: 'insert', most: 0, fresh: [1, 3] },
+      { weight: 1, does: 'copy', most: 0, fresh: [1, 5] },
+      { weight: 6, does: 'update', most: 3, fresh: [0, 0] },
+      { weight: 2, does: 'touch', most: 3, fresh: [0, 0] },
+      { weight: 3, does: 'upsert', most: 2, fresh: [1, 1] },
+      { weight: 1, does: 'insert-or-ignore', most: 2, fresh: [1, 1] },
+      { weight: 1, does: 'people', most: 0, fresh: [1, 1] },
+    ] as const
+  ).map(({ weight, does, most, fresh: [min, max] }) => ({
+    weight,
+    arbitrary: fc.record({
+      does: fc.constant(does),
+      shared: most === 0 ? fc.constant<string[]>([]) : shared(most),
+      fresh: fc.integer({ min, max }),
+    }),
+  })),
+);
+
+function planOf(
+  writer: number,
+  { transactions, longestHoldMs, bulkRows, cuts }: PlanSize,
+): fc.Arbitrary<Transaction[]> {
+  const hold: fc.Arbitrary<Step> = fc.record({
+    does: fc.constant('hold'),
+    // Mostly short.
+    ms: fc.integer({ min: 0, max: 1000 }).map((part) => Math.ceil(longestHoldMs * (part / 1000) ** 6)),
+    where: fc.constantFrom('server', 'client'),
+  });
+  const bulk: fc.Arbitrary<Step> = fc.record({
+    does: fc.constant('bulk'),
+    // Two writers share a prefix, so bulk statements also meet rows of others.
+    prefix: fc.constant(`bulk${writer >> 1}`),
+    rows: fc.integer({ min: bulkRows >> 1, max: bulkRows }),
+  });
+  const savepoint: fc.Arbitrary<Step> = fc.record({
+    does: fc.constant('savepoint'),
+    steps: fc.tuple(write, hold),
+    keep: fc.boolean(),
+  });
+  const statement = (step: fc.Arbitrary<Step>): fc.Arbitrary<Transaction> =>
+    fc.record({ kind: fc.constant('statement'), step });
+  const transaction = (steps: fc.Arbitrary<readonly Step[]>): fc.Arbitrary<Transaction> =>
+    fc.record({
+      kind: fc.constant('transaction'),
+      isolation: fc.oneof(
+        { weight: 8, arbitrary: fc.constant('read committed') },
+        { weight: 2, arbitrary: fc.constantFrom('repeatable read', 'serializable') },
+      ),
+      steps,
+      end: fc.constantFrom('commit', 'commit', 'commit', 'commit', 'rollback'),
+    });
+  const large: fc.Arbitrary<Transaction> = fc.oneof(
+    fc.record({
+      kind: fc.constant('import'),
+      shared: shared(20),
+      fresh: fc.integer({ min: 1, max: bulkRows }),
+    }),
+    statement(bulk),
+    transaction(fc.tuple(write, bulk, hold)),
+  );
+  const change = fc.tuple(
+    fc.oneof({ weight: 15, arbitrary: savepoint }, { weight: 85, arbitrary: write }),
+    perhaps(40, hold),
+  );
+  const small = fc.oneof(
+    { weight: 30, arbitrary: statement(write) },
+    {
+      weight: 70,
+      arbitrary: transaction(
+        fc
+          .tuple(
+            // A read takes no lock: others commit between the transaction's beginning and its first write.
+            perhaps(50, fc.tuple(fc.constant<Step>({ does: 'read' }), hold)),
+            fc.array(change, { minLength: 1, maxLength: 4 }),
+            perhaps(cuts ? 10 : 0, fc.constant<Step>({ does: 'cut' })),
+          )
+          .map(([reads, changes, cut]) => [
+            ...reads.flat(),
+            ...changes.flatMap(([step, pause]) => [step, ...pause]),
+            ...cut,
+          ]),
+      ),
+    },
+  );
+  // Two of each writer's transactions are large.
+  const every = Math.max(2, transactions >> 1);
+  return fc.tuple(...Array.from({ length: transactions }, (_, number) => (number % every === 1 ? large : small)));
 }

@@ -12,17 +12,14 @@ import { Mirror, toMicros, type Violation } from './mirror.js';
 import { planWriters, SHARED_IDS, type PlanSize } from './plan.js';
 import { runWriter, type Tally } from './writer.js';
 
-/** The catalogue that a run writes to. */
+/** A catalogue that is written to, and the service of its feed. */
 export interface ModelCatalogue extends FeedAddress {
   readonly databaseUrl: string;
   readonly db: Knex;
 }
 
-/** Something that goes wrong once a part of all transactions is over, from 0 to 1. */
-export interface Disturbance {
-  readonly at: number;
-  readonly happens: (followers: { readonly program: ProgramFollower }) => Promise<unknown>;
-}
+/** Something that goes wrong after a share of all transactions, from 0 to 1. */
+export type Disturbance = readonly [after: number, act: (program: ProgramFollower) => Promise<unknown>];
 
 export interface ModelOptions {
   readonly seed: number;
@@ -30,29 +27,28 @@ export interface ModelOptions {
   readonly disturbances?: readonly Disturbance[];
   /** Called before each transaction. */
   readonly before?: () => Promise<void>;
-  /** Called after the last one, before followers are held to have everything. */
+  /** Called after the last transaction, before followers must have everything. */
   readonly settle?: () => Promise<void>;
 }
 
-/** What a run came to. */
+/** The result of a run. */
 export interface ModelRun {
-  /** Empty when all is well. */
   readonly violations: readonly Violation[];
   readonly tally: Tally;
-  /** Entries that each follower was given. */
+  /** The number of entries that each follower received. */
   readonly delivered: Readonly<Record<string, number>>;
 }
 
 /** Nearly the whole window of the feed, in seconds. */
 const LONG_AGO = 30 * 86_400 - 600;
 
-/** How far a follower goes back behind its full copy, in seconds: longer than a transaction of the model holds the lock. */
+/** How long before its full copy a follower begins, in seconds: longer than a transaction of the model holds the lock. */
 const COPY_MARGIN = 4;
 
 /** Bound on a run, in milliseconds. */
 const LONGEST_RUN_MS = 50_000;
 
-/** Lets writers and followers loose on a catalogue, and tells what the followers' copies lack in the end. */
+/** Runs writers and followers at the same time, and checks at the end that every follower has the whole catalogue. */
 export async function runModel(catalogue: ModelCatalogue, options: ModelOptions): Promise<ModelRun> {
   const { db, databaseUrl } = catalogue;
   const begin = Math.floor(Date.now() / 1000) - 10;
@@ -70,34 +66,26 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
   ];
 
   const tally: Tally = { committed: 0, rolledBack: 0, conflicted: 0, lost: 0 };
-  const done = (): number =>
-    [tally.committed, tally.rolledBack, tally.conflicted, tally.lost].reduce((sum, count) => sum + count, 0);
+  const done = (): number => tally.committed + tally.rolledBack + tally.conflicted + tally.lost;
   const plans = planWriters(options.seed, options.size);
   const total = plans.reduce((sum, { length }) => sum + length, 0);
-  const part = (fraction: number): Promise<unknown> =>
-    eventually(`${fraction} of all transactions are over`, () => done() >= fraction * total, deadline - Date.now());
+  const share = (part: number): Promise<unknown> =>
+    eventually(`${part} of all transactions are over`, () => done() >= part * total, deadline - Date.now());
 
-  // One after the other: a server that is started while PostgreSQL restarts gives up, as it should.
+  // One after the other, because a server that starts while PostgreSQL restarts would give up.
   const disturb = async (): Promise<void> => {
-    for (const { at, happens } of options.disturbances ?? []) {
-      await part(at);
-      await happens({ program });
+    for (const [after, act] of options.disturbances ?? []) {
+      await share(after);
+      await act(program);
     }
   };
 
+  const { before } = options;
   const outcomes = await Promise.allSettled([
-    ...plans.map((transactions, index) =>
-      runWriter({
-        name: `w${index}`,
-        databaseUrl,
-        transactions,
-        tally,
-        ...(options.before && { before: options.before }),
-      }),
-    ),
+    ...plans.map((transactions, index) => runWriter({ name: `w${index}`, databaseUrl, transactions, tally, before })),
     disturb(),
-    part(0.3).then(async () => followers.push(await startLate(catalogue, 'from the newest entry, then a copy', 0))),
-    part(0.6).then(async () => followers.push(await startLate(catalogue, 'from before its copy', COPY_MARGIN))),
+    share(0.3).then(async () => followers.push(await startLate(catalogue, 'from the newest entry of its copy', 0))),
+    share(0.6).then(async () => followers.push(await startLate(catalogue, 'from before its copy', COPY_MARGIN))),
   ]);
 
   await options.settle?.();
@@ -116,8 +104,8 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
 }
 
 /**
- * A follower that begins with a full copy while others write. There are two ways to know where to begin. One is the newest
- * entry, read before the copy. The other is the clock before the copy, less a margin for what is not yet committed.
+ * Starts a follower from a full copy, made while others write. It begins at the newest entry, read before the copy, or at
+ * the time of the copy less a margin for entries that are not committed yet.
  */
 async function startLate(catalogue: ModelCatalogue, name: string, margin: number): Promise<ModelFollower> {
   const { db } = catalogue;
