@@ -64,8 +64,6 @@ export interface ServiceOverrides {
   readonly now?: () => Micros;
   readonly failurePolicy?: FailurePolicy;
   readonly serverLimits?: Partial<ServerLimits>;
-  /** Connects to Redis, and listens to the announcements of the database. */
-  readonly openAdmission?: typeof openSharedAdmission;
   /** How often the service saves the last use and the usage of keys, in milliseconds. Old rows are removed with it. */
   readonly flushIntervalMs?: number;
 }
@@ -235,7 +233,7 @@ function openReplica(
 
 /** Opens admission: with a cache and limits for all servers where there is a Redis, otherwise for this process alone. */
 async function openAdmission(
-  { config, log, overrides }: ServiceOptions,
+  { config, log }: ServiceOptions,
   clock: SteadyClock,
   health: Health,
   { db, fence, connectDedicated }: ConnectedDatabase,
@@ -244,7 +242,7 @@ async function openAdmission(
   const loadCaller = callerLoader(db, Math.floor(config.databasePoolSize / 2), clock);
   const address = redisAddressOf(config);
   if (address === undefined) return openLocalAdmission({ loadCaller, fence });
-  return (overrides?.openAdmission ?? openSharedAdmission)({
+  return openSharedAdmission({
     loadCaller,
     fence,
     clock,

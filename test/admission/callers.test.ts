@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey, type KeyHash } from '../../src/keys/api-key.js';
-import { createKey } from '../../src/keys/keys.js';
-import { revokeKey } from '../../src/keys/revoke.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { callerLoader } from '../../src/admission/callers.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/keys/key-hash.js';
+import { testWorld } from '../support/world.js';
 
 /** The most keys of one query. */
 const BATCH = 64;
@@ -15,13 +13,11 @@ const BATCH = 64;
 const MAX_WAIT_MS = 1_000;
 
 describe('the loader of callers', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
 
-  before(async () => {
-    database = await openTestDatabase();
-  });
-
-  after(() => database.close());
+  async function newKeys(count: number): Promise<CreatedKey[]> {
+    return Promise.all(Array.from({ length: count }, () => world.newKey()));
+  }
 
   function unknownHash(): KeyHash {
     return hashOf(generateApiKey().key);
@@ -29,7 +25,7 @@ describe('the loader of callers', () => {
 
   /** How many queries look keys up at this moment, held up by a lock on the keys. */
   async function waitingForLock(): Promise<number> {
-    const { rows } = await database.db.raw<{ rows: { count: number }[] }>(
+    const { rows } = await world.db.raw<{ rows: { count: number }[] }>(
       `select count(*) from pg_locks where relation = 'api_keys'::regclass and not granted`,
     );
     return rows[0]?.count ?? 0;
@@ -39,17 +35,15 @@ describe('the loader of callers', () => {
   async function queriesOf(act: () => Promise<unknown>): Promise<number> {
     let queries = 0;
     const note = ({ sql }: { sql: string }): void => void (queries += sql.includes('k.hash = any') ? 1 : 0);
-    database.db.on('query', note);
+    world.db.on('query', note);
     await act();
-    database.db.off('query', note);
+    world.db.off('query', note);
     return queries;
   }
 
-  it('finds the caller of each key among unknown ones, also where several ask for the same', async () => {
-    const load = callerLoader(database.db, 1);
-    const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
-    const keys: { readonly key: string; readonly prefix: string }[] = [];
-    for (let i = 0; i < 3; i += 1) keys.push(await createKey(database.db, { developerId, planId: 'free' }));
+  it('the loader finds the caller of each key among unknown ones, also for several requests with the same key', async () => {
+    const load = callerLoader(world.db, 1);
+    const keys = await newKeys(3);
     const asked = Array.from({ length: 3 * BATCH }, (_, i) => keys[i % 7]);
     const found = await Promise.all(
       asked.map((known) => load(known === undefined ? unknownHash() : hashOf(known.key))),
@@ -60,27 +54,17 @@ describe('the loader of callers', () => {
     );
   });
 
-  it('remembers nothing: a key that is revoked is not found again', async () => {
-    const load = callerLoader(database.db, 1);
-    const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
-    const { key, prefix } = await createKey(database.db, { developerId, planId: 'free' });
-    const hash = hashOf(key);
-    assert.equal((await load(hash))?.keyPrefix, prefix);
-    await revokeKey(database.db, prefix);
-    assert.equal(await load(hash), undefined);
-  });
-
-  it('takes few connections and few queries, however many loads there are', async () => {
+  it('the loader takes few connections and few queries, however many loads there are', async () => {
     const COUNT = 1_000;
-    const load = callerLoader(database.db, 3);
-    const lock = await database.db.transaction();
+    const load = callerLoader(world.db, 3);
+    const lock = await world.db.transaction();
     try {
       await lock.raw('lock table api_keys in access exclusive mode');
       const queries = await queriesOf(async () => {
         const first = Array.from({ length: COUNT / 2 }, () => load(unknownHash()));
         await eventually('three queries wait', async () => (await waitingForLock()) === 3);
         const more = Array.from({ length: COUNT / 2 }, () => load(unknownHash()));
-        assert.equal((await database.db.raw<{ rowCount: number }>('select')).rowCount, 1);
+        assert.equal((await world.db.raw<{ rowCount: number }>('select')).rowCount, 1);
         assert.equal(await waitingForLock(), 3);
         await lock.commit();
         assert.deepEqual(new Set(await Promise.all([...first, ...more])), new Set([undefined]));
@@ -92,13 +76,11 @@ describe('the loader of callers', () => {
     assert.equal(await load(unknownHash()), undefined);
   });
 
-  it('gives up what has waited too long for its turn, asks nothing for it, and gives the others of its batch their own callers', async () => {
-    const { id: developerId } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
-    const keys: { readonly key: string; readonly prefix: string }[] = [];
-    for (let i = 0; i < 4; i += 1) keys.push(await createKey(database.db, { developerId, planId: 'free' }));
+  it('a load that has waited too long for its turn fails without a query, and the others of its batch get their own callers', async () => {
+    const keys = await newKeys(4);
     const [given, ...due] = keys.map(({ key }) => hashOf(key));
-    const load = callerLoader(database.db, 1);
-    const lock = await database.db.transaction();
+    const load = callerLoader(world.db, 1);
+    const lock = await world.db.transaction();
     try {
       await lock.raw('lock table api_keys in access exclusive mode');
       const queries = await queriesOf(async () => {
@@ -132,13 +114,13 @@ describe('the loader of callers', () => {
     assert.equal(await load(unknownHash()), undefined);
   });
 
-  it('goes on after a failure', async () => {
-    const load = callerLoader(database.db, 1);
-    await database.db.schema.renameTable('plans', 'plans_lost');
+  it('the loader works again after a failure', async () => {
+    const load = callerLoader(world.db, 1);
+    await world.db.schema.renameTable('plans', 'plans_lost');
     try {
       for (let i = 0; i < 3; i += 1) await assert.rejects(load(unknownHash()), /plans/);
     } finally {
-      await database.db.schema.renameTable('plans_lost', 'plans');
+      await world.db.schema.renameTable('plans_lost', 'plans');
     }
     assert.equal(await load(unknownHash()), undefined);
   });

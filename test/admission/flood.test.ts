@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
-import { setPlan } from '../../src/limits/plans.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
-import { startServer, type ServerProcess } from '../support/program.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import type { ServerProcess } from '../support/program.js';
 import { sendAhead } from '../support/http/send-ahead.js';
 import { send } from '../support/request.js';
+import { testWorld } from '../support/world.js';
 
 /** The connections of the flood, and the requests that each sends. */
 const CONNECTIONS = 16;
@@ -15,8 +11,6 @@ const REQUESTS = 550;
 
 /** Keys of one address that are answered with 401 before the others get 429. */
 const LIMIT = 30;
-
-const UNLIMITED = { name: 'Unlimited', requestsPerMinute: 2_000_000_000, requestsPerDay: 2_000_000_000 };
 
 type Statuses = Record<string, number>;
 
@@ -31,27 +25,16 @@ async function flood(url: string, statuses: Statuses): Promise<void> {
 
 for (const store of ['without Redis', 'with Redis'] as const) {
   describe(`a flood of unknown keys, ${store}`, () => {
-    let database: OpenTestDatabase;
-    let redis: TestRedis | undefined;
+    const world = testWorld({ redis: store === 'with Redis' });
     let server: ServerProcess;
     let key: string;
 
     before(async () => {
-      database = await openTestDatabase();
-      redis = store === 'with Redis' ? await startRedis() : undefined;
-      await setPlan(database.db, 'unlimited', { ...UNLIMITED, commercialUse: false });
-      const { id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
-      ({ key } = await createKey(database.db, { developerId: id, planId: 'unlimited' }));
-      server = await startServer({ DATABASE_URL: database.url, ...(redis && { REDIS_URL: redis.url }) });
+      ({ key } = await world.newKey());
+      server = await world.startServer({ TRUST_PROXY: 'off' });
     });
 
-    after(async () => {
-      await server.stop();
-      await redis?.stop();
-      await database.close();
-    });
-
-    it('is refused, and a valid key is served all the while', async () => {
+    it(`a flood of unknown keys is refused while a valid key is served, ${store}`, async () => {
       // The connections to the database are there before the flood begins.
       await Promise.all(
         Array.from({ length: 20 }, () => send(server.url, '/api/v1/stats', { headers: { 'x-api-key': key } })),

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
-import { createDeveloper, reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { createKey } from '../../src/keys/keys.js';
-import { revokeKey } from '../../src/keys/revoke.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 import { assertProblem } from '../support/problem.js';
 import { send, type Reply, type RequestOptions } from '../support/request.js';
@@ -224,79 +221,6 @@ describe('authentication', () => {
     assert.equal(service.queries.length, before);
     await ask({ authorization: `Bearer ${other}` });
     assert.equal(service.queries.length, before + 1);
-  });
-
-  describe('of one developer with two keys', () => {
-    async function twoKeys() {
-      const { id } = await createDeveloper(service.db, { projectName: 'Two keys', attributionRequired: false });
-      const details = { developerId: id, planId: 'test' };
-      const [first, second] = [await createKey(service.db, details), await createKey(service.db, details)];
-      const statuses = async () =>
-        Promise.all([first, second].map(async (record) => (await ask({ 'x-api-key': record.key })).status));
-      return { id, first, second, statuses };
-    }
-
-    it('refuses a revoked key on the very next request, and only that key', async () => {
-      const { first, statuses } = await twoKeys();
-      assert.deepEqual(await statuses(), [200, 200]);
-      await revokeKey(service.db, first.prefix);
-      assertInvalid(await ask({ authorization: `Bearer ${first.key}` }), UNUSABLE);
-      assert.deepEqual(await statuses(), [401, 200]);
-    });
-
-    it('refuses all keys of a suspended developer; reinstated, those that are not revoked work again', async () => {
-      const { id, first, second, statuses } = await twoKeys();
-      await revokeKey(service.db, first.prefix);
-      await suspendDeveloper(service.db, id);
-      assertInvalid(await ask({ authorization: `Bearer ${second.key}` }), UNUSABLE);
-      assert.deepEqual(await statuses(), [401, 401]);
-      await reinstateDeveloper(service.db, id);
-      assert.deepEqual(await statuses(), [401, 200]);
-    });
-
-    it('refuses a revoked key and those of a suspended developer at every operation', async () => {
-      const { id, first, second } = await twoKeys();
-      await service.db('titles').insert({ svc_id: 'known', media_type: 'movie', title: 'Known' });
-      const since = Math.floor(Date.now() / 1000) - 60;
-      const paths = ['/stats', `/changes?since=${since}`, '/me', '/titles/known'].map((path) => `/api/v1${path}`);
-      const statuses = async (record: { key: string }) =>
-        Promise.all(
-          paths.map(async (path) => (await service.get(path, { headers: { 'x-api-key': record.key } })).status),
-        );
-      for (const record of [first, second]) assert.deepEqual(await statuses(record), [200, 200, 200, 200]);
-      await revokeKey(service.db, first.prefix);
-      assert.deepEqual(await statuses(first), [401, 401, 401, 401]);
-      assert.deepEqual(await statuses(second), [200, 200, 200, 200]);
-      await suspendDeveloper(service.db, id);
-      assert.deepEqual(await statuses(second), [401, 401, 401, 401]);
-    });
-
-    it('keeps a key that was revoked during the suspension revoked', async () => {
-      const { id, first, statuses } = await twoKeys();
-      await suspendDeveloper(service.db, id);
-      await revokeKey(service.db, first.prefix);
-      await reinstateDeveloper(service.db, id);
-      assert.deepEqual(await statuses(), [401, 200]);
-    });
-
-    it('does not let an UPDATE bring a revoked key back', async () => {
-      const { first, second, statuses } = await twoKeys();
-      const { revokedAt } = await revokeKey(service.db, first.prefix);
-      const [hash] = await service.db('api_keys').where({ prefix: second.prefix }).pluck<Buffer[]>('hash');
-      const row = () => service.db('api_keys').where({ prefix: first.prefix });
-      for (const change of [
-        { revoked_at: null },
-        { revoked_at: '2100-01-01T00:00:00Z' },
-        { hash: Buffer.alloc(32, 1), revoked_at: null },
-        { hash: Buffer.alloc(32, 1) },
-        { hash },
-      ]) {
-        await assert.rejects(row().update(change), /a revoked key stays revoked|api_keys_hash_unique/);
-      }
-      assert.deepEqual(await statuses(), [401, 200]);
-      assert.equal((await revokeKey(service.db, first.prefix)).revokedAt, revokedAt);
-      assert.equal(await row().update({ last_used_at: service.db.fn.now(), label: 'old' }), 1);
-    });
   });
 });
 

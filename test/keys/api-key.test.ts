@@ -46,35 +46,23 @@ function modelIsWellFormed(text: string): boolean {
   );
 }
 
-function isWellFormedApiKey(text: string): boolean {
+function isWellFormed(text: string): boolean {
   return hashApiKey(text) !== undefined;
 }
 
 describe('API keys', () => {
-  it('begin with small letters, also where a checksum fits others', () => {
-    for (const scheme of ['SVC', 'Svc', 'svC']) assert.equal(isWellFormedApiKey(forgeKey(`${scheme}_12345678`)), false);
-    assert.equal(isWellFormedApiKey(forgeKey('svc_12345678')), true);
-  });
-
-  it('are nothing but themselves, also where a checksum fits what is around', () => {
-    assert.equal(isWellFormedApiKey(forgeKey('xsvc_12345678')), false);
-    assert.equal(isWellFormedApiKey(forgeKey('svc_12345678_svc_12345678')), false);
-    assert.equal(isWellFormedApiKey(forgeKey(generateApiKey().key)), false);
-  });
-
-  it('are made well-formed, with their prefix and their hash', () => {
+  it('a generated key is well-formed, and comes with its prefix and its hash', () => {
     for (let i = 0; i < 500; i += 1) {
       const { key, prefix, hash } = generateApiKey();
       assert.match(key, /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/);
       assert.ok(modelIsWellFormed(key), key);
-      assert.ok(isWellFormedApiKey(key), key);
       assert.equal(prefix, key.slice(0, 12));
       assert.deepEqual(hash, createHash('sha256').update(key, 'ascii').digest());
       assert.equal(hashApiKey(key), hash.toString('base64'));
     }
   });
 
-  it('are all different, and use every character at every place', () => {
+  it('generated keys are all different and use every character at every place', () => {
     const keys = Array.from({ length: 3_000 }, () => generateApiKey().key);
     assert.equal(new Set(keys).size, keys.length);
     for (let place = 4; place < 45; place += 1) {
@@ -84,68 +72,35 @@ describe('API keys', () => {
     }
   });
 
-  it('have a checksum that is fixed for all time', () => {
-    assert.ok(isWellFormedApiKey('svc_00000000_000000000000000000000000000000001vbHU7'));
-    assert.ok(isWellFormedApiKey('svc_4fT9kQ2z_abcdefghijklmnopqrstuvwxyzABCDEF1ps2qI'));
+  it('the checksum of a key never changes', () => {
+    assert.ok(isWellFormed('svc_00000000_000000000000000000000000000000001vbHU7'));
+    assert.ok(isWellFormed('svc_4fT9kQ2z_abcdefghijklmnopqrstuvwxyzABCDEF1ps2qI'));
   });
 
-  it('are well-formed exactly when the model says so', () => {
-    const nearlyKey = fc
-      .tuple(anyKey, fc.nat(60), fc.string({ maxLength: 2 }), fc.nat(2))
+  it('a text is a key exactly when its form and its checksum are right, whatever was changed in a key', () => {
+    const piece = fc.oneof(fc.constantFrom(...DIGITS, '_', '-', ' ', '\n', '\0', '"'), fc.string({ maxLength: 2 }));
+    const edited = fc
+      .tuple(anyKey, fc.nat(51), piece, fc.nat(2))
       .map(([key, place, text, removed]) => key.slice(0, place) + text + key.slice(place + removed));
+    const swapped = fc
+      .tuple(anyKey, fc.nat(49))
+      .map(([key, at]) => key.slice(0, at) + key.charAt(at + 1) + key.charAt(at) + key.slice(at + 2));
     fc.assert(
-      fc.property(fc.oneof(anyKey, nearlyKey, fc.string()), (text) => {
-        assert.equal(isWellFormedApiKey(text), modelIsWellFormed(text), text);
+      fc.property(fc.oneof(anyKey, edited, swapped, fc.string()), (text) => {
+        assert.equal(isWellFormed(text), modelIsWellFormed(text), text);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 5_000 },
     );
   });
 
-  it('are refused with one character changed', () => {
-    const character = fc.oneof(fc.constantFrom(...DIGITS, '_', '-', ' '), fc.string({ minLength: 1, maxLength: 1 }));
-    fc.assert(
-      fc.property(anyKey, fc.nat(50), character, (key, place, other) => {
-        fc.pre(key.charAt(place) !== other);
-        assert.equal(isWellFormedApiKey(key.slice(0, place) + other + key.slice(place + 1)), false);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
-
-  it('are refused with two neighbours swapped, one character left out, or one too many', () => {
-    fc.assert(
-      fc.property(anyKey, fc.nat(49), fc.constantFrom(...DIGITS), (key, place, extra) => {
-        const [before, a, b, after] = [
-          key.slice(0, place),
-          key.charAt(place),
-          key.charAt(place + 1),
-          key.slice(place + 2),
-        ];
-        if (a !== b) assert.equal(isWellFormedApiKey(before + b + a + after), false);
-        assert.equal(isWellFormedApiKey(before + b + after), false);
-        assert.equal(isWellFormedApiKey(before + a + extra + b + after), false);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
-
-  it('are refused with anything around them', () => {
-    const { key } = generateApiKey();
-    for (const text of [
-      ` ${key}`,
-      `${key} `,
-      `${key}\n`,
-      `\n${key}`,
-      `${key}\0`,
-      `${key}${key}`,
-      `"${key}"`,
-      key.replace('svc', 'SVC'),
-    ]) {
-      assert.equal(isWellFormedApiKey(text), false, JSON.stringify(text));
+  it('a text with a right checksum and another form is no key', () => {
+    assert.ok(isWellFormed(forgeKey('svc_12345678')));
+    for (const start of ['SVC_12345678', 'svC_12345678', 'xsvc_12345678', 'svc_12345678_svc_12345678']) {
+      assert.equal(isWellFormed(forgeKey(start)), false, start);
     }
   });
 
-  it('are cut to their prefix in any text', () => {
+  it('every key in a text is redacted to its prefix', () => {
     const around = fc.oneof(
       fc.string(),
       fc.constantFrom('', '/', '?api_key=', 'Bearer ', 'svc_', 'svc_AAAAAAAA_', 'svc_AAAAAAAA', '_', 'x', '"'),
@@ -153,18 +108,15 @@ describe('API keys', () => {
     fc.assert(
       fc.property(anyKey, anyKey, around, around, around, (one, two, a, b, c) => {
         const redacted = redactApiKeys(a + one + b + two + c);
-        assert.ok(!redacted.includes(one.slice(13)), redacted);
-        assert.ok(!redacted.includes(two.slice(13)), redacted);
-        assert.equal(redactApiKeys(redacted).includes(one.slice(13)), false);
+        for (const key of [one, two]) assert.ok(!redacted.includes(key.slice(13)), redacted);
       }),
       { numRuns: 2_000 },
     );
     const { key, prefix } = generateApiKey();
     assert.equal(redactApiKeys(`a ${key}, b`), `a ${prefix}_[redacted]`);
-    assert.equal(redactApiKeys(`${prefix} and svc_1234`), `${prefix} and svc_1234`);
   });
 
-  for (const [text, cut] of [
+  const REDACTED = [
     ['', ''],
     ['a short text', 'a short text'],
     ['svc_12345678', 'svc_12345678'],
@@ -182,14 +134,16 @@ describe('API keys', () => {
     ['xyz-abcdefghijklmnop-abc', 'xyz-[redacted]-abc'],
     ['abcdefghijkl/0123456789012', '[redacted]/[redacted]'],
     ['abcdefghijk_abcdefghijk', 'abcdefghijk_abcdefghijk'],
-  ] as const) {
-    it(`are cut, with whatever may be a part of a secret: ${JSON.stringify(text)}`, () => {
-      assert.equal(redactApiKeys(text), cut);
-      assert.equal(mayHoldSecret(text), cut !== text);
-    });
-  }
+  ] as const;
 
-  for (const [text, others, cut] of [
+  it('whatever may be a part of a secret is redacted, and no other text', () => {
+    for (const [text, redacted] of REDACTED) {
+      assert.equal(redactApiKeys(text), redacted);
+      assert.equal(mayHoldSecret(text), redacted !== text);
+    }
+  });
+
+  const REPEATED = [
     ['no ABCDEFGHIJKL here', 'abcdefghijkl', 'no [redacted] here'],
     ['no abcdefghijkl here', 'x=ABCDEFGHIJKL&y', 'no [redacted] here'],
     ['no xyzabcdefghijkl here', 'abcdefghijkl', 'no [redacted] here'],
@@ -200,9 +154,9 @@ describe('API keys', () => {
     ['RequestValidationError at abcdefghijkl', 'abcdefghijkl', 'RequestValidationError at [redacted]'],
     ['abcdefghijkl and abcdefghijkl', 'abcdefghijkl', '[redacted] and [redacted]'],
     ['no abcdefghijkl here', '', 'no abcdefghijkl here'],
-  ] as const) {
-    it(`are cut from a text of our own that repeats them: ${text}, of ${others}`, () => {
-      assert.equal(redactRepeated(text, others), cut);
-    });
-  }
+  ] as const;
+
+  it('a text of the service is redacted where it repeats a text of a client', () => {
+    for (const [text, others, redacted] of REPEATED) assert.equal(redactRepeated(text, others), redacted);
+  });
 });

@@ -161,6 +161,23 @@ describe('keys', () => {
       }
     });
 
+    it('no UPDATE in SQL reactivates a revoked key, or gives it another hash', async () => {
+      const { db } = world;
+      const [{ prefix }, other] = [await newKey(), await newKey()];
+      const { revokedAt } = await revokeKey(db, prefix);
+      const row = () => db('api_keys').where({ prefix });
+      for (const change of [
+        { revoked_at: null },
+        { revoked_at: '2100-01-01T00:00:00Z' },
+        { hash: Buffer.alloc(32, 1) },
+        { hash: Buffer.from(hashOf(other.key), 'base64') },
+      ]) {
+        await assert.rejects(row().update(change), /a revoked key stays revoked|api_keys_hash_unique/);
+      }
+      assert.equal(await row().update({ last_used_at: db.fn.now(), label: 'old' }), 1);
+      assert.equal((await findKeyOf(db, developerId, prefix))?.revokedAt, revokedAt);
+    });
+
     it('the database refuses keys and developers that are malformed', async () => {
       const { db } = world;
       const row = { prefix: 'svc_abcdefgh', hash: Buffer.alloc(32, 7), developer_id: developerId, plan_id: 'free' };
@@ -381,7 +398,7 @@ describe('keys', () => {
     it('a suspended developer cannot create, roll or revoke keys', async () => {
       const { prefix } = await create();
       await suspendDeveloper(world.db, developerId);
-      for (const attempt of [create(), roll(prefix, 0), revokeKey(world.db, prefix, own())]) {
+      for (const attempt of [() => create(), () => roll(prefix, 0), () => revokeKey(world.db, prefix, own())]) {
         await assert.rejects(attempt, refused('suspended'));
       }
       assert.deepEqual(await statesOfAll(), ['active']);
@@ -390,7 +407,7 @@ describe('keys', () => {
     it('a developer cannot roll or revoke a key of another developer', async () => {
       const { prefix } = await newKey();
       const other: KeyActor = { kind: 'developer', developerId: await world.newDeveloper() };
-      for (const attempt of [roll(prefix, 0, other), revokeKey(world.db, prefix, other)]) {
+      for (const attempt of [() => roll(prefix, 0, other), () => revokeKey(world.db, prefix, other)]) {
         await assert.rejects(attempt, refused('unknown'));
       }
       assert.deepEqual(await statesOfAll(), ['active']);

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import type { Caller } from '../../src/admission/callers.js';
 import { callerLoader } from '../../src/admission/callers.js';
 import { createKey, listKeys } from '../../src/keys/keys.js';
-import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
+import { revokeFoundKeys } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { SteadyClock } from '../../src/platform/time/steady-clock.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { testWorld } from '../support/world.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/keys/key-hash.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -61,7 +61,7 @@ describe('the times at which keys were last used', () => {
     return queries;
   }
 
-  it('the last use of many keys is written in one statement', async () => {
+  it('the last use of many keys is written in one statement, and nothing is written when no key was used', async () => {
     const keys = [await newKey(), await newKey(), await newKey()] as const;
     const clock = new Clock();
     const times = new LastUsed(clock);
@@ -74,20 +74,8 @@ describe('the times at which keys were last used', () => {
       assert.equal(await times.flush(world.db), 3);
     });
     assert.equal(queries.length, 1);
+    assert.deepEqual(await queriesOf(() => times.flush(world.db)), []);
     for (const [i, hoursAgo] of [0, 2, 3].entries()) await assertUsed(keys[i]?.prefix ?? '', hoursAgo);
-  });
-
-  it('nothing is written when no key was used', async () => {
-    const { id } = await newKey();
-    const times = new LastUsed();
-    times.touch(id);
-    await times.flush(world.db);
-    assert.deepEqual(
-      await queriesOf(async () => {
-        assert.equal(await times.flush(world.db), 0);
-      }),
-      [],
-    );
   });
 
   it('the last use of a key never goes back in time, even with several writers', async () => {
@@ -178,75 +166,38 @@ describe('the times at which keys were last used', () => {
     await assertUsed(b.prefix, 0);
   });
 
-  it('writing the last use of a revoked key does not reactivate it', async () => {
-    const { id, prefix, key } = await newKey();
-    const times = new LastUsed();
-    times.touch(id);
-    await revokeKey(world.db, prefix);
-    assert.equal(await times.flush(world.db), 1);
-    await assertUsed(prefix, 0);
-    assert.equal(await find(key), undefined);
-  });
-
   describe('of a service', () => {
     /** Starts a service on the suite's database. Its clock is two hours ahead. */
-    async function serveOn(flushIntervalMs: number): Promise<TestService> {
+    function serve(flushIntervalMs: number): Promise<TestService> {
       const now = (): bigint => BigInt(Date.now() + 2 * HOUR_MS) * 1000n;
-      return startService({ databaseUrl: world.url, now, flushIntervalMs });
+      return world.startService({ now, flushIntervalMs });
     }
 
     it('a request writes nothing, and a server that stops writes the last use of valid keys', async () => {
-      const service = await serveOn(HOUR_MS);
-      try {
-        const unused = await newKey();
-        for (const key of [service.key, 'wrong']) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
-        await service.get('/api/v1/me', { headers: {} });
-        await service.get('/api/v1/nope');
-        assert.ok(
-          service.queries.every((sql) => !/\b(?:insert|update|delete|merge)\b/i.test(sql)),
-          service.queries.join('\n'),
-        );
-        const used = service.key.slice(0, unused.prefix.length);
-        assert.equal(await lastUsed(used), null);
-        await service.stop();
-        await assertUsed(used, 0);
-        assert.equal(await lastUsed(unused.prefix), null);
-      } finally {
-        await service.stop();
-      }
+      const service = await serve(HOUR_MS);
+      const unused = await newKey();
+      for (const key of [service.key, 'wrong']) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+      await service.get('/api/v1/me', { headers: {} });
+      await service.get('/api/v1/nope');
+      assert.deepEqual(
+        service.queries.filter((sql) => /\b(?:insert|update|delete|merge)\b/i.test(sql)),
+        [],
+      );
+      const used = service.key.slice(0, unused.prefix.length);
+      assert.equal(await lastUsed(used), null);
+      await service.stop();
+      await assertUsed(used, 0);
+      assert.equal(await lastUsed(unused.prefix), null);
     });
 
-    it('a request over a limit counts as a use of its key', async () => {
-      const service = await serveOn(20);
-      try {
-        await setPlan(world.db, 'one', {
-          name: 'One',
-          requestsPerMinute: 1,
-          requestsPerDay: 9,
-          commercialUse: false,
-        });
-        const { prefix, key } = await createKey(world.db, { developerId, planId: 'one' });
-        for (const status of [200, 429]) {
-          assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, status);
-          await eventually(`the use is written, ${status}`, async () => (await lastUsed(prefix)) !== null);
-          await world.db('api_keys').where({ prefix }).update({ last_used_at: null });
-        }
-      } finally {
-        await service.stop();
-      }
-    });
-
-    it('a running server writes the last use of keys now and then', async () => {
-      const service = await serveOn(20);
-      try {
-        assert.equal((await service.get('/api/v1/me')).status, 200);
-        await eventually('the time is written', async () => (await lastUsed(service.key.slice(0, 12))) !== null);
-        // The time of a later use, too.
-        const { key, prefix } = await newKey();
-        await service.get('/api/v1/nope', { headers: { 'x-api-key': key } });
-        await eventually('a later time is written', async () => (await lastUsed(prefix)) !== null);
-      } finally {
-        await service.stop();
+    it('a running server writes the last use of keys now and then, also of requests over a limit', async () => {
+      const service = await serve(20);
+      await setPlan(world.db, 'one', { name: 'One', requestsPerMinute: 1, requestsPerDay: 9, commercialUse: false });
+      const { prefix, key } = await world.newKey({ planId: 'one' });
+      for (const status of [200, 429]) {
+        assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, status);
+        await eventually(`the use is written, ${status}`, async () => (await lastUsed(prefix)) !== null);
+        await world.db('api_keys').where({ prefix }).update({ last_used_at: null });
       }
     });
   });

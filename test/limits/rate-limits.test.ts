@@ -1,38 +1,27 @@
 import assert from 'node:assert/strict';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import type { Reply, RequestOptions } from '../support/request.js';
-import { startService, type TestService } from '../support/service.js';
+import { testWorld } from '../support/world.js';
 
 describe('rate limits', () => {
-  let service: TestService;
+  const world = testWorld({ service: true });
   let plans = 0;
-
-  before(async () => {
-    service = await startService();
-  });
-
-  after(() => service.stop());
 
   async function newPlan(requestsPerMinute: number, requestsPerDay: number): Promise<string> {
     const id = `plan${++plans}`;
-    await setPlan(service.db, id, { name: 'Plan', requestsPerMinute, requestsPerDay, commercialUse: false });
+    await setPlan(world.db, id, { name: 'Plan', requestsPerMinute, requestsPerDay, commercialUse: false });
     return id;
   }
 
-  async function newDeveloper(): Promise<number> {
-    return (await createDeveloper(service.db, { projectName: 'P', attributionRequired: false })).id;
-  }
-
-  async function newKey(developerId: number, planId: string): Promise<string> {
-    return (await createKey(service.db, { developerId, planId })).key;
+  /** Creates a key: by default of a developer of its own. */
+  async function newKey(planId: string, developerId?: number): Promise<string> {
+    return (await world.newKey({ planId, ...(developerId !== undefined && { developerId }) })).key;
   }
 
   function ask(key: string, path = '/api/v1/stats', options: RequestOptions = {}): Promise<Reply> {
-    return service.get(path, { ...options, headers: { 'x-api-key': key, ...options.headers } });
+    return world.service.get(path, { ...options, headers: { 'x-api-key': key, ...options.headers } });
   }
 
   /** What is left of the minute and of the day. */
@@ -40,8 +29,8 @@ describe('rate limits', () => {
     return [...String(headers.ratelimit).matchAll(/;r=(\d+);/g)].map(([, count]) => Number(count));
   }
 
-  it('stand on every answer to a valid key, in the exact form', async () => {
-    const key = await newKey(await newDeveloper(), await newPlan(60, 10_000));
+  it('every response to a valid key has the rate-limit fields', async () => {
+    const key = await newKey(await newPlan(60, 10_000));
     assertHeaders(await ask(key), {
       'ratelimit-policy': '"minute";q=60;w=60, "day";q=10000;w=86400',
       ratelimit: '"minute";r=59;t=60, "day";r=9999;t=86400',
@@ -51,8 +40,8 @@ describe('rate limits', () => {
     assert.equal(headers['retry-after'], undefined);
   });
 
-  it('refuse what is over the minute, say so, and let the client know when to come back', async () => {
-    const key = await newKey(await newDeveloper(), await newPlan(2, 10_000));
+  it('a request over the limit of the minute gets 429 with the seconds to wait', async () => {
+    const key = await newKey(await newPlan(2, 10_000));
     await ask(key);
     await ask(key);
     const reply = await ask(key, '/api/v1/me');
@@ -75,8 +64,8 @@ describe('rate limits', () => {
     assert.deepEqual(Object.keys(head.headers), Object.keys(reply.headers));
   });
 
-  it('refuse what is over the day, and charge the minute nothing for it', async () => {
-    const key = await newKey(await newDeveloper(), await newPlan(100, 2));
+  it('a request over the limit of the day gets 429 and is not charged to the minute', async () => {
+    const key = await newKey(await newPlan(100, 2));
     await ask(key);
     await ask(key);
     for (let i = 0; i < 3; i += 1) {
@@ -92,8 +81,8 @@ describe('rate limits', () => {
     }
   });
 
-  it('name both where both are used up, and the longer wait', async () => {
-    const key = await newKey(await newDeveloper(), await newPlan(1, 1));
+  it('a 429 names both limits if both are used up, and the longer wait', async () => {
+    const key = await newKey(await newPlan(1, 1));
     await ask(key);
     const reply = await ask(key);
     assertProblem(reply, 'rate_limit_exceeded', {
@@ -104,30 +93,30 @@ describe('rate limits', () => {
     assert.match(String(reply.headers['retry-after']), /^86[34]\d\d$/);
   });
 
-  it('serve exactly the plan’s number of concurrent requests over two keys of one developer', async () => {
-    const developer = await newDeveloper();
+  it('the keys of one developer share the limit of their plan exactly, also in concurrent requests', async () => {
+    const developer = await world.newDeveloper();
     const plan = await newPlan(20, 1_000);
-    const keys = [await newKey(developer, plan), await newKey(developer, plan)];
+    const keys = [await newKey(plan, developer), await newKey(plan, developer)];
     const replies = await Promise.all(Array.from({ length: 60 }, (_, i) => ask(keys[i % 2] ?? '')));
     assert.equal(replies.filter(({ status }) => status === 200).length, 20);
     assert.equal(replies.filter(({ status }) => status === 429).length, 40);
-    const third = await newKey(developer, plan);
+    const third = await newKey(plan, developer);
     assert.equal((await ask(third)).status, 429);
     assert.deepEqual(remaining(await ask(third)), [0, 980]);
   });
 
-  it('count developers, and the plans of one developer, apart', async () => {
+  it('each developer, and each plan of a developer, is counted separately', async () => {
     const plan = await newPlan(1, 10);
-    const [one, two] = [await newDeveloper(), await newDeveloper()];
-    const keys = [await newKey(one, plan), await newKey(two, plan), await newKey(one, await newPlan(1, 10))];
+    const one = await world.newDeveloper();
+    const keys = [await newKey(plan, one), await newKey(plan), await newKey(await newPlan(1, 10), one)];
     for (const key of keys) assert.equal((await ask(key)).status, 200);
     for (const key of keys) assert.equal((await ask(key)).status, 429);
   });
 
-  it('count every answer to a valid key, and nothing else', async () => {
-    const developer = await newDeveloper();
+  it('every request with a valid key is counted, and no other', async () => {
+    const developer = await world.newDeveloper();
     const plan = await newPlan(100, 1_000);
-    const key = await newKey(developer, plan);
+    const key = await newKey(plan, developer);
     const etag = (await ask(key)).headers.etag ?? '';
     let left = 99;
     for (const [path, options, status] of [
@@ -146,42 +135,42 @@ describe('rate limits', () => {
     }
     // None of these belongs to the developer, or to the API.
     assert.equal((await ask(`${key}x`)).status, 401);
-    assert.equal((await service.get('/api/v1/stats', { headers: {} })).status, 401);
+    assert.equal((await world.service.get('/api/v1/stats', { headers: {} })).status, 401);
     assert.equal((await ask(key, '/api/v1/stats?api_key=other')).status, 401);
     assert.equal((await ask(key, '/livez')).status, 200);
     assert.equal((await ask(key, '/nope')).status, 404);
-    const revoked = await newKey(developer, plan);
-    await revokeKey(service.db, revoked.slice(0, 12));
+    const revoked = await newKey(plan, developer);
+    await revokeKey(world.db, revoked.slice(0, 12));
     assert.equal((await ask(revoked)).status, 401);
     assert.deepEqual(remaining(await ask(key)), [left - 1, left - 1 + 900]);
   });
 
-  it('follow a changed plan from the next request on, and a key that is moved to another', async () => {
+  it('a changed plan applies from the next request, as does another plan of a key', async () => {
     const plan = await newPlan(2, 100);
-    const key = await newKey(await newDeveloper(), plan);
+    const key = await newKey(plan);
     assert.deepEqual([(await ask(key)).status, (await ask(key)).status, (await ask(key)).status], [200, 200, 429]);
-    await setPlan(service.db, plan, { requestsPerMinute: 5 });
+    await setPlan(world.db, plan, { requestsPerMinute: 5 });
     const reply = await ask(key);
     assert.equal(reply.status, 200);
     assertHeaders(reply, { 'ratelimit-policy': '"minute";q=5;w=60, "day";q=100;w=86400' });
     assert.deepEqual(remaining(reply), [2, 97]);
-    await setPlan(service.db, plan, { requestsPerMinute: 1, requestsPerDay: 50 });
+    await setPlan(world.db, plan, { requestsPerMinute: 1, requestsPerDay: 50 });
     assert.equal((await ask(key)).status, 429);
-    await service
+    await world
       .db('api_keys')
       .where({ prefix: key.slice(0, 12) })
       .update({ plan_id: 'pro' });
     assert.deepEqual(remaining(await ask(key)), [599, 249_999]);
   });
 
-  it('come before the operation: over the limit, no path and no parameter is looked at', async () => {
-    const key = await newKey(await newDeveloper(), await newPlan(1, 10));
+  it('a request over the limit is refused before its path and its parameters are checked', async () => {
+    const key = await newKey(await newPlan(1, 10));
     await ask(key);
-    const queries = service.queries.length;
+    const queries = world.service.queries.length;
     for (const path of ['/api/v1/nope', '/api/v1/changes', '/api/v1/titles/%zz', '/api/v1/stats']) {
       assert.equal((await ask(key, path)).status, 429);
       assert.equal((await ask(key, path, { method: 'POST' })).status, 429);
     }
-    assert.equal(service.queries.length, queries + 8); // for the key
+    assert.equal(world.service.queries.length, queries + 8); // for the key
   });
 });

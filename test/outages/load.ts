@@ -67,7 +67,7 @@ export class Load {
       const verdict = question.judge(reply, startedAt);
       if (typeof verdict === 'object') tally.wrong.push(`${question.name}: ${verdict.wrong}`);
       else if (verdict === 'unavailable' && !couldBeUnavailable && !this.mayBeUnavailable)
-        tally.wrong.push(`${question.name}: 503 where nothing needed is away`);
+        tally.wrong.push(`${question.name}: 503 where nothing needed is lost`);
       else tally[verdict] += 1;
       if (verdict === 'served') tally.servedByName[question.name] = (tally.servedByName[question.name] ?? 0) + 1;
     } catch (error) {

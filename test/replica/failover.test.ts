@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
-import type { Knex } from 'knex';
 import pg from 'pg';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { eventually } from '../support/eventually.js';
-import { createTestDatabase, startPostgres, type TestPostgres } from '../support/postgres.js';
-import { runProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import { openTestDatabase } from '../support/database.js';
+import { runProgram, timesLogged, type ServerProcess } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send } from '../support/request.js';
+import { testWorld } from '../support/world.js';
 
 /** Requests at once: more than a pool has connections, so that it has to make new ones. */
 const MANY = 16;
@@ -20,11 +16,9 @@ const MANY = 16;
 const COMPONENTS = [['database'], ['database', 'redis', 'announcements']] as const;
 
 describe('a DATABASE_URL that comes to lead to a standby', () => {
-  let primary: TestPostgres;
+  const world = testWorld({ ownServer: true, redis: true });
   let standby: TestReplica;
-  let redis: TestRedis;
   let network: TcpProxy;
-  let db: Knex;
   /** The first without Redis, the second with it. */
   let servers: ServerProcess[];
   let key: string;
@@ -32,40 +26,22 @@ describe('a DATABASE_URL that comes to lead to a standby', () => {
   let requests = 0;
 
   before(async () => {
-    [primary, redis] = await Promise.all([startPostgres(), startRedis()]);
-    db = open(primary.url);
-    const { id: developerId } = await createDeveloper(db, { projectName: 'Failover', attributionRequired: false });
-    const [kept, doomed] = await Promise.all([0, 1].map(() => createKey(db, { developerId, planId: 'scale' })));
-    key = kept?.key ?? '';
-    revoked = doomed?.key ?? '';
-    standby = await startReplica(primary);
-    network = await TcpProxy.start(primary.url);
+    ({ key } = await world.newKey());
+    const doomed = await world.newKey();
+    revoked = doomed.key;
+    standby = await startReplica(world.postgres);
+    network = await TcpProxy.start(world.url);
+    world.defer(() => network.stop());
     servers = await Promise.all([
-      startServer({ DATABASE_URL: network.url, TRUST_PROXY: '1' }),
-      startServer({ DATABASE_URL: network.url, REDIS_URL: redis.url, TRUST_PROXY: '1' }),
+      world.startServer({ DATABASE_URL: network.url, REDIS_URL: '' }),
+      world.startServer({ DATABASE_URL: network.url }),
     ]);
-    await eventually('the key works', async () => String(await ask(revoked)) === '200');
-    // What the standby does not come to know: it goes on having a key that works.
+    await eventually('the key is accepted', async () => String(await ask(revoked)) === '200');
+    // The standby still has it as active.
     await standby.pauseReplay();
-    await revokeKey(db, doomed?.prefix ?? '');
+    await revokeKey(world.db, doomed.prefix);
     await eventually('the key is refused', async () => String(await ask(revoked)) === '401');
   });
-
-  after(async () => {
-    await Promise.all(servers.map((server) => server.stop()));
-    await network.stop();
-    await redis.stop();
-  });
-
-  function open(url: string): Knex {
-    return openDatabase({
-      address: url,
-      applicationName: 'test',
-      poolSize: 2,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
-  }
 
   /** Each time from another address: many failures from one would be answered with 429. */
   function headers(as: string): Record<string, string> {
@@ -85,7 +61,7 @@ describe('a DATABASE_URL that comes to lead to a standby', () => {
 
   async function assertLost(): Promise<void> {
     for (let round = 0; round < 5; round += 1) assert.deepEqual([await ask(revoked), await ask(key)], [[503], [503]]);
-    await eventually('it says so', async () => {
+    await eventually('it is reported', async () => {
       await assertReadiness(servers[0]?.url ?? '', COMPONENTS[0], ['database']);
       await assertReadiness(servers[1]?.url ?? '', COMPONENTS[1], ['database', 'announcements']);
       return true;
@@ -101,13 +77,13 @@ describe('a DATABASE_URL that comes to lead to a standby', () => {
       return String(await ask(key)) === '200' && String(answer) === '401';
     });
     assert.ok(!answers.flat().includes(200));
-    await eventually('it says so', async () => {
+    await eventually('it is reported', async () => {
       for (const [i, { url }] of servers.entries()) await assertReadiness(url, COMPONENTS[i] ?? [], []);
       return true;
     });
   }
 
-  it('is refused at the start, by servers and by commands', async () => {
+  it('servers and commands refuse to start on a standby', async () => {
     for (const args of [['serve'], ['serve', '--migrate'], ['stats', 'verify']]) {
       const { code, stdout, stderr } = await runProgram(args, { DATABASE_URL: standby.url, METRICS_ADDRESS: 'off' });
       assert.deepEqual({ code, listens: stdout.includes('listening') }, { code: 1, listens: false });
@@ -115,13 +91,11 @@ describe('a DATABASE_URL that comes to lead to a standby', () => {
     }
   });
 
-  it('is refused at the start where it is read-only', async () => {
-    const database = await createTestDatabase();
-    const owner = open(database.url);
+  it('a server refuses to start on a database that takes no writes', async () => {
+    const database = await openTestDatabase();
     try {
-      await owner.raw(
-        `alter database ${new URL(database.url).pathname.slice(1)} set default_transaction_read_only = on`,
-      );
+      const name = new URL(database.url).pathname.slice(1);
+      await database.db.raw(`alter database ${name} set default_transaction_read_only = on`);
       const { code, stderr } = await runProgram(['serve'], { DATABASE_URL: database.url, METRICS_ADDRESS: 'off' });
       assert.equal(code, 1);
       assert.match(
@@ -129,12 +103,11 @@ describe('a DATABASE_URL that comes to lead to a standby', () => {
         /^catalog: The database named by DATABASE_URL takes no writes.+default_transaction_read_only/,
       );
     } finally {
-      await owner.destroy();
-      await database.drop();
+      await database.close();
     }
   });
 
-  it('never answers what the standby knows: a virtual address moves there and back', async () => {
+  it('servers answer 503 while a virtual address leads to a standby, and never what the standby has', async () => {
     network.leadTo(standby.url);
     network.cut();
     await assertLost();
@@ -142,23 +115,22 @@ describe('a DATABASE_URL that comes to lead to a standby', () => {
       assert.equal(timesLogged(server, 'database lost'), 1);
       assert.match(server.output.stdout, /"message":"the database is a standby/);
     }
-    network.leadTo(primary.url);
+    network.leadTo(world.url);
     network.cut();
     await assertBack();
   });
 
-  it('never answers what the standby knows: a name leads there, the primary dies, and the standby is promoted', async () => {
+  it('servers answer nothing of a standby before it is promoted, also when the primary dies and its name leads there', async () => {
     network.leadTo(standby.url);
     for (let round = 0; round < 5; round += 1) assert.ok(!(await ask(revoked)).includes(200));
-    await db.destroy();
-    await primary.kill();
+    await world.postgres.kill();
     await assertLost();
     await standby.resumeReplay();
     await standby.promote();
     await assertBack();
   });
 
-  it('is treated as lost while it takes no writes, also on connections made before', async () => {
+  it('a database that takes no writes counts as lost, also on connections made before', async () => {
     const set = async (value: string): Promise<void> => {
       const operator = new pg.Client({
         connectionString: standby.url,

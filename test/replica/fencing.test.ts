@@ -2,17 +2,13 @@ import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { EPOCH_KEY } from '../../src/admission/epoch.js';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { eventually } from '../support/eventually.js';
-import { startPostgres, type TestPostgres } from '../support/postgres.js';
-import { runProgram, startServer, timesLogged, type Outcome, type ServerProcess } from '../support/program.js';
+import { runProgram, timesLogged, type Outcome, type ServerProcess } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
+import { testWorld } from '../support/world.js';
 
 /** Requests at once: more than a pool has connections, so that it opens all of them. */
 const MANY = 16;
@@ -20,9 +16,8 @@ const MANY = 16;
 const COMPONENTS = ['database', 'redis', 'announcements'] as const;
 
 describe('a standby that is promoted while the old primary and its sessions live', () => {
-  let primary: TestPostgres;
+  const world = testWorld({ ownServer: true, redis: true });
   let standby: TestReplica;
-  let redis: TestRedis;
   let network: TcpProxy;
   let servers: ServerProcess[];
   let kept: string;
@@ -33,33 +28,16 @@ describe('a standby that is promoted while the old primary and its sessions live
   let requests = 0;
 
   before(async () => {
-    [primary, redis] = await Promise.all([startPostgres(), startRedis()]);
-    const db = openDatabase({
-      address: primary.url,
-      applicationName: 'test',
-      poolSize: 1,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
-    const { id: developerId } = await createDeveloper(db, { projectName: 'Fencing', attributionRequired: false });
     const keys = [];
-    for (let i = 0; i < 4; i += 1) keys.push((await createKey(db, { developerId, planId: 'scale' })).key);
+    for (let i = 0; i < 4; i += 1) keys.push((await world.newKey()).key);
     [kept = '', revoked = '', other = '', unseen = ''] = keys;
-    await db.destroy();
-    standby = await startReplica(primary);
-    network = await TcpProxy.start(primary.url);
-    servers = await Promise.all(
-      [1, 2].map(() => startServer({ DATABASE_URL: network.url, REDIS_URL: redis.url, TRUST_PROXY: '1', SITE: 'on' })),
-    );
+    standby = await startReplica(world.postgres);
+    network = await TcpProxy.start(world.url);
+    world.defer(() => network.stop());
+    const settings = { DATABASE_URL: network.url, SITE: 'on' };
+    servers = await Promise.all([world.startServer(settings), world.startServer(settings)]);
     for (const key of [kept, revoked, other])
       for (const { url } of servers) assert.deepEqual(await ask(url, key, MANY), [200]);
-  });
-
-  after(async () => {
-    await Promise.all(servers.map((server) => server.stop()));
-    await network.stop();
-    await redis.stop();
-    await primary.stop('immediate');
   });
 
   /** @returns the different statuses of requests at once, each from another address */
@@ -75,8 +53,7 @@ describe('a standby that is promoted while the old primary and its sessions live
   }
 
   function revoke(key: string, databaseUrl: string): Promise<Outcome> {
-    const environment = { DATABASE_URL: databaseUrl, REDIS_URL: redis.url };
-    return runProgram(['keys', 'revoke', key.split('_').slice(0, 2).join('_').slice(0, 12)], environment);
+    return runProgram(['keys', 'revoke', key.slice(0, 12)], { ...world.environment, DATABASE_URL: databaseUrl });
   }
 
   async function assertBack(): Promise<void> {
@@ -92,7 +69,7 @@ describe('a standby that is promoted while the old primary and its sessions live
     }
   }
 
-  it('a key that is revoked on the promoted standby is refused by the very next request to every server', async () => {
+  it('a key that is revoked on the promoted standby is refused at once by every server', async () => {
     await standby.caughtUp();
     await standby.promote();
     network.leadTo(standby.url);
@@ -100,7 +77,7 @@ describe('a standby that is promoted while the old primary and its sessions live
     assert.deepEqual([code, stderr], [0, '']);
     assert.match(stdout, /refused from the next request on/);
     assert.equal((await revoke(unseen, network.url)).code, 0);
-    // The very next one, with a record in the cache and without.
+    // With a record in the cache and without.
     for (const [i, key] of [revoked, unseen].entries()) {
       const [status = 0] = await ask(servers[i]?.url ?? '', key);
       assert.ok([401, 503].includes(status), `${status}`);
@@ -110,8 +87,7 @@ describe('a standby that is promoted while the old primary and its sessions live
 
   it('a command on the old primary fails, and reports that its change is lost', async () => {
     const create = ['developers', 'create', '--project-name', 'Lost'];
-    const environment = { DATABASE_URL: primary.url, REDIS_URL: redis.url };
-    for (const outcome of [await revoke(other, primary.url), await runProgram(create, environment)]) {
+    for (const outcome of [await revoke(other, world.url), await runProgram(create, world.environment)]) {
       const { code, stdout, stderr } = outcome;
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, /^catalog: The database .*no longer the primary/);
@@ -120,9 +96,9 @@ describe('a standby that is promoted while the old primary and its sessions live
   });
 
   it('a server that starts on the old primary admits nobody and is not ready', async () => {
-    const late = await startServer({ DATABASE_URL: primary.url, REDIS_URL: redis.url, TRUST_PROXY: '1' });
+    const late = await world.startServer();
     for (const key of [revoked, kept]) assert.deepEqual(await ask(late.url, key), [503]);
-    await eventually('it says so', async () => {
+    await eventually('it is reported', async () => {
       await assertReadiness(late.url, COMPONENTS, ['database', 'announcements']);
       return true;
     });
@@ -130,11 +106,11 @@ describe('a standby that is promoted while the old primary and its sessions live
   });
 
   it('a server that is led back to the old primary treats its database as lost', async () => {
-    network.leadTo(primary.url);
+    network.leadTo(world.url);
     network.cut();
     for (const server of servers) {
       for (const key of [revoked, kept]) assert.deepEqual(await ask(server.url, key, MANY), [503]);
-      await eventually('it says so', async () => {
+      await eventually('it is reported', async () => {
         await assertReadiness(server.url, COMPONENTS, ['database', 'announcements']);
         return true;
       });
@@ -147,15 +123,15 @@ describe('a standby that is promoted while the old primary and its sessions live
   });
 
   it('a replica that is not a standby of the primary is not read', async () => {
-    const left = await startReplica(primary);
+    const left = await startReplica(world.postgres);
     const standbyOfTheOldPrimary = left.url;
-    const writer = new pg.Client(primary.url);
+    const writer = new pg.Client(world.url);
     await writer.connect();
     await writer.query("insert into people (svc_id, name) values ('only-here', 'Only here')");
     await writer.end();
     await left.caughtUp();
-    for (const url of [primary.url, standbyOfTheOldPrimary, standby.url]) {
-      const server = await startServer({ DATABASE_URL: standby.url, DATABASE_READ_URL: url });
+    for (const url of [world.url, standbyOfTheOldPrimary, standby.url]) {
+      const server = await world.startServer({ DATABASE_URL: standby.url, DATABASE_READ_URL: url, REDIS_URL: '' });
       const { json } = await send(server.url, '/api/v1/stats', { headers: { authorization: `Bearer ${kept}` } });
       assert.equal((json as { data: { people: number } }).data.people, 0);
       await assertReadiness(server.url, ['database', 'replica'], ['replica']);
@@ -167,7 +143,7 @@ describe('a standby that is promoted while the old primary and its sessions live
   });
 
   it('a page does not report a revocation that was made on an older primary', async () => {
-    const client = new Redis(redis.url);
+    const client = new Redis(world.redis.url);
     // What a server publishes that is connected to the next primary.
     const published = ((await client.get(EPOCH_KEY)) ?? '').replace('/2/', '/3/');
     await client.set(EPOCH_KEY, published);

@@ -8,7 +8,7 @@ import { send, type Reply } from '../support/request.js';
 import { addTitles, changesOf } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
-// A replica that stands still looks like a replica of an abandoned database: neither ever hears of the restart.
+// A replica that stands still looks like a replica of an abandoned database: neither receives the restart.
 describe('servers that read from a replica', () => {
   const world = testWorld({ ownServer: true });
   let replica: TestReplica;
@@ -45,7 +45,7 @@ describe('servers that read from a replica', () => {
     }
   }
 
-  it('give no answer of one that has not replayed a restart of the feed', async () => {
+  it('servers give no answer of a replica that has not replayed a restart of the feed', async () => {
     const start = systemClock() - 60_000_000n;
     await replica.pauseReplay();
     await insertTitle('unreplayed');
@@ -74,7 +74,7 @@ describe('servers that read from a replica', () => {
 describe('a server whose replica has a database that was given up', () => {
   const [current, givenUp] = [testWorld(), testWorld()];
 
-  it('gives no answer of it, although it is still written to', async () => {
+  it('a server gives no answer of a replica of an abandoned database', async () => {
     const { key } = await current.newKey();
     const server = await current.startServer({ DATABASE_READ_URL: givenUp.url });
     const ids = async (since: Micros): Promise<string[]> => {

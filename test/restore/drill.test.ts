@@ -4,18 +4,16 @@ import { join } from 'node:path';
 import type { Knex } from 'knex';
 import pg from 'pg';
 import type { Answer } from '../../src/contract.js';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
 import { installClock } from '../support/postgres/model-clock.js';
 import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
-import { startPostgres, type TestPostgres } from '../support/postgres.js';
+import { connectTo } from '../support/database.js';
 import { assertProblem } from '../support/problem.js';
 import { startServer, type Outcome, type ServerProcess } from '../support/program.js';
 import { send, type Reply } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 
 type Entry = Answer<'getChanges'>['data'][number];
 
@@ -23,7 +21,7 @@ const HOUR = 3_600_000_000n;
 
 // The mirror is the real follower, and the servers are real processes. The database is dropped and made anew from a copy.
 describe('a mirror of a database that goes back an hour', () => {
-  let postgres: TestPostgres;
+  const world = testWorld({ ownServer: true, each: true });
   let db: Knex;
   let servers: ServerProcess[] = [];
   let state: string;
@@ -32,10 +30,9 @@ describe('a mirror of a database that goes back an hour', () => {
   let mirror: Map<string, Entry>;
 
   beforeEach(async () => {
-    postgres = await startPostgres();
-    db = connect();
-    const { id: developerId } = await createDeveloper(db, { projectName: 'Mirror', attributionRequired: false });
-    ({ key } = await createKey(db, { developerId, planId: 'scale' }));
+    ({ key } = await world.newKey());
+    await world.db.destroy();
+    connect();
     state = join(await temporaryFolder(), 'mirror.json');
     mirror = new Map();
   });
@@ -44,22 +41,16 @@ describe('a mirror of a database that goes back an hour', () => {
     await Promise.all(servers.map((server) => server.stop()));
     servers = [];
     await db.destroy();
-    await postgres.stop('immediate');
   });
 
-  function connect(): Knex {
-    return openDatabase({
-      address: postgres.url,
-      applicationName: 'test',
-      poolSize: 2,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
+  /** Connects anew: a database with connections can be neither copied nor replaced. */
+  function connect(): void {
+    db = connectTo(world.url, { poolSize: 2 });
   }
 
   /** Runs SQL beside the service's database. */
   async function administer(...statements: string[]): Promise<void> {
-    const url = new URL(postgres.url);
+    const url = new URL(world.url);
     url.pathname = '/postgres';
     const client = new pg.Client({ connectionString: url.href });
     await client.connect();
@@ -77,7 +68,7 @@ describe('a mirror of a database that goes back an hour', () => {
     await addTitles(db, 250);
     await db.destroy();
     await administer('create database backup template catalog');
-    db = connect();
+    connect();
     await clockIsRight();
   }
 
@@ -89,19 +80,19 @@ describe('a mirror of a database that goes back an hour', () => {
   async function restore(): Promise<void> {
     await db.destroy();
     await administer('drop database catalog with (force)', 'create database catalog template backup');
-    db = connect();
+    connect();
     await clockIsRight();
   }
 
   /** @returns the feed's new beginning, in seconds */
   async function restartFeed(...more: string[]): Promise<number> {
-    const { code, stdout } = await runCommand(['feed', 'restart', '--json', ...more], { DATABASE_URL: postgres.url });
+    const { code, stdout } = await runCommand(['feed', 'restart', '--json', ...more], { DATABASE_URL: world.url });
     assert.equal(code, 0);
     return (JSON.parse(stdout) as { beginning: number }).beginning;
   }
 
   function startServers(): Promise<ServerProcess[]> {
-    return Promise.all([1, 2].map(() => startServer({ DATABASE_URL: postgres.url })));
+    return Promise.all([1, 2].map(() => startServer({ DATABASE_URL: world.url })));
   }
 
   /** Follows until nothing is waiting. */
@@ -216,7 +207,7 @@ describe('a mirror of a database that goes back an hour', () => {
 
     await restore();
     const beginning = await restartFeed();
-    servers = await Promise.all(ports.map((PORT) => startServer({ DATABASE_URL: postgres.url, PORT })));
+    servers = await Promise.all(ports.map((PORT) => startServer({ DATABASE_URL: world.url, PORT })));
     await assertToldAndMended(beginning);
   });
 

@@ -24,7 +24,7 @@ describe('limits over three server processes', () => {
   before(async () => {
     deployment = await startDeployment();
     redis = new Redis(deployment.redis.url);
-    // A program that has just started is slow: that is not what is tried here.
+    // Programs that have just started are slow, which is not tested here.
     await storm(300, (await newKey(deployment.db)).key);
   });
 
@@ -56,25 +56,25 @@ describe('limits over three server processes', () => {
     ['minute', 100, 100_000, 0],
     ['day', 100_000, 100, 1],
   ] as const) {
-    exactly(`serve exactly 100 of 1,000 requests at once on a plan of 100 a ${quota}`, async () => {
+    exactly(`three servers serve exactly 100 of 1,000 concurrent requests on a plan of 100 a ${quota}`, async () => {
       const { key } = await newKey(deployment.db, await newPlan(deployment.db, quota, perMinute, perDay));
       const answers = await storm(1_000, key);
       print(`100 a ${quota}, 1,000 at once`, answers);
       assert.deepEqual(tally(answers), { 200: 100, 429: 900 });
-      // Each place once, over all servers.
+      // Each number that remains was reported once over all servers.
       const places = answers.filter(({ status }) => status === 200).map(({ remaining }) => remaining[position]);
       assert.deepEqual(
         places.toSorted((a, b) => Number(b) - Number(a)),
         Array.from({ length: 100 }, (_, i) => 99 - i),
       );
-      // What is refused costs nothing of the other quota.
+      // A refused request is not charged to the other quota.
       for (const { remaining } of answers.filter(({ status }) => status === 429)) {
         assert.deepEqual(remaining, position === 0 ? [0, 99_900] : [99_900, 0]);
       }
     });
   }
 
-  exactly('count the keys of one developer together, and developers apart', async () => {
+  exactly('three servers count the keys of one developer together, and developers separately', async () => {
     const plan = await newPlan(deployment.db, 'together', 100, 100_000);
     const one = await newKey(deployment.db, plan);
     const second = await createKey(deployment.db, { developerId: one.developerId, planId: plan });
@@ -87,10 +87,10 @@ describe('limits over three server processes', () => {
     assert.deepEqual(tally(others), { 200: 100, 429: 200 });
   });
 
-  exactly('hold at the edge of the window, and serve a client that waited', async () => {
+  exactly('a limit holds at the edge of its window, and a client that waited is served', async () => {
     const { key, developerId } = await newKey(deployment.db, await newPlan(deployment.db, 'edge', 100, 100_000));
     assert.deepEqual(tally(await storm(130, key)), { 200: 100, 429: 30 });
-    // The window's end comes near, and no request stops coming.
+    // The window is about to end while requests keep arriving.
     await redis.pexpire(`{catalog}:count:minute:${developerId}:edge`, 600);
     const answers: Answer[] = [];
     await eventually('the new window is used up as well', async () => {
@@ -109,7 +109,7 @@ describe('limits over three server processes', () => {
     assert.deepEqual([served?.status, served?.remaining[0]], [200, 99]);
   });
 
-  exactly('hold through the restart of a server', async () => {
+  exactly('a limit holds through the restart of a server', async () => {
     const { key } = await newKey(deployment.db, await newPlan(deployment.db, 'restart', 100, 100_000));
     const before = await storm(30, key);
     await deployment.servers[0]?.stop('SIGKILL');

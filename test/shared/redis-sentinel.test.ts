@@ -3,12 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
-import { runProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
+import { runProgram, timesLogged, type ServerProcess } from '../support/program.js';
 import { startRedisSentinel, type TestRedisSentinel } from '../support/redis/redis-sentinel.js';
-import { ask, newKey, newPlan, tally, type Answer } from '../support/deployments/deployment.js';
+import { ask, newPlan, tally, type Answer } from '../support/deployments/deployment.js';
+import { testWorld } from '../support/world.js';
 
 /** Requests that are under way at any moment, and the pause of each sender, in milliseconds. */
 const SENDERS = 8;
@@ -18,22 +18,16 @@ const PAUSE_MS = 5;
 const BOUND_MS = 2_000;
 
 describe('two server processes with a Redis that fails over through a Sentinel', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let redis: TestRedisSentinel;
   let environment: Record<string, string>;
   let servers: ServerProcess[];
 
   before(async () => {
-    [database, redis] = await Promise.all([openTestDatabase(), startRedisSentinel()]);
-    environment = { DATABASE_URL: database.url, ...redis.environment, TRUST_PROXY: '1' };
-    servers = await Promise.all([startServer(environment), startServer(environment)]);
-    await newPlan(database.db, 'wide', 1_000_000, 1_000_000);
-  });
-
-  after(async () => {
-    await Promise.all(servers.map((server) => server.stop()));
-    await redis.stop();
-    await database.close();
+    redis = await startRedisSentinel();
+    world.defer(() => redis.stop());
+    environment = { ...world.environment, ...redis.environment };
+    servers = await Promise.all([world.startServer(environment), world.startServer(environment)]);
   });
 
   /** Asks all servers in turn, each time from another address, so that refusals are not limited. */
@@ -71,9 +65,8 @@ describe('two server processes with a Redis that fails over through a Sentinel',
     };
   }
 
-  it('serve throughout, refuse every revoked key, and share limits again', async () => {
-    const newWideKey = (): ReturnType<typeof newKey> => newKey(database.db, 'wide');
-    const [valid, unreplicated, later] = [await newWideKey(), await newWideKey(), await newWideKey()];
+  it('servers whose Redis fails over keep serving, refuse every revoked key, and share limits again', async () => {
+    const [valid, unreplicated, later] = [await world.newKey(), await world.newKey(), await world.newKey()];
     for (const { key } of [unreplicated, later]) assert.deepEqual(await askAll(key, 20), { 200: 20 });
     const endLoad = load(valid.key);
 
@@ -81,7 +74,7 @@ describe('two server processes with a Redis that fails over through a Sentinel',
     const master = new Redis(redis.master.url);
     await master.config('SET', 'requirepass', 'none of its replicas has it');
     await master.client('KILL', 'TYPE', 'REPLICA');
-    await pastTriggers(database.db, 'api_keys', (transaction) => revokeKey(transaction, unreplicated.prefix));
+    await pastTriggers(world.db, 'api_keys', (transaction) => revokeKey(transaction, unreplicated.prefix));
     await master.set(EPOCH_KEY, 'new');
     master.disconnect();
     await redis.master.kill();
@@ -100,7 +93,7 @@ describe('two server processes with a Redis that fails over through a Sentinel',
     assert.deepEqual(Object.keys(statuses), ['200']);
     assert.ok(longestMs < BOUND_MS, `${longestMs} ms`);
 
-    const limited = await newKey(database.db, await newPlan(database.db, 'limited', 100, 100_000));
+    const limited = await world.newKey({ planId: await newPlan(world.db, 'limited', 100, 100_000) });
     assert.deepEqual(await askAll(limited.key, 300), { 200: 100, 429: 200 });
     const usage = await runProgram(['usage', '--developer', String(limited.developerId), '--json'], environment);
     const { plans } = JSON.parse(usage.stdout) as { plans: [{ minute: { used: number } }] };

@@ -1,397 +1,283 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type AddressInfo, type Server } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Knex } from 'knex';
+import { Agent } from 'node:http';
+import { createServer, type AddressInfo } from 'node:net';
 import { startSession } from '../../src/accounts/sessions.js';
-import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
-import { createAdmission } from '../../src/admission/admission.js';
-import { Fence } from '../../src/platform/postgres/fence.js';
-import { CallerCache } from '../../src/admission/caller-cache.js';
-import { renewEpoch } from '../../src/admission/epoch.js';
-import { createKey } from '../../src/keys/keys.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import type { OpenedAdmission, SharedAdmissionParts } from '../../src/admission/open-admission.js';
-import type { Decision, QuotaRequest } from '../../src/admission/charge/limiter.js';
-import { RedisLimiter } from '../../src/admission/charge/redis.js';
-import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
+import { linesOf, startWorkers } from '../support/deployments/workers.js';
 import { eventually } from '../support/eventually.js';
 import { Visitor } from '../support/http/visitor.js';
-import { assertEndsInTime, expireIn } from '../support/keys/expiry.js';
-import { pastTriggers } from '../support/postgres/past-triggers.js';
-import { runProgram, startProgram, timesLogged } from '../support/program.js';
-import { startService, type TestService } from '../support/service.js';
-import { ask, newKey, startDeployment, type Answer, type Deployment } from '../support/deployments/deployment.js';
+import { expireIn } from '../support/keys/expiry.js';
+import { startReplica, type TestReplica } from '../support/postgres/replica.js';
+import { startProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
+import { runCommand } from '../support/programs/command.js';
+import { send } from '../support/request.js';
+import { addTitles } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 
-/** Of revoking, each with a key of its own. */
-const TRIALS = 1_000;
+const WORKERS = 3;
 
-/** Of suspending and reinstating: the same way to the servers, and twice as many changes a trial. */
-const SUSPENSIONS = 200;
+/** Every operation. */
+const PATHS = [
+  '/api/v1/me',
+  '/api/v1/stats',
+  '/api/v1/titles/title-0001',
+  `/api/v1/changes?since=${Math.floor(Date.now() / 1000) - 60}`,
+];
 
-/** Trials at the same time, each with a key of its own. */
+/** Requests to a server at once, each on a connection of its own, which the workers of a server share out evenly. */
+const AT_ONCE = PATHS.length * WORKERS;
+
+/** Long enough to be cached on a busy machine before it is over, in seconds. */
+const LIFE_SECONDS = 3;
+
+/** Servers whose announcements come at once, or after a second if PostgreSQL loses the notification, in milliseconds. */
+const ANNOUNCED_WITHIN_MS = 2_500;
+
+/** Keys that are revoked under load, and how many of them at the same time. */
+const TRIALS = 200;
 const LANES = 10;
 
-/** Requests to each server at once, from the moment that a change is done. */
-const AT_ONCE = 2;
-
-/** Between two of the requests that keep a server busy meanwhile, in milliseconds. */
-const BUSY_PAUSE_MS = 50;
-
-/** Answers that should have been refused, and answers that should not. */
-interface Score {
-  trials: number;
-  asked: number;
-  wronglyAccepted: number;
-  wronglyRefused: number;
+interface Deployment {
+  readonly servers: readonly ServerProcess[];
+  /** The settings of its commands. */
+  readonly environment: Readonly<Record<string, string>>;
 }
 
-describe('revocation over three server processes', () => {
-  let deployment: Deployment;
-  let link: RedisLink;
-  let busy: { stop(): Promise<number> };
+/** A way in which a key ends. */
+interface Ending {
+  /** Whether it ends all keys of the developer. */
+  readonly endsDeveloper?: true;
+  /** Called before the key is first used. */
+  readonly prepare?: (key: CreatedKey, on: Deployment) => Promise<unknown>;
+  /** Resolves when it is reported as done: then the key must be refused. */
+  readonly end: (key: CreatedKey, on: Deployment) => Promise<unknown>;
+}
+
+describe('revocation', () => {
+  const world = testWorld({ ownServer: true, redis: true });
+  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
+  let replica: TestReplica;
+  let servers: Readonly<Record<'plain' | 'one' | 'two' | 'three' | 'workers' | 'lagging', ServerProcess>>;
   let addresses = 0;
 
   before(async () => {
-    deployment = await startDeployment({ SITE: 'on' });
-    link = new RedisLink(deployment.redis.address, () => undefined);
-    await link.settled();
-    busy = keepBusy((await newKey(deployment.db)).key);
+    await addTitles(world.db, 1);
+    // The database announces nothing: the epoch alone must do.
+    await announce('disable');
+    replica = await startReplica(world.postgres);
+    const shared = { ...world.environment, SITE: 'on', DATABASE_POOL_SIZE: '4' };
+    const [plain, one, two, three, workers, lagging] = await Promise.all([
+      startServer({ ...shared, REDIS_URL: '' }),
+      startServer(shared),
+      startServer(shared),
+      startServer(shared),
+      startWorkers(shared, WORKERS),
+      startServer({ ...shared, DATABASE_READ_URL: replica.url }),
+    ]);
+    servers = { plain, one, two, three, workers, lagging };
+    world.defer(() => Promise.all(Object.values(servers).map((server) => server.stop())));
   });
 
-  after(async () => {
-    console.log(`      other requests meanwhile: ${await busy.stop()}`);
-    link.close();
-    await deployment.stop();
-  });
+  after(() => agent.destroy());
 
-  /** What the command line does: commit, then end the epoch, then say so. */
-  async function renew(): Promise<void> {
-    await ifAvailable(renewEpoch(link, new Fence()));
+  function deployment(...names: readonly (keyof typeof servers)[]): Deployment {
+    const withoutRedis = names[0] === 'plain' && { REDIS_URL: '' };
+    return { servers: names.map((name) => servers[name]), environment: { ...world.environment, ...withoutRedis } };
   }
 
-  function urls(): string[] {
-    return deployment.servers.map(({ url }) => url);
-  }
-
-  /** Keeps every server busy with a key that stays valid: all of these must be served. */
-  function keepBusy(key: string): { stop(): Promise<number> } {
-    let isOver = false;
-    let served = 0;
-    const loops = urls().map(async (url) => {
-      while (!isOver) {
-        const { status } = await ask(url, key);
-        assert.equal(status, 200);
-        served += 1;
-        await delay(BUSY_PAUSE_MS);
-      }
-    });
-    return {
-      stop: async () => {
-        isOver = true;
-        await Promise.all(loops);
-        return served;
-      },
-    };
-  }
-
-  /** Uses a key on every server, so often that each has it cached. */
-  async function warm(key: string, servers = urls()): Promise<void> {
-    for (let i = 0; i < 2; i += 1) {
-      for (const { status } of await Promise.all(servers.map((url) => ask(url, key)))) assert.equal(status, 200);
+  /** Makes the database announce changes of callers, or not. */
+  async function announce(how: 'disable' | 'enable always'): Promise<void> {
+    for (const table of ['api_keys', 'developers']) {
+      await world.db.raw(`alter table ${table} ${how} trigger announce_changed`);
     }
   }
 
-  /** Asks all servers at once, from an address of its own, so that refusals are not limited. */
-  function askAll(key: string, servers = urls()): Promise<Answer[]> {
-    addresses += 1;
-    const address = [10, addresses >> 16, (addresses >> 8) & 255, addresses & 255].join('.');
-    return Promise.all(servers.flatMap((url) => Array.from({ length: AT_ONCE }, () => ask(url, key, address))));
+  async function command({ environment }: Deployment, ...args: readonly string[]): Promise<void> {
+    const { code, stderr } = await runCommand(args, environment);
+    assert.equal(code, 0, stderr);
   }
 
-  /** Runs trials at the same time. They share connections, epochs and the servers' queries, as real changes do. */
-  async function inLanes(lane: () => Promise<void>): Promise<void> {
-    await Promise.all(Array.from({ length: LANES }, lane));
-  }
-
-  function newScore(): Score {
-    return { trials: 0, asked: 0, wronglyAccepted: 0, wronglyRefused: 0 };
-  }
-
-  function note(score: Score, expected: 200 | 401, answers: readonly Answer[]): void {
-    score.asked += answers.length;
-    for (const { status } of answers) {
-      assert.ok(status === 200 || status === 401, `answered with ${status}`);
-      if (status === expected) continue;
-      if (status === 200) score.wronglyAccepted += 1;
-      else score.wronglyRefused += 1;
-    }
-  }
-
-  function print(what: string, score: Score): void {
-    console.log(
-      `      ${what}: ${score.trials} trials, ${score.asked} requests, ` +
-        `${score.wronglyAccepted} wrongly accepted, ${score.wronglyRefused} wrongly refused`,
-    );
-  }
-
-  /** Does something that the triggers of the database do not announce, so that the epoch alone must do. */
-  function unannounced<T>(db: Knex, table: 'api_keys' | 'developers', change: (db: Knex) => Promise<T>): Promise<T> {
-    return pastTriggers(db, table, change);
-  }
-
-  it(`refuses a revoked key ${TRIALS} times of ${TRIALS}, on every server, from that moment on`, async () => {
-    const { db } = deployment;
-    const score = newScore();
-    await inLanes(async () => {
-      const { developerId } = await newKey(db);
-      for (let trial = 0; trial < TRIALS / LANES; trial += 1) {
-        score.trials += 1;
-        const { key, prefix } = await createKey(db, { developerId, planId: 'unlimited' });
-        await warm(key);
-        if (trial % 5 > 0) await revokeKey(db, prefix);
-        else await unannounced(db, 'api_keys', (transaction) => revokeKey(transaction, prefix));
-        await renew();
-        note(score, 401, await askAll(key));
-      }
-    });
-    print('revoked', score);
-    assert.deepEqual([score.trials, score.wronglyAccepted], [TRIALS, 0]);
-  }).timeout(120_000);
-
-  it(`refuses a key that was revoked on a page ${TRIALS} times of ${TRIALS}, on every server`, async () => {
-    const { db } = deployment;
-    const score = newScore();
-    // So that the epoch alone must do.
-    await db.raw('alter table api_keys disable trigger announce_changed');
-    let place = 0;
-    await inLanes(async () => {
-      const { developerId } = await newKey(db);
-      const session = await startSession(db, { developerId, userAgent: '', replaced: undefined });
-      for (let trial = 0; trial < TRIALS / LANES; trial += 1) {
-        score.trials += 1;
-        const { key, prefix } = await createKey(db, { developerId, planId: 'unlimited' });
-        await warm(key);
-        const visitor = new Visitor(urls()[(place += 1) % urls().length] ?? '');
-        if (trial % 5 > 0) {
-          visitor.cookies.set('catalog-session', session);
-          const { status, headers } = await visitor.post(`/settings/keys/${prefix}/revoke`);
-          assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&propagation=immediate`]);
-        } else {
-          // Found by somebody.
-          const { status, text } = await visitor.post('/revoke-leaked-key', { key });
-          assert.ok(status === 200 && text.includes('The key has been revoked'));
-        }
-        note(score, 401, await askAll(key));
-      }
-    });
-    await db.raw('alter table api_keys enable always trigger announce_changed');
-    print('revoked on a page', score);
-    assert.deepEqual([score.trials, score.wronglyAccepted], [TRIALS, 0]);
-  }).timeout(120_000);
-
-  it('refuses an expired key on every server from its end on, and not before', async () => {
-    const { db } = deployment;
-    const served = await Promise.all(
-      urls().map(async (url) => {
-        const { key, prefix } = await newKey(db);
-        await expireIn(db, prefix, 2_000);
-        await warm(key);
-        return assertEndsInTime(db, prefix, async () => (await ask(url, key)).status);
+  /** Uses a key for every operation on every server at once. @returns the different answers */
+  async function answersTo(key: string, { servers: asked }: Deployment, atOnce = AT_ONCE): Promise<string[]> {
+    const replies = await Promise.all(
+      asked.flatMap(({ url }) => {
+        // Refusals are limited by address.
+        const headers = { 'x-api-key': key, 'x-forwarded-for': `10.0.${++addresses >> 8}.${addresses & 255}` };
+        return Array.from({ length: atOnce }, (_, i) => send(url, PATHS[i % PATHS.length] ?? '', { headers, agent }));
       }),
     );
-    assert.ok(served.every((requests) => requests > 0));
-  });
+    const code = (json: unknown): string => (json as { code?: string } | undefined)?.code ?? '';
+    return [...new Set(replies.map(({ status, json }) => `${status} ${code(json)}`.trim()))];
+  }
 
-  it(`refuses the keys of a suspended developer ${SUSPENSIONS} times of ${SUSPENSIONS}, and serves a reinstated one`, async () => {
-    const { db } = deployment;
-    const score = newScore();
-    await inLanes(async () => {
-      const { key, developerId } = await newKey(db);
-      for (let trial = 0; trial < SUSPENSIONS / LANES; trial += 1) {
-        score.trials += 1;
-        await warm(key);
-        if (trial % 5 > 0) await suspendDeveloper(db, developerId);
-        else await unannounced(db, 'developers', (transaction) => suspendDeveloper(transaction, developerId));
-        await renew();
-        note(score, 401, await askAll(key));
-        await reinstateDeveloper(db, developerId);
-        await renew();
-      }
-    });
-    print('suspended', score);
-    assert.deepEqual([score.trials, score.wronglyAccepted], [SUSPENSIONS, 0]);
-    // All this was decided with Redis, not without.
-    for (const { output } of deployment.servers) assert.deepEqual(output.stdout.match(/"msg":"\w+ lost/g), null);
-  }).timeout(120_000);
+  async function assertAccepted(key: string, on: Deployment): Promise<void> {
+    assert.deepEqual(await answersTo(key, on), ['200']);
+  }
 
-  it('finds accepted requests where the epoch is not checked', async () => {
-    const databaseUrl = deployment.environment.DATABASE_URL ?? '';
-    const services = await Promise.all(
-      [1, 2, 3].map(() => startService({ databaseUrl, redisUrl: deployment.redis.url, openAdmission: openCareless })),
-    );
-    const servers = services.map(({ url }) => url);
-    const score = newScore();
-    try {
-      for (let trial = 0; trial < 20; trial += 1) {
-        score.trials += 1;
-        const { key, prefix } = await newKey(deployment.db);
-        await warm(key, servers);
-        await unannounced(deployment.db, 'api_keys', (transaction) => revokeKey(transaction, prefix));
-        await renew();
-        note(score, 401, await askAll(key, servers));
-      }
-    } finally {
-      await Promise.all(services.map((service: TestService) => service.stop()));
-    }
-    print('control: epoch not checked', score);
-    assert.ok(score.wronglyAccepted > 0);
-  });
+  async function assertRefused(key: string, on: Deployment): Promise<void> {
+    assert.deepEqual(await answersTo(key, on), ['401 invalid_api_key']);
+  }
 
-  it('is complete when the command line reports success', async () => {
-    const { db, environment } = deployment;
-    const score = newScore();
-    for (let trial = 0; trial < 5; trial += 1) {
-      score.trials += 1;
-      const { key, prefix } = await newKey(db);
-      await warm(key);
-      const { code, stderr } = await runProgram(['keys', 'revoke', prefix], environment);
-      assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
-      note(score, 401, await askAll(key));
-    }
-    print('revoked by the command line', score);
-    assert.equal(score.wronglyAccepted, 0);
-  });
+  async function untilExpired({ prefix }: CreatedKey): Promise<void> {
+    const isExpired = world.db.raw('expires_at <= clock_timestamp()');
+    await eventually('the key expires', () => world.db('api_keys').where({ prefix }).andWhere(isExpired).first('id'));
+  }
 
-  it('does not depend on the command line: the database announces a plain UPDATE within moments', async () => {
-    const { db } = deployment;
-    const waits: number[] = [];
-    const score = newScore();
-    for (let trial = 0; trial < 50; trial += 1) {
-      score.trials += 1;
-      const { key, prefix } = await newKey(db);
-      await warm(key);
-      await db('api_keys').where({ prefix }).update({ revoked_at: new Date() });
-      waits.push(await untilRefused(key));
-      note(score, 401, await askAll(key));
-    }
-    print(`plain UPDATE, heard of after ${Math.max(...waits).toFixed(0)} ms at most; from then on`, score);
-    assert.equal(score.wronglyAccepted, 0);
-  });
+  async function revokeOnPage({ prefix, developerId }: CreatedKey, { url }: ServerProcess): Promise<void> {
+    const visitor = new Visitor(url);
+    const session = await startSession(world.db, { developerId, userAgent: '', replaced: undefined });
+    visitor.cookies.set('catalog-session', session);
+    assert.equal((await visitor.post(`/settings/keys/${prefix}/revoke`)).status, 303);
+  }
 
-  it('holds when the revoking process is killed between its steps', async () => {
-    const { db, environment } = deployment;
-    const { url: silentRedis, server } = await startSilentServer();
-    const waits: number[] = [];
-    const score = newScore();
-    try {
-      for (let trial = 0; trial < 5; trial += 1) {
-        score.trials += 1;
-        const { key, prefix } = await newKey(db);
-        await warm(key);
-        // Its Redis never answers, so it is held up after the commit.
-        const command = startProgram(['keys', 'revoke', prefix], { ...environment, REDIS_URL: silentRedis });
-        await eventually('the change is committed', async () => {
-          return (await db('api_keys').where({ prefix }).whereNotNull('revoked_at').pluck('id')).length === 1;
-        });
-        command.child.kill('SIGKILL');
-        assert.deepEqual((await command.ended).stdout, '');
-        waits.push(await untilRefused(key));
-        note(score, 401, await askAll(key));
-      }
-    } finally {
-      server.close();
-    }
-    print(`killed between its steps, heard of after ${Math.max(...waits).toFixed(0)} ms at most; from then on`, score);
-    assert.equal(score.wronglyAccepted, 0);
-  });
-
-  for (const [what, trials, strike, mend] of [
-    ['restarted empty', 6, () => deployment.redis.restart({ empty: true }), () => Promise.resolve()],
-    ['restarted with its data', 6, () => deployment.redis.restart(), () => Promise.resolve()],
-    ['killed', 6, () => deployment.redis.kill(), () => deployment.redis.restart()],
-    [
-      'frozen',
-      5,
-      async () => {
-        deployment.redis.pause();
+  const ENDINGS: Readonly<Record<string, Ending>> = {
+    'a key that is rolled without an overlap is refused at once': {
+      end: ({ prefix }, on) => command(on, 'keys', 'roll', prefix, '--overlap', 'now'),
+    },
+    'a key that is revoked by command is refused at once': {
+      end: ({ prefix }, on) => command(on, 'keys', 'revoke', prefix),
+    },
+    'a key that is revoked on a page is refused at once': {
+      end: (key, { servers: [server = assert.fail()] }) => revokeOnPage(key, server),
+    },
+    'a key that its finder reports is refused at once': {
+      async end({ key }, { servers: [{ url } = assert.fail()] }) {
+        const headers = { 'content-type': 'application/json' };
+        const report = { method: 'POST', headers, body: JSON.stringify({ key }) };
+        assert.equal((await send(url, '/revoke-leaked-key', report)).status, 200);
       },
-      async () => {
-        deployment.redis.resume();
+    },
+    'a key of a suspended developer is refused at once': {
+      endsDeveloper: true,
+      end: ({ developerId }, on) => command(on, 'developers', 'suspend', String(developerId)),
+    },
+    'a key that is revoked in plain SQL is refused within moments': {
+      async end({ key, prefix }, on) {
+        await announce('enable always');
+        await world.db('api_keys').where({ prefix }).update({ revoked_at: new Date() });
+        await eventually('the key is refused', () => assertRefused(key, on).then(() => true), ANNOUNCED_WITHIN_MS);
+        await announce('disable');
       },
-    ],
-  ] as const) {
-    it(`holds while Redis is ${what}`, async () => {
-      const { db } = deployment;
-      const score = newScore();
-      for (let trial = 0; trial < trials; trial += 1) {
-        score.trials += 1;
-        const revoked = await newKey(db);
-        const suspended = await newKey(db);
-        await warm(revoked.key);
-        await warm(suspended.key);
-        // In one half of the trials Redis fails at the same time, in the other before.
-        const striking = strike();
-        if (trial % 2 === 1) await striking;
-        await Promise.all([revokeKey(db, revoked.prefix), suspendDeveloper(db, suspended.developerId)]);
-        await renew();
-        note(score, 401, await askAll(revoked.key));
-        note(score, 401, await askAll(suspended.key));
-        await striking;
-        note(score, 401, await askAll(revoked.key));
-        await mend();
-        // As soon as Redis is back, and once the cache is in use again.
-        note(score, 401, await askAll(suspended.key));
-        await eventually('every server has Redis back', () =>
-          deployment.servers.every((server) => timesLogged(server, 'redis back') === timesLogged(server, 'redis lost')),
-        );
-        await eventually('Redis is back here', () => link.isUp);
-        note(score, 401, await askAll(revoked.key));
-        note(score, 401, await askAll(suspended.key));
-      }
-      print(`Redis ${what}`, score);
-      assert.equal(score.wronglyAccepted, 0);
-    }).timeout(60_000);
-  }
-
-  /** @returns after how long every server refused a key, in milliseconds */
-  async function untilRefused(key: string): Promise<number> {
-    const startedAt = performance.now();
-    await eventually(
-      'every server refuses',
-      async () => (await askAll(key)).every(({ status }) => status === 401),
-      5_000,
-    );
-    return performance.now() - startedAt;
-  }
-});
-
-/** Admission as it would be if the epoch were never compared. */
-async function openCareless({ address, loadCaller, fence }: SharedAdmissionParts): Promise<OpenedAdmission> {
-  class CarelessLimiter extends RedisLimiter {
-    override chargeUnder(_epoch: string, request: QuotaRequest): Promise<Decision> {
-      return this.charge(request);
-    }
-  }
-  const redis = new RedisLink(address, () => undefined);
-  await redis.settled();
-  const cache = new CallerCache();
-  cache.open();
-  cache.replaceEpoch(undefined, 'any');
-  const limiter = new CarelessLimiter(redis);
-  return {
-    redis,
-    limiter,
-    cache,
-    notificationQueueUsage: undefined,
-    admit: createAdmission({ loadCaller, fence, limiter, cache, createEpoch: () => undefined }),
-    close: async () => redis.close(),
+    },
+    'a key that expires is refused from that moment': {
+      prepare: ({ prefix }) => expireIn(world.db, prefix, LIFE_SECONDS * 1_000),
+      end: untilExpired,
+    },
+    'a rolled key is refused from the end of its overlap': {
+      prepare: ({ prefix }, on) => command(on, 'keys', 'roll', prefix, '--overlap', `${LIFE_SECONDS}s`),
+      end: untilExpired,
+    },
   };
-}
 
-/** A server that takes connections and says nothing. */
-async function startSilentServer(): Promise<{ url: string; server: Server }> {
-  const server = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return { server, url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}` };
-}
+  const DEPLOYMENTS: Readonly<
+    Record<string, { readonly open: () => Deployment; readonly strike?: () => Promise<unknown> }>
+  > = {
+    'a server without Redis': { open: () => deployment('plain') },
+    'every server of three': { open: () => deployment('one', 'two', 'three') },
+    'every worker of a server': { open: () => deployment('workers') },
+    'a server whose replica lags': { open: () => deployment('lagging') },
+    'servers that have just lost Redis': {
+      open: () => deployment('one', 'two', 'three'),
+      strike: () => world.redis.kill(),
+    },
+  };
+
+  for (const [by, { open, strike }] of Object.entries(DEPLOYMENTS)) {
+    describe(`by ${by}`, () => {
+      const keys = new Map<string, CreatedKey>();
+      let on: Deployment;
+      let kept: CreatedKey;
+
+      before(async () => {
+        on = open();
+        kept = await world.newKey();
+        for (const [title, { endsDeveloper, prepare }] of Object.entries(ENDINGS)) {
+          const key = await world.newKey(endsDeveloper ? {} : { developerId: kept.developerId });
+          keys.set(title, key);
+          await prepare?.(key, on);
+        }
+        await replica.caughtUp();
+        await replica.pauseReplay();
+        // Twice, so that every process has them cached.
+        for (const key of [...keys.values(), ...keys.values(), kept, kept]) await assertAccepted(key.key, on);
+        if (on.servers.includes(servers.workers)) {
+          const answered = (): number => new Set(linesOf(servers.workers, 'request').map(({ pid }) => pid)).size;
+          await eventually('every worker has answered', () => answered() === WORKERS);
+        }
+        await strike?.();
+      });
+
+      after(() => replica.resumeReplay());
+
+      for (const [title, { end }] of Object.entries(ENDINGS)) {
+        it(`${title} by ${by}`, async () => {
+          const key = keys.get(title) ?? assert.fail();
+          await end(key, on);
+          await assertRefused(key.key, on);
+          await assertAccepted(kept.key, on);
+        });
+      }
+
+      it(`the keys of a reinstated developer are accepted again by ${by}, except revoked ones`, async () => {
+        const { developerId } = kept;
+        const revoked = await world.newKey({ developerId });
+        await command(on, 'developers', 'suspend', String(developerId));
+        await revokeKey(world.db, revoked.prefix);
+        await command(on, 'developers', 'reinstate', String(developerId));
+        await assertRefused(revoked.key, on);
+        await assertAccepted(kept.key, on);
+      });
+
+      if (strike === undefined) return;
+
+      it('keys that ended while Redis was down are refused after it has returned', async () => {
+        await world.redis.restart();
+        await eventually('every server has Redis', () =>
+          on.servers.every((server) => timesLogged(server, 'redis back') === timesLogged(server, 'redis lost')),
+        );
+        for (const { key } of keys.values()) await assertRefused(key, on);
+        await assertAccepted(kept.key, on);
+      });
+    });
+  }
+
+  it(`${TRIALS} keys that are revoked under load are refused at once by every server of three`, async () => {
+    const on = deployment('one', 'two', 'three');
+    let started = 0;
+    const lane = async (): Promise<void> => {
+      const { developerId } = await world.newKey();
+      while (started < TRIALS) {
+        const server = on.servers[++started % on.servers.length] ?? assert.fail();
+        const key = await world.newKey({ developerId });
+        for (const status of ['200', '200', '401 invalid_api_key']) {
+          if (status !== '200') await revokeOnPage(key, server);
+          assert.deepEqual(await answersTo(key.key, on, 2), [status]);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: LANES }, lane));
+  });
+
+  it('a key is refused by every server although the command that revoked it was killed before it could end the epoch', async () => {
+    const on = deployment('one', 'two', 'three');
+    const silent = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { key, prefix } = await world.newKey();
+    await assertAccepted(key, on);
+    await announce('enable always');
+    const { port } = silent.address() as AddressInfo;
+    const revoking = startProgram(['keys', 'revoke', prefix], {
+      ...on.environment,
+      REDIS_URL: `redis://127.0.0.1:${port}`,
+    });
+    await eventually('the change is committed', () =>
+      world.db('api_keys').where({ prefix }).whereNotNull('revoked_at').first('id'),
+    );
+    revoking.child.kill('SIGKILL');
+    assert.equal((await revoking.ended).stdout, '');
+    await eventually('the key is refused', () => assertRefused(key, on).then(() => true), ANNOUNCED_WITHIN_MS);
+    silent.close();
+  });
+});

@@ -1,28 +1,20 @@
 import assert from 'node:assert/strict';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
 import { readUsageByKey, type KeyTotal } from '../../src/usage/daily-usage.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
-import { newKey } from '../support/deployments/deployment.js';
 import { eventually } from '../support/eventually.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
 import { send } from '../support/request.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
+import { testWorld } from '../support/world.js';
 
 const LIMIT = 60;
 
 describe('the usage that several servers count', () => {
-  let database: OpenTestDatabase;
-  let redis: TestRedis;
+  const world = testWorld({ redis: true });
   const services: TestService[] = [];
 
   before(async () => {
-    [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
-    const options = { databaseUrl: database.url, redisUrl: redis.url };
-    // Each as soon as it runs, so that it is stopped also where another one does not start.
-    for (let i = 0; i < 3; i += 1) services.push(await startService(options));
+    for (let i = 0; i < 3; i += 1) services.push(await world.startService());
     // First requests open connections and prepare queries. On a busy machine that may take longer than a request may.
-    const { key } = await newKey(database.db, 'free');
+    const { key } = await world.newKey();
     for (const { url } of services) {
       await eventually('the server answers in time', async () => {
         return (await send(url, '/api/v1/titles/a', { headers: { 'x-api-key': key } })).status === 404;
@@ -30,17 +22,12 @@ describe('the usage that several servers count', () => {
     }
   });
 
-  after(async () => {
-    await Promise.all(services.map((service) => service.stop()));
-    await Promise.all([database.close(), redis.stop()]);
-  });
-
   it('usage is exact after servers stop: served, refused and failed requests of each key', async () => {
-    const { db } = database;
-    const { id: developerId } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
+    const { db } = world;
+    const developerId = await world.newDeveloper();
     const [one, two] = [
-      await createKey(db, { developerId, planId: 'free', label: 'one' }),
-      await createKey(db, { developerId, planId: 'free', label: 'two' }),
+      await world.newKey({ developerId, planId: 'free', label: 'one' }),
+      await world.newKey({ developerId, planId: 'free', label: 'two' }),
     ];
     const ask = async ({ url }: TestService, key: string, path: string): Promise<number> => {
       return (await send(url, `/api/v1${path}`, { headers: { 'x-api-key': key } })).status;

@@ -1,37 +1,28 @@
 import assert from 'node:assert/strict';
-import type { Knex } from 'knex';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
 import { readUsageByDay, readUsageCsv } from '../../src/usage/daily-usage.js';
 import type { UsageCounts } from '../../src/usage/usage-counts.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { removeOldUsage } from '../../src/usage/write-usage.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;
 const NOW = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
 
 describe('the usage of keys', () => {
-  let database: OpenTestDatabase;
-  let db: Knex;
+  const world = testWorld();
   let developerId: number;
 
-  before(async () => {
-    database = await openTestDatabase();
-    ({ db } = database);
-    ({ id: developerId } = await createDeveloper(db, { projectName: 'P', attributionRequired: false }));
-  });
-
-  after(() => database.close());
+  before(async () => (developerId = await world.newDeveloper()));
 
   async function newKey(): Promise<number> {
-    const { prefix } = await createKey(db, { developerId, planId: 'free' });
-    return (await db('api_keys').where({ prefix }).pluck<number[]>('id'))[0] ?? assert.fail();
+    const { prefix } = await world.newKey({ developerId });
+    return (await world.db('api_keys').where({ prefix }).pluck<number[]>('id'))[0] ?? assert.fail();
   }
 
   /** The rows of a key, oldest first. */
   async function rowsOf(keyId: number): Promise<(UsageCounts & { hour: number })[]> {
-    const rows = await db('api_key_usage')
+    const rows = await world
+      .db('api_key_usage')
       .where({ key_id: keyId })
       .orderBy('hour')
       .select<(UsageCounts & { hour: string })[]>('hour', 'served', 'refused', 'failed');
@@ -42,9 +33,9 @@ describe('the usage of keys', () => {
   async function queriesOf(act: () => Promise<unknown>): Promise<number> {
     let queries = 0;
     const note = (): void => void (queries += 1);
-    db.on('query', note);
+    world.db.on('query', note);
     await act();
-    db.off('query', note);
+    world.db.off('query', note);
     return queries;
   }
 
@@ -56,7 +47,7 @@ describe('the usage of keys', () => {
     }
     usage.count(keyId, 200, NOW - 1);
     usage.count(keyId, 200, NOW - HOUR_MS);
-    await usage.flush(db);
+    await usage.flush(world.db);
     assert.deepEqual(await rowsOf(keyId), [
       { hour: -1, served: 2, refused: 0, failed: 0 },
       { hour: 0, served: 6, refused: 2, failed: 3 },
@@ -64,7 +55,7 @@ describe('the usage of keys', () => {
   });
 
   it('the usage of thousands of keys is written in one statement, and nothing is written without usage', async () => {
-    const { rows: keys } = await db.raw<{ rows: { id: number }[] }>(
+    const { rows: keys } = await world.db.raw<{ rows: { id: number }[] }>(
       `insert into api_keys (prefix, hash, developer_id, plan_id)
        select 'svc_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), ?, 'free' from generate_series(1, 4000) as n
        returning id`,
@@ -73,10 +64,10 @@ describe('the usage of keys', () => {
     const usage = new UsageCounter();
     for (let round = 0; round < 50; round += 1) for (const { id } of keys) usage.count(id, 200, NOW);
     assert.equal(usage.waiting, 4_000);
-    assert.equal(await queriesOf(async () => assert.equal(await usage.flush(db), 4_000)), 1);
+    assert.equal(await queriesOf(async () => assert.equal(await usage.flush(world.db), 4_000)), 1);
     assert.equal(usage.waiting, 0);
-    assert.equal(await queriesOf(() => usage.flush(db)), 0);
-    const { rows } = await db.raw<{ rows: object[] }>(
+    assert.equal(await queriesOf(() => usage.flush(world.db)), 0);
+    const { rows } = await world.db.raw<{ rows: object[] }>(
       'select distinct served from api_key_usage where key_id = any(?)',
       [keys.map(({ id }) => id)],
     );
@@ -90,7 +81,7 @@ describe('the usage of keys', () => {
         [keys, keys.toReversed(), keys, keys.toReversed()].map((order) => {
           const usage = new UsageCounter();
           for (const keyId of order) usage.count(keyId, 200, NOW);
-          return usage.flush(db);
+          return usage.flush(world.db);
         }),
       );
     }
@@ -101,19 +92,19 @@ describe('the usage of keys', () => {
     const keyId = await newKey();
     const usage = new UsageCounter();
     usage.count(keyId, 200, NOW);
-    await db.raw('alter table api_key_usage rename to away');
+    await world.db.raw('alter table api_key_usage rename to away');
     try {
-      await assert.rejects(usage.flush(db), { code: '42P01' });
-      const flushed = usage.flush(db);
+      await assert.rejects(usage.flush(world.db), { code: '42P01' });
+      const flushed = usage.flush(world.db);
       usage.count(keyId, 200, NOW);
       usage.count(keyId, 500, NOW);
       await assert.rejects(flushed, { code: '42P01' });
       usage.count(keyId, 429, NOW);
     } finally {
-      await db.raw('alter table away rename to api_key_usage');
+      await world.db.raw('alter table away rename to api_key_usage');
     }
     for (const rows of [1, 0]) {
-      assert.equal(await usage.flush(db), rows);
+      assert.equal(await usage.flush(world.db), rows);
       assert.deepEqual(await rowsOf(keyId), [{ hour: 0, served: 2, refused: 1, failed: 1 }]);
     }
   });
@@ -123,8 +114,8 @@ describe('the usage of keys', () => {
     const usage = new UsageCounter();
     usage.count(gone, 200, NOW);
     usage.count(keyId, 200, NOW);
-    await db('api_keys').where({ id: gone }).delete();
-    await usage.flush(db);
+    await world.db('api_keys').where({ id: gone }).delete();
+    await usage.flush(world.db);
     assert.equal((await rowsOf(keyId))[0]?.served, 1);
   });
 
@@ -133,7 +124,7 @@ describe('the usage of keys', () => {
     const usage = new UsageCounter();
     usage.count(keyId, 200, NOW);
     usage.count(keyId, 200, NOW + 30 * HOUR_MS);
-    await usage.flush(db);
+    await usage.flush(world.db);
     const rows = await rowsOf(keyId);
     assert.equal(
       rows.reduce((sum, { served }) => sum + served, 0),
@@ -153,8 +144,8 @@ describe('the usage of keys', () => {
     const keyId = await newKey();
     const usage = new UsageCounter();
     for (const days of [0, 34, 36, 400]) usage.count(keyId, 200, NOW - days * 24 * HOUR_MS);
-    await usage.flush(db);
-    assert.equal(await removeOldUsage(db), 2);
+    await usage.flush(world.db);
+    assert.equal(await removeOldUsage(world.db), 2);
     assert.deepEqual(
       (await rowsOf(keyId)).map(({ hour }) => hour),
       [-34 * 24, 0],
@@ -162,9 +153,9 @@ describe('the usage of keys', () => {
   });
 
   it('usage is read by day and key for 30 days, for the keys of one developer', async () => {
-    const { id } = await createDeveloper(db, { projectName: 'Q', attributionRequired: false });
-    const own = await createKey(db, { developerId: id, planId: 'free', label: 'production' });
-    const [keyId = 0] = await db('api_keys').where({ prefix: own.prefix }).pluck<number[]>('id');
+    const id = await world.newDeveloper();
+    const own = await world.newKey({ developerId: id, label: 'production' });
+    const [keyId = 0] = await world.db('api_keys').where({ prefix: own.prefix }).pluck<number[]>('id');
     const today = Date.parse(new Date(NOW).toISOString().slice(0, 10));
     const at = (days: number): number => today - days * 24 * HOUR_MS;
     const usage = new UsageCounter();
@@ -174,22 +165,22 @@ describe('the usage of keys', () => {
     usage.count(keyId, 200, at(29));
     usage.count(keyId, 200, at(30) + 23 * HOUR_MS);
     usage.count(await newKey(), 200, at(0));
-    await usage.flush(db);
+    await usage.flush(world.db);
     const owner = { developerId: id };
     const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
     const days = Array.from({ length: 30 }, (_, i) => ({ day: dayOf(at(29 - i)), served: 0, refused: 0, failed: 0 }));
     Object.assign(days[0] ?? {}, { served: 1 });
     Object.assign(days[28] ?? {}, { refused: 1, failed: 1 });
     Object.assign(days[29] ?? {}, { served: 1 });
-    assert.deepEqual(await readUsageByDay(db, owner), days);
-    const [heading = '', ...lines] = await readUsageCsv(db, owner);
+    assert.deepEqual(await readUsageByDay(world.db, owner), days);
+    const [heading = '', ...lines] = await readUsageCsv(world.db, owner);
     assert.deepEqual(lines, [
       `${dayOf(at(29))},${own.prefix},"production",1,0,0\r\n`,
       `${dayOf(at(1))},${own.prefix},"production",0,1,1\r\n`,
       `${dayOf(at(0))},${own.prefix},"production",1,0,0\r\n`,
     ]);
-    const none = await createDeveloper(db, { projectName: 'R', attributionRequired: false });
-    assert.deepEqual(await readUsageCsv(db, { developerId: none.id }), [heading]);
-    assert.equal((await readUsageByDay(db, { developerId: none.id })).length, 30);
+    const none = { developerId: await world.newDeveloper() };
+    assert.deepEqual(await readUsageCsv(world.db, none), [heading]);
+    assert.equal((await readUsageByDay(world.db, none)).length, 30);
   });
 });
