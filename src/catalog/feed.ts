@@ -4,7 +4,7 @@ import { parseTimestamp } from '../platform/postgres/column-types.js';
 import { Statement } from '../platform/postgres/database.js';
 import { fromRfc3339, toRfc3339, type Micros } from '../platform/time/micros.js';
 
-/** An entry of the feed: a title as it is now, at the position of its last change. */
+/** An entry of the feed: the current state of a title, at the position of its last change. */
 export interface FeedEntry {
   readonly svc_id: string;
   readonly media_type: 'movie' | 'series';
@@ -38,7 +38,7 @@ export interface FeedBounds {
 export interface FeedClock extends FeedBounds {
   /** The database's clock. */
   readonly clock: Micros;
-  /** The same time if no writer was at work: every later commit is stamped later. */
+  /** The same time if no writer was active: every later commit is stamped later. */
   readonly safeTime: Micros | undefined;
 }
 
@@ -128,7 +128,7 @@ function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): Feed
 export const readBounds = coalesced(async (db) => toBounds(known(await READ_BOUNDS.first(db))));
 
 /**
- * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is at work. If
+ * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is active. If
  * none is, every later commit is stamped by a later reading of the clock.
  *
  * Only a page whose statement begins after this call returns has all entries before the safe time: a statement sees

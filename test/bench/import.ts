@@ -12,19 +12,19 @@ import { runCatalog } from './program.js';
 
 const COLUMNS = 'svc_id, media_type, title, has_bundles, available_in_library';
 
-/** Each is measured so often, in turns, and the medians count. */
+/** Each is measured this often, by turns; the medians count. */
 const ROUNDS = 3;
 
 const MOST_TIMES_COPY = 4;
 const MOST_MIB = 200;
-/** A process that kept the rows would need several times as much for four times as many. */
+/** A process that kept all rows in memory would need several times as much for four times the rows. */
 const MOST_GROWTH = 1.1;
 
 /**
  * Loads a CSV file of synthetic titles by turns with `catalog import` and with a bare COPY. The COPY goes into a plain
  * table with the same columns and a primary key.
  *
- * @param rows - of the large file; another has a quarter of them
+ * @param rows - the number in the large file; the small one has a quarter of them
  * @returns whether all goals were met
  */
 export async function benchImport(rows: number): Promise<boolean> {

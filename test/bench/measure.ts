@@ -2,11 +2,11 @@
 export interface Result {
   readonly what: string;
   readonly figures: readonly string[];
-  /** What is aimed at, and whether it was reached; undefined where nothing is. */
+  /** The goal, and whether it was met; undefined without one. */
   readonly goal?: { readonly text: string; readonly isMet: boolean };
 }
 
-/** The middle one of some numbers: one slow moment of the machine does not move it. */
+/** The median, which a slow moment of the machine hardly changes. */
 export function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -36,12 +36,11 @@ export function printResults(title: string, headings: readonly string[], results
   return results.every(({ goal }) => goal?.isMet !== false);
 }
 
-/** Says what is going on. */
 export function print(text: string): void {
   process.stdout.write(text);
 }
 
-/** A whole number as people read it. */
+/** Formats a whole number with separators. */
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US');
 }

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 
 const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
 
-/** Makes the process write the most memory it has had, in KiB, to its descriptor 3 when it ends. */
+/** Makes the process write its peak memory, in KiB, to descriptor 3 when it exits. */
 const REPORT_PEAK = `data:text/javascript,${encodeURIComponent(
   "import { writeSync } from 'node:fs'; process.on('exit', () => writeSync(3, String(process.resourceUsage().maxRSS)));",
 )}`;
 
-/** What a run of a command took. */
+/** The output and costs of a command. */
 export interface Run {
   readonly stdout: string;
   /** From the start of its process to the end of it. */

@@ -8,15 +8,15 @@ import { benchSpeed } from './speed/index.js';
 import { benchMemory } from './speed/memory.js';
 import { benchWrites } from './writes.js';
 
-// Measures what the performance guide says about size and speed, on a PostgreSQL and a Redis of its own, which end with this
-// process. Arguments name the parts to run; all run by default. The environment may make them smaller.
+// Measures the figures of the performance guide, on a PostgreSQL and a Redis of its own, which stop when this process exits.
+// Arguments name the parts to run, by default all. Environment variables make them smaller.
 
 // Not in /dev/shm: a database there would not wait for a disk.
 process.env.TMPDIR ??= tmpdir();
 
 /** A part of the benchmark. */
 interface Part {
-  /** @returns whether all its goals were met; anything else where there are none */
+  /** @returns whether all its goals were met; anything else if it has none */
   readonly run: () => Promise<unknown>;
   /** Whether a missed goal is a failure. Ratios of two measurements are too fickle on a shared machine to fail by. */
   readonly isDecisive: boolean;

@@ -23,7 +23,7 @@ describe('a program that writes in SQL', () => {
 
   before(async () => {
     const [, grants = assert.fail()] = await sqlOfGuide();
-    // Roles outlive their world.
+    // A role outlives its database.
     await world.db.raw('drop role if exists catalog_writer');
     await world.db.raw(grants);
     [writer, other] = await Promise.all([connect(), connect()]);

@@ -6,7 +6,7 @@ import { asPosition, WINDOW } from '../../src/catalog/since.js';
 const DAY = 86_400_000_000n;
 const NOW = 1_795_218_005_123_456n;
 
-/** No writer works for longer. */
+/** No transaction is open for longer. */
 const LONGEST_WRITE = 14n * DAY;
 
 /** Times before `NOW`, near it and far from it, or a little after it. */
@@ -35,7 +35,7 @@ const reading = fc
   });
 
 describe('the position', () => {
-  it('after a page lies before every entry that the page lacks, including those that active writers will commit', () => {
+  it('after a page lies before every entry that the page lacks and every later commit of active writers', () => {
     fc.assert(
       fc.property(reading, ({ newest, safeTime, since, last, hasMore }) => {
         const next = nextPosition({ since, last, hasMore, feed: { newest, safeTime }, now: NOW });

@@ -233,7 +233,7 @@ describe('since', () => {
   });
 });
 
-/** The same number with the decimal point moved, and an exponent that makes up for it. */
+/** The same number with the decimal point moved and an exponent that compensates for it. */
 function shifted(micros: bigint, shift: number): string {
   const digits = String(micros);
   const power = digits.length - 6 - shift;
@@ -252,7 +252,7 @@ function modelOutcome(text: string): Micros | string {
   let denominator = 10n ** BigInt(fraction.length);
   if (numerator === 0n) return 'since_out_of_window';
   if (numerator < 0n) return 'invalid_since';
-  // Beyond this, 64 characters can write only what is far too large or nothing.
+  // With such exponents, 64 characters can only express a value that is far too large, or almost 0.
   const power = BigInt(exponent);
   if (power > 200n) return 'invalid_since';
   if (power < -200n) return 'since_out_of_window';

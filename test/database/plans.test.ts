@@ -7,10 +7,10 @@ import { startService, type Statement, type TestService } from '../support/servi
 const TITLES = 60_000;
 const KEYS = 5_000;
 
-/** A page, the entry that it follows, one more that tells whether there are others, and where the feed begins. */
+/** A page, the entry before it, one more entry that decides has_more, and the row of the feed start. */
 const MOST_ROWS = 203;
 
-/** Tables of a handful of rows: to read them whole is the shortest way. */
+/** Tables with few rows, which are read whole. */
 const SMALL_TABLES = ['plans', 'catalog_counts', 'catalog_feed'];
 
 const NOTHING = { sorts: false, scanned: [] };
@@ -27,7 +27,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-describe('the plans of what a request asks of a large catalogue', () => {
+describe('the queries of a request to a large catalogue', () => {
   let service: TestService;
   let client: pg.Client;
 
@@ -56,7 +56,7 @@ describe('the plans of what a request asks of a large catalogue', () => {
     return toSeconds(fromRfc3339(stamp));
   }
 
-  /** Every query that a request sends. */
+  /** Sends a request. @returns the queries that the service sent for it */
   async function sentFor(path: string, status = 200): Promise<Statement[]> {
     const before = service.statements.length;
     assert.equal((await service.get(path)).status, status);
@@ -78,7 +78,7 @@ describe('the plans of what a request asks of a large catalogue', () => {
     }
   }
 
-  /** A value as PostgreSQL reads it. Ids and bytes need no quotes within an array. */
+  /** Formats a value for PostgreSQL. Ids and bytes need no quotes within an array. */
   function textOf(value: unknown): string {
     if (Array.isArray(value)) return `{${value.map((item) => textOf(item).replace('\\', '\\\\')).join()}}`;
     return Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : (value as string | number).toString();
@@ -88,7 +88,7 @@ describe('the plans of what a request asks of a large catalogue', () => {
     return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
   }
 
-  /** Several keys that are looked up together read a table of a handful of rows once. */
+  /** A lookup of several keys reads a small table once. */
   function keepsSmallTable({ 'Node Type': type, Plans: [child] = [] }: PlanNode): boolean {
     return type === 'Materialize' && SMALL_TABLES.includes(child?.['Relation Name'] ?? '');
   }
@@ -98,7 +98,7 @@ describe('the plans of what a request asks of a large catalogue', () => {
     return type === 'Aggregate' && /^(?:Limit|Subquery Scan)$/.test(child?.['Node Type'] ?? '');
   }
 
-  /** Which indexes a plan reads, how much it reads of everything, and what it does besides. */
+  /** Summarises a plan: the indexes and rows that it reads, sequential scans, and sorts. */
   function summary(plan: PlanNode): { indexes: string[]; rowsRead: number; scanned: string[]; sorts: boolean } {
     const nodes = nodesOf(plan);
     const scans = nodes.filter((node) => node['Relation Name'] !== undefined);
@@ -121,10 +121,10 @@ describe('the plans of what a request asks of a large catalogue', () => {
   }
 
   const page = { indexes: ['titles_updated_at_unique'], rowsRead: MOST_ROWS };
-  /** The beginning and the newest entry. */
+  /** The feed start and the newest entry. */
   const bounds = { ...page, rowsRead: 2 };
 
-  /** What each request sends after it has found out who calls: the indexes it reads, and how many rows of all tables. */
+  /** The queries of each request after the lookup of its caller: their indexes, and the rows that they read in all. */
   const REQUESTS: readonly {
     readonly what: string;
     readonly path: () => Promise<string> | string;
@@ -174,13 +174,13 @@ describe('the plans of what a request asks of a large catalogue', () => {
   for (const statistics of ['without statistics', 'with statistics'] as const) {
     describe(statistics, () => {
       before(async () => {
-        // Autovacuum may have gathered them already.
+        // Autovacuum may have collected them already.
         if (statistics === 'with statistics') await client.query('analyze');
       });
 
       for (const { what, path, status, queries } of REQUESTS) {
         for (const mode of ['force_generic_plan', 'force_custom_plan']) {
-          it(`${what}: ${mode.replaceAll('_', ' ').replace('force ', '')}`, async () => {
+          it(`read only the rows that they need: ${what}, ${statistics}, ${mode.slice('force_'.length)}`, async () => {
             const [caller = assert.fail(), ...others] = await sentFor(await path(), status);
             const found = [];
             for (const statement of others) found.push(summary(await planOf(statement, mode)));

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { exportCatalogue, type ExportOptions, type ExportResult } from '../../src/catalog/export.js';
 
-/** Exports to memory. @param onText - called with each piece before it is taken, which holds the export up */
+/** Exports to memory. @param onText - called before each piece is taken; the export waits for it */
 export async function exportText(
   db: Knex,
   options: Partial<ExportOptions> = {},

@@ -15,7 +15,7 @@ const COLUMNS = ['svc_id', 'media_type', 'title', 'has_bundles'] as const;
 
 const TITLES = 5_000;
 
-/** Writes until it is stopped: new titles and changed ones, and now and then takes all back. */
+/** Inserts and updates titles until it is stopped, and rolls some transactions back. */
 class Writer {
   commits = 0;
   #isStopping = false;
@@ -79,7 +79,7 @@ describe('a mirror from an export', () => {
     it(`to ${name} equals the catalogue after it has followed with its state file, among active writers`, async () => {
       const folder = await temporaryFolder();
       const [copy, state] = [join(folder, name), join(folder, 'mirror.json')];
-      await eventually('every writer has begun', () => writers.every(({ commits }) => commits > 0));
+      await eventually('every writer has committed', () => writers.every(({ commits }) => commits > 0));
       const before = writers.map(({ commits }) => commits);
 
       await catalog(['export', copy, '--kind', 'titles', '--state', state, '--base-url', service.url], {
@@ -93,7 +93,7 @@ describe('a mirror from an export', () => {
       await Promise.all(writers.map((writer) => writer.stop()));
       assert.ok(
         after.every((commits, index) => commits > (before[index] ?? 0)),
-        `writers were at work: ${before.join()} and then ${after.join()}`,
+        `writers were active: ${before.join()} and then ${after.join()}`,
       );
 
       const lines = await catalog(['follow', '--base-url', service.url, '--state', state, '--once'], {
@@ -103,7 +103,7 @@ describe('a mirror from an export', () => {
         .trimEnd()
         .split('\n')
         .map((line) => JSON.parse(line) as Entry);
-      // Exactly from there: what the copy has does not come again.
+      // No entry of the copy is repeated.
       const again = changes.filter((entry) =>
         COLUMNS.every((column) => copied.get(entry.svc_id)?.[column] === entry[column]),
       );

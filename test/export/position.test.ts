@@ -51,7 +51,7 @@ describe('the position of an export of titles', () => {
       .map((line) => line.split(',')[0] ?? '');
   }
 
-  it('is that of the last entry of the copy, after which the feed has nothing more', async () => {
+  it('is the stamp of the last entry of the copy, after which the feed has no more', async () => {
     await addTitles(db, 3);
     const { position, text } = await exportText(db);
     assert.equal(position, (await readBounds(db)).newest);
@@ -68,7 +68,7 @@ describe('the position of an export of titles', () => {
     assert.deepEqual(ids(await followFrom(position)), ['later-0001']);
   });
 
-  it('lies before everything that was written but not committed when the copy was made', async () => {
+  it('lies before every change that was not yet committed when the copy was made', async () => {
     await addTitles(db, 2);
     const writer = await db.transaction();
     await writer('titles').where({ svc_id: 'title-0001' }).update({ title: 'Changed' });
@@ -79,10 +79,10 @@ describe('the position of an export of titles', () => {
     assert.deepEqual(ids(await followFrom(position)), ['title-0001', 'new']);
   });
 
-  it('lies before everything that is committed while the copy is made, which the copy does not have', async () => {
+  it('lies before every change that is committed while the copy is made', async () => {
     await addTitles(db, 5_000);
     let written = 0;
-    // The first pieces are held up until others have written, so most rows are read later.
+    // The export waits after its first piece while others write, so it reads most rows later.
     const { position, text, rows } = await exportText(db, {}, async () => {
       if (written++ > 0) return;
       await db('titles').where({ svc_id: 'title-5000' }).update({ title: 'Changed' });
@@ -94,9 +94,9 @@ describe('the position of an export of titles', () => {
     assert.deepEqual(ids(await followFrom(position)), ['title-5000', 'new']);
   });
 
-  it('is of the same snapshot as the copy, which lacks what is committed between the two', async () => {
+  it('comes from the same snapshot as the copy', async () => {
     await addTitles(db, 1);
-    // Holds the export up where it reads the counts: after the position, and before the titles.
+    // Makes the export wait where it reads the counts: after the position, and before the titles.
     const blocker = await db.transaction();
     await blocker.raw('lock table catalog_counts in access exclusive mode');
     const exporting = exportText(db);
@@ -111,7 +111,7 @@ describe('the position of an export of titles', () => {
     assert.deepEqual(ids(await followFrom(position)), ['late']);
   });
 
-  it('is recent in a catalogue without changes for longer than the window, and the feed accepts it', async () => {
+  it('is recent even if the catalogue has not changed for longer than the window', async () => {
     await addTitleAt(db, 'old', systemClock() - 40n * DAY);
     const { position = 0n } = await exportText(db);
     const age = systemClock() - position;
@@ -121,7 +121,7 @@ describe('the position of an export of titles', () => {
     assert.deepEqual(ids(await followFrom(position)), ['new']);
   });
 
-  it('is a day within the window in such a catalogue while a writer is at work, and skips nothing', async () => {
+  it('is within the window and skips nothing if a writer is active in such a catalogue', async () => {
     await addTitleAt(db, 'old', systemClock() - 40n * DAY);
     const writer = await db.transaction();
     await writer('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
@@ -133,7 +133,7 @@ describe('the position of an export of titles', () => {
     assert.deepEqual(ids(await followFrom(position)), ['new']);
   });
 
-  it('of an empty catalogue lies before everything that follows', async () => {
+  it('of an empty catalogue lies before every later entry', async () => {
     const { position } = await exportText(db);
     await addTitles(db, 2);
     assert.deepEqual(ids(await followFrom(position)), titleIds(2));

@@ -116,72 +116,68 @@ describe('catalog export', () => {
     assert.equal(await readFile(inFolder('target'), 'utf8'), 'kept');
   });
 
-  describe('leaves no partial file and keeps the earlier copy', () => {
-    /** Runs an export that waits for a table, with an earlier file of the same name. */
-    async function whileItWaits(act: (program: ReturnType<typeof startProgram>) => Promise<void>): Promise<string> {
-      await writeFile(inFolder('people.csv'), 'old');
-      const blocker = await world.db.transaction();
-      try {
-        await blocker.raw('lock table people in access exclusive mode');
-        const args = ['export', inFolder('people.csv'), '--kind', 'people'];
-        const program = startProgram(args, { DATABASE_URL: world.url });
-        await eventually('the export waits', async () => (await waiting()).length === 1);
-        await eventually('the partial file exists', async () =>
-          (await readdir(folder)).some((name) => /^people\.csv\..*\.partial$/.test(name)),
-        );
-        await act(program);
-        const { code, stdout, stderr } = await program.ended;
-        assert.deepEqual([code, stdout], [1, '']);
-        assert.deepEqual(await readdir(folder), ['people.csv']);
-        assert.equal(await readFile(inFolder('people.csv'), 'utf8'), 'old');
-        return stderr;
-      } finally {
-        await blocker.rollback();
-      }
+  /** Runs an export that waits for a table, with an earlier file of the same name. */
+  async function whileItWaits(act: (program: ReturnType<typeof startProgram>) => Promise<void>): Promise<string> {
+    await writeFile(inFolder('people.csv'), 'old');
+    const blocker = await world.db.transaction();
+    try {
+      await blocker.raw('lock table people in access exclusive mode');
+      const args = ['export', inFolder('people.csv'), '--kind', 'people'];
+      const program = startProgram(args, { DATABASE_URL: world.url });
+      await eventually('the export waits', async () => (await waiting()).length === 1);
+      await eventually('the partial file exists', async () =>
+        (await readdir(folder)).some((name) => /^people\.csv\..*\.partial$/.test(name)),
+      );
+      await act(program);
+      const { code, stdout, stderr } = await program.ended;
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.deepEqual(await readdir(folder), ['people.csv']);
+      assert.equal(await readFile(inFolder('people.csv'), 'utf8'), 'old');
+      return stderr;
+    } finally {
+      await blocker.rollback();
     }
+  }
 
-    async function waiting(): Promise<{ pid: number }[]> {
-      const sql = "select pid from pg_locks where not granted and relation = 'people'::regclass";
-      return (await world.db.raw<{ rows: { pid: number }[] }>(sql)).rows;
-    }
+  async function waiting(): Promise<{ pid: number }[]> {
+    const sql = "select pid from pg_locks where not granted and relation = 'people'::regclass";
+    return (await world.db.raw<{ rows: { pid: number }[] }>(sql)).rows;
+  }
 
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      it(`after ${signal}`, async () => {
-        const stderr = await whileItWaits(async ({ child }) => void child.kill(signal));
-        assert.equal(stderr, 'catalog: Interrupted. Nothing was written.\n');
-      });
-    }
-
-    it('after the loss of its connection', async () => {
-      const stderr = await whileItWaits(async () => {
-        for (const { pid } of await waiting()) await world.db.raw('select pg_terminate_backend(?)', [pid]);
-      });
-      assert.match(stderr, /^catalog: .*terminating connection .*\n$/);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    it(`leaves no partial file and keeps the earlier copy after ${signal}`, async () => {
+      const stderr = await whileItWaits(async ({ child }) => void child.kill(signal));
+      assert.equal(stderr, 'catalog: Interrupted. Nothing was written.\n');
     });
+  }
+
+  it('leaves no partial file and keeps the earlier copy after the loss of its connection', async () => {
+    const stderr = await whileItWaits(async () => {
+      for (const { pid } of await waiting()) await world.db.raw('select pg_terminate_backend(?)', [pid]);
+    });
+    assert.match(stderr, /^catalog: .*terminating connection .*\n$/);
   });
 
-  describe('creates no state file', () => {
-    const PARTIAL = 'What was written is not a complete copy\\.\n$';
+  const PARTIAL = 'What was written is not a complete copy\\.\n$';
 
-    it('if the disk is full', async function () {
-      if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
-      const args = ['export', '-', ...TITLES, '--format', 'csv', ...state];
-      const { code, stderr } = await runProgram(args, { DATABASE_URL: world.url }, '', { stdout: '/dev/full' });
-      assert.equal(code, 1);
-      assert.match(stderr, new RegExp(`^catalog: Cannot write to standard output: ENOSPC.* ${PARTIAL}`));
-      assert.deepEqual(await readdir(folder), []);
-    });
+  it('creates no state file if the disk is full', async function () {
+    if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
+    const args = ['export', '-', ...TITLES, '--format', 'csv', ...state];
+    const { code, stderr } = await runProgram(args, { DATABASE_URL: world.url }, '', { stdout: '/dev/full' });
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`^catalog: Cannot write to standard output: ENOSPC.* ${PARTIAL}`));
+    assert.deepEqual(await readdir(folder), []);
+  });
 
-    it('if the reader has closed standard output', async () => {
-      const program = startProgram(['export', '-', ...TITLES, '--format', 'csv', ...state], {
-        DATABASE_URL: world.url,
-      });
-      program.child.stdout?.destroy();
-      const { code, stderr } = await program.ended;
-      assert.equal(code, 1);
-      assert.match(stderr, new RegExp(`^catalog: Cannot write to standard output: .*EPIPE\\. ${PARTIAL}`));
-      assert.deepEqual(await readdir(folder), []);
+  it('creates no state file if the reader has closed standard output', async () => {
+    const program = startProgram(['export', '-', ...TITLES, '--format', 'csv', ...state], {
+      DATABASE_URL: world.url,
     });
+    program.child.stdout?.destroy();
+    const { code, stderr } = await program.ended;
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`^catalog: Cannot write to standard output: .*EPIPE\\. ${PARTIAL}`));
+    assert.deepEqual(await readdir(folder), []);
   });
 
   async function assertRefused(outcome: Promise<Outcome>, message: RegExp, exitCode = 1): Promise<void> {

@@ -25,7 +25,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 const escaped = (value: string): string => value.replace(/[\\\b\f\n\r\t\v]/g, (character) => ESCAPES[character] ?? '');
 const quoted = (value: string): string => `"${value.replaceAll('"', '""')}"`;
 
-/** Writes rows as other programs do. */
+/** Write rows like other programs. */
 const WRITERS = {
   csv: (rows: readonly StoredTitle[]) => writeLines(rows, ',', quoted),
   tsv: (rows: readonly StoredTitle[]) => writeLines(rows, '\t', escaped),
@@ -132,7 +132,7 @@ describe('an export', () => {
     let cut = 0;
     const exporting = exportText(catalogue.db, { kind: 'people' }, async () => {
       if (cut > 0) return;
-      // The rest fills all buffers on the way, so the server is in the middle of sending.
+      // The remaining rows fill all buffers, so the server is in the middle of sending.
       cut = await eventually('the export waits for its reader', async () => {
         const found = await catalogue.query(
           "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'ClientWrite' and query like 'copy %'",

@@ -20,7 +20,7 @@ type Entry = Answer<'getChanges'>['data'][number];
 
 const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
 
-/** Entries whose lines are more than any system's pipe holds. */
+/** Entries whose lines exceed the capacity of any pipe. */
 const MORE_THAN_A_PIPE = 9_000;
 
 describe('catalog follow', () => {
@@ -107,7 +107,7 @@ describe('catalog follow', () => {
     assert.deepEqual(await readdir(folder), ['mirror.json']);
   });
 
-  it('saves a position even if nothing has changed', async () => {
+  it('saves its position even if nothing has changed', async () => {
     const { code, stdout } = await run('--since', `${start}.123456`, '--once');
     assert.deepEqual([code, stdout], [0, '']);
     assert.deepEqual(await saved(), { version: 1, base_url: service.url, since: Number(`${start}.123456`) });
@@ -253,122 +253,102 @@ describe('catalog follow', () => {
     );
   });
 
-  describe('refuses', () => {
-    async function assertRefused(outcome: Promise<Outcome>, message: RegExp): Promise<void> {
-      const { code, stdout, stderr } = await outcome;
-      assert.deepEqual([code, stdout], [1, '']);
-      assert.match(stderr, message);
-      assert.ok(!stderr.includes(service.key), stderr);
-    }
+  async function assertRefused(outcome: Promise<Outcome>, message: RegExp): Promise<void> {
+    const { code, stdout, stderr } = await outcome;
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, message);
+    assert.ok(!stderr.includes(service.key), stderr);
+  }
 
-    it('to start without a position', async () => {
+  it('refuses to start without a position', async () => {
+    await assertRefused(
+      run('--once'),
+      /^catalog: The state file .*mirror\.json does not exist yet: add --since, .* full copy of the catalogue\./,
+    );
+    assert.deepEqual(await readdir(folder), []);
+  });
+
+  it('refuses to start without a key', async () => {
+    for (const environment of [{}, { CATALOG_API_KEY: ' ' }] as Record<string, string>[]) {
       await assertRefused(
-        run('--once'),
-        /^catalog: The state file .*mirror\.json does not exist yet: add --since, .* full copy of the catalogue\./,
+        runCommand(args('--since', start, '--once'), environment),
+        /^catalog: Set the environment variable CATALOG_API_KEY/,
       );
-      assert.deepEqual(await readdir(folder), []);
-    });
-
-    it('to start without a key', async () => {
-      for (const environment of [{}, { CATALOG_API_KEY: ' ' }] as Record<string, string>[]) {
-        await assertRefused(
-          runCommand(args('--since', start, '--once'), environment),
-          /^catalog: Set the environment variable CATALOG_API_KEY/,
-        );
-      }
-    });
-
-    it('a key that the service does not accept, and keeps the position', async () => {
-      await run('--since', start, '--once');
-      const before = await saved();
-      await service.db('api_keys').update({ revoked_at: service.db.fn.now() });
-      await assertRefused(
-        run('--once'),
-        /\ncatalog: The service does not accept the key in CATALOG_API_KEY \(401 invalid_api_key: .*[^.]\)\. Set it to a valid key and start again; the position is kept\.\n$/,
-      );
-      assert.deepEqual(await saved(), before);
-    });
-
-    it('a position that has left the window, with advice', async () => {
-      const old = { version: 1, base_url: service.url, since: Number(start) - 31 * 86_400 };
-      writeFileSync(state, JSON.stringify(old));
-      await assertRefused(
-        run(),
-        /\ncatalog: The position \d+ \(.*Z\) has left the window of the feed, which begins at .*; changes in between are no longer available \(400 since_out_of_window: .*\)\. Get a fresh full copy of the catalogue from its operator and start with the state file that comes with it\. Without one, delete the state file and start with --since set to an hour before that copy was begun, or to [\d.]+ if that is later\.\n$/,
-      );
-      assert.deepEqual(await saved(), old);
-    });
-
-    it('a position in the far future, and saves no state', async () => {
-      await assertRefused(
-        run('--once', '--since', '9999999999'),
-        /\ncatalog: The service refused the request \(400 invalid_since: .*\)\.\n$/,
-      );
-      assert.deepEqual(await readdir(folder), []);
-    });
-
-    for (const damaged of [
-      '',
-      '{',
-      'null',
-      '{"version":1,"base_url":"x","since":"1"}',
-      '{"version":2,"base_url":"x","since":1}',
-      '{"version":1,"base_url":"x","since":-1}',
-    ]) {
-      it(`a state file with ${JSON.stringify(damaged)}`, async () => {
-        writeFileSync(state, damaged);
-        await assertRefused(
-          run('--once', '--since', start),
-          /^catalog: .*mirror\.json is damaged, or is not a state file\. Restore it from a backup: .* fresh copy .*\n$/,
-        );
-        assert.equal(await readFile(state, 'utf8'), damaged);
-      });
-    }
-
-    it('a state file of another service', async () => {
-      writeFileSync(state, JSON.stringify({ version: 1, base_url: 'https://other.example', since: 1 }));
-      await assertRefused(
-        run('--once', '--since', start),
-        /^catalog: The state file .*mirror\.json belongs to https:\/\/other\.example, not to http:\/\/127\.0\.0\.1:\d+\. Use one state file for each service\./,
-      );
-    });
-
-    it('a state file that another follower uses, under any name', async () => {
-      const follower = startFollowing('--since', start);
-      await eventually('it has begun', () => existsSync(state));
-      const alias = join(folder, 'alias.json');
-      await symlink(state, alias);
-      await assertRefused(
-        runProgram(['follow', '--base-url', service.url, '--state', alias, '--once'], { CATALOG_API_KEY: service.key }),
-        /^catalog: Another follower uses the state file .*alias\.json .*\. Stop it, or choose another state file\.\n$/,
-      );
-      follower.child.kill('SIGTERM');
-      assert.equal((await follower.ended).code, 0);
-    });
-
-    it('a state file that cannot be created or read', async () => {
-      const missing = runProgram(
-        ['follow', '--base-url', service.url, '--state', join(folder, 'none/x.json'), '--since', start],
-        { CATALOG_API_KEY: service.key },
-      );
-      await assertRefused(missing, /^catalog: Cannot create the state file .*x\.json: ENOENT/);
-      mkdirSync(state);
-      await assertRefused(run('--since', start), /^catalog: Cannot read the state file .*mirror\.json: EISDIR/);
-    });
-
-    for (const [option, value, message] of [
-      ['--since', 'yesterday', /Unix time in seconds/],
-      ['--since', '1795218005000', /Unix time in seconds/],
-      ['--interval', '0', /seconds, from 0\.1/],
-      ['--interval', 'often', /seconds, from 0\.1/],
-    ] as const) {
-      it(`${option} ${value} as misuse`, async () => {
-        const { code, stdout, stderr } = await run(option, value);
-        assert.deepEqual([code, stdout], [2, '']);
-        assert.match(stderr, message);
-      });
     }
   });
+
+  it('refuses a key that the service does not accept, and keeps the position', async () => {
+    await run('--since', start, '--once');
+    const before = await saved();
+    await service.db('api_keys').update({ revoked_at: service.db.fn.now() });
+    await assertRefused(
+      run('--once'),
+      /\ncatalog: The service does not accept the key in CATALOG_API_KEY \(401 invalid_api_key: .*[^.]\)\. Set it to a valid key and start again; the position is kept\.\n$/,
+    );
+    assert.deepEqual(await saved(), before);
+  });
+
+  for (const damaged of [
+    '',
+    '{',
+    'null',
+    '{"version":1,"base_url":"x","since":"1"}',
+    '{"version":2,"base_url":"x","since":1}',
+    '{"version":1,"base_url":"x","since":-1}',
+  ]) {
+    it(`refuses a state file with ${JSON.stringify(damaged)}`, async () => {
+      writeFileSync(state, damaged);
+      await assertRefused(
+        run('--once', '--since', start),
+        /^catalog: .*mirror\.json is damaged, or is not a state file\. Restore it from a backup: .* fresh copy .*\n$/,
+      );
+      assert.equal(await readFile(state, 'utf8'), damaged);
+    });
+  }
+
+  it('refuses a state file of another service', async () => {
+    writeFileSync(state, JSON.stringify({ version: 1, base_url: 'https://other.example', since: 1 }));
+    await assertRefused(
+      run('--once', '--since', start),
+      /^catalog: The state file .*mirror\.json belongs to https:\/\/other\.example, not to http:\/\/127\.0\.0\.1:\d+\. Use one state file for each service\./,
+    );
+  });
+
+  it('refuses a state file that another follower uses, under any name', async () => {
+    const follower = startFollowing('--since', start);
+    await eventually('it has begun', () => existsSync(state));
+    const alias = join(folder, 'alias.json');
+    await symlink(state, alias);
+    await assertRefused(
+      runProgram(['follow', '--base-url', service.url, '--state', alias, '--once'], { CATALOG_API_KEY: service.key }),
+      /^catalog: Another follower uses the state file .*alias\.json .*\. Stop it, or choose another state file\.\n$/,
+    );
+    follower.child.kill('SIGTERM');
+    assert.equal((await follower.ended).code, 0);
+  });
+
+  it('refuses a state file that cannot be created or read', async () => {
+    const missing = runProgram(
+      ['follow', '--base-url', service.url, '--state', join(folder, 'none/x.json'), '--since', start],
+      { CATALOG_API_KEY: service.key },
+    );
+    await assertRefused(missing, /^catalog: Cannot create the state file .*x\.json: ENOENT/);
+    mkdirSync(state);
+    await assertRefused(run('--since', start), /^catalog: Cannot read the state file .*mirror\.json: EISDIR/);
+  });
+
+  for (const [option, value, message] of [
+    ['--since', 'yesterday', /Unix time in seconds/],
+    ['--since', '1795218005000', /Unix time in seconds/],
+    ['--interval', '0', /seconds, from 0\.1/],
+    ['--interval', 'often', /seconds, from 0\.1/],
+  ] as const) {
+    it(`refuses ${option} ${value} as misuse`, async () => {
+      const { code, stdout, stderr } = await run(option, value);
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, message);
+    });
+  }
 
   it('exits if another follower takes its lock, and saves nothing more', async () => {
     const follower = startFollowing('--since', start);

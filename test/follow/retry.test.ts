@@ -28,7 +28,7 @@ describe('the waits of a follower', () => {
     });
   }
 
-  it('double from a second to a minute, varied between the half and the whole', () => {
+  it('double from a second to a minute, each shortened at random by up to half', () => {
     const longest = [1, 2, 3, 4, 5, 6, 7, 8, 1_000].map((n) => waitAfterFailure(n, undefined, DEFAULT_PATIENCE, 1));
     assert.deepEqual(longest, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
     const shortest = [1, 2, 1_000].map((n) => waitAfterFailure(n, undefined, DEFAULT_PATIENCE, 0));
@@ -45,12 +45,12 @@ describe('the waits of a follower', () => {
     [1, 2 * DAY_MS, 0, DAY_MS],
     [100, 2 * DAY_MS, 0.5, DAY_MS + 2_500],
   ] as const) {
-    it(`stretch what the server asks by up to 5 s: ${asked} ms after failure ${failures}, ${random}`, () => {
+    it(`add up to 5 s to Retry-After: ${asked} ms after failure ${failures}, ${random}`, () => {
       assert.equal(waitAfterFailure(failures, asked, DEFAULT_PATIENCE, random), expected);
     });
   }
 
-  it('are never shorter than the server asks, up to a day', () => {
+  it('are never shorter than Retry-After, up to a day', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 100_000 }),
@@ -65,12 +65,12 @@ describe('the waits of a follower', () => {
   });
 });
 
-describe('a position shown to people', () => {
+describe('a position in a message', () => {
   for (const [since, shown] of [
     [1795218005.123456, '1795218005.123456 (2026-11-20T23:40:05Z)'],
     [1795218005, '1795218005 (2026-11-20T23:40:05Z)'],
     [1e20, '100000000000000000000'],
   ] as const) {
-    it(`has its time beside it, if it has one: ${since}`, () => assert.equal(showPosition(since), shown));
+    it(`is followed by its time if it is valid: ${since}`, () => assert.equal(showPosition(since), shown));
   }
 });

@@ -52,7 +52,7 @@ describe('catalog import', () => {
     });
   });
 
-  it('prints one JSON document with --json, and draws no bar', async () => {
+  it('prints one JSON document with --json, and draws no progress bar', async () => {
     const { code, stdout, stderr } = await run([inFolder('people.jsonl'), '--kind', 'people', '--json'], '', {
       isTTY: true,
     });
@@ -70,7 +70,7 @@ describe('catalog import', () => {
     assert.deepEqual(await world.db('collections').select(), [{ svc_id: 'a', name: 'Ada' }]);
   });
 
-  it('draws a bar on a terminal and removes it in the end', async () => {
+  it('draws a progress bar on a terminal and removes it at the end', async () => {
     const { stdout, stderr } = await run([inFolder('titles.csv'), ...FLAGS, ...VALUES], '', { isTTY: true });
     assert.equal(stdout, SUMMARY);
     assert.match(stderr, /titles: reading .*3 rows \| \d+s/);

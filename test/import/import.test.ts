@@ -53,7 +53,7 @@ describe('an import', () => {
     assert.deepEqual(await catalogue.titles(), []);
   }
 
-  it('creates titles in the order of the file, across many batches and whatever their length', async () => {
+  it('creates titles in the order of the file, across batches, whatever the length of the rows', async () => {
     const ids = Array.from({ length: 120_000 }, (_, index) => `t${index}`);
     const rows = ids.map((id, index) => `${id},movie,${'x'.repeat(1 + ((index * 37) % 90))}`);
     const { result } = await catalogue.import(`svc_id,media_type,title\n${rows.join('\n')}`);
@@ -345,13 +345,13 @@ describe('an import', () => {
   });
 
   it('reports each rejected row once and in order, wherever the chunks of a file end', async () => {
-    // Long names, so that COPY text is sent many times. Good and bad rows alternate: some bad row is a block's last one.
+    // Long names make COPY send many blocks. Valid and invalid rows alternate, so an invalid one also ends a block.
     const ids = Array.from({ length: 12_000 }, (_, index) => (index % 2 === 0 ? `p${index}` : `p ${index}`));
     const file = Buffer.from(`svc_id,name\n${ids.map((id) => `${id},${'n'.repeat(97)}\n`).join('')}`);
     const expected = ids.flatMap((id, index) =>
       index % 2 === 0 ? [] : [`line ${index + 2}: svc_id is "${id}", expected 1 to 64 of A-Z, a-z, 0-9, _ and -`],
     );
-    // Chunks that end within a row, after a row, and not at all.
+    // The chunks end within a row, after a row, and at the end of the file.
     for (const size of [4_099, 4_096, file.length]) {
       const chunks = Array.from({ length: Math.ceil(file.length / size) }, (_, index) =>
         file.subarray(index * size, (index + 1) * size),
@@ -415,7 +415,7 @@ describe('an import', () => {
     assert.deepEqual((await catalogue.import('svc_id,media_type,title\n')).result, counts({}));
   });
 
-  it('leaves no temporary tables in the connection pool', async () => {
+  it('leaves no temporary table in a pooled connection', async () => {
     for (let round = 0; round < 6; round++) {
       await catalogue.import(TITLES);
       await assert.rejects(catalogue.import('x\n'), OperatorError);

@@ -113,8 +113,8 @@ describe('an import', () => {
     const importing = catalogue.import(PEOPLE, {
       kind: 'people',
       onProgress: ({ phase, rows }) => {
-        // Takes its turn between two batches, and ends the import's session while that waits for the next.
-        if (phase === 'writing' && rows > 0) other ??= catalogue.db.transaction(endTheOneThatWaits);
+        // Writes between two batches, and terminates the import's session while that waits for the next turn.
+        if (phase === 'writing' && rows > 0) other ??= catalogue.db.transaction(terminateWaitingImport);
       },
     });
     await assert.rejects(importing, isDatabaseUnavailable);
@@ -125,9 +125,9 @@ describe('an import', () => {
     assert.deepEqual(result, counts({ rows: ROWS, created: ROWS - (people - 1), unchanged: people - 1 }));
   });
 
-  async function endTheOneThatWaits(writer: Knex): Promise<void> {
+  async function terminateWaitingImport(writer: Knex): Promise<void> {
     await writer('people').insert({ svc_id: 'other', name: 'Other' });
-    await eventually('the import waits for the lock, and is ended', async () => {
+    await eventually('the import waits for the lock and is terminated', async () => {
       const rows = await catalogue.query(
         "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and not granted",
       );
@@ -147,7 +147,7 @@ describe('an import', () => {
     assert.equal((await catalogue.counts()).people, 0);
   });
 
-  it('compares its rows with what a writer that it waited for has committed', async () => {
+  it('compares its rows with the commit of a writer that it waited for', async () => {
     let importing: ReturnType<TestCatalogue['import']> | undefined;
     await catalogue.db.transaction(async (writer) => {
       await writer('people').insert([

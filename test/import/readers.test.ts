@@ -120,7 +120,7 @@ const CASES: Readonly<Record<Format, readonly (readonly [what: string, body: str
 describe('a reader of files', () => {
   for (const format of FORMATS) {
     for (const [what, body, events] of CASES[format]) {
-      it(`reads ${format} with ${what}, however it is cut`, () => {
+      it(`reads ${format} with ${what}, however it is divided into chunks`, () => {
         const file = HEADERS[format] + body;
         assert.deepEqual(read(format, file), events);
         const everyByte = Array.from({ length: Buffer.byteLength(file) }, (_, index) => index);
@@ -229,7 +229,7 @@ describe('a reader of files', () => {
   };
 
   for (const format of FORMATS) {
-    it(`reads any ${format} the same however it is cut, with at most one row for each line, in order`, () => {
+    it(`reads any ${format} the same in any chunks, with at most one row for each line, in order`, () => {
       const body = fc.array(fc.constantFrom(...PIECES[format]), { maxLength: 30 }).map((parts) => parts.join(''));
       const cuts = fc.array(fc.nat(), { maxLength: 20 });
       fc.assert(

@@ -31,9 +31,9 @@ export async function readFaults(): Promise<Fault[]> {
 }
 
 /**
- * Parses faults, which are separated by empty lines. Lines that begin with `#` are comments. The lines of a fault are its
- * name and promise, the suites in `test/` without their extension, and then for each edit the file, the text to find
- * after `-`, and its replacement after `+`:
+ * Parses faults, which are separated by empty lines. Lines that begin with `#` are comments. The first line of a fault has
+ * its name and promise; the second lists suites in `test/`, without their extension. Each edit follows as a file, the text
+ * to find after `-`, and its replacement after `+`:
  *
  * ```
  * window-of-31-days: A since older than 30 days is refused.

@@ -38,7 +38,7 @@ export interface ImportOptions extends MappingOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What became of the rows of a file: `rows` is the sum of the others. */
+/** The numbers of rows by their outcome; `rows` is the sum of the others. */
 export interface ImportResult extends Merged {
   readonly rows: number;
   readonly skipped: number;
@@ -81,9 +81,12 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
       const text = readText(source, (length) => (bytes += length));
       const reader = format === 'ndjson' ? new NdjsonReader(columns, rows) : new CsvReader(columns, rows, format);
       await fillStaging(session, columns, () => copyText(text, reader, rows, () => report('reading', rows.rows)));
-      await removeRepeated(session, ({ line, svc_id, first }) => {
-        rows.repeated(line, `svc_id ${svc_id} repeats line ${first}`);
-      });
+      // Many files are sorted by id. The search for repeated ids takes a third of the time of reading.
+      if (!rows.idsAscend) {
+        await removeRepeated(session, ({ line, svc_id, first }) => {
+          rows.repeated(line, `svc_id ${svc_id} repeats line ${first}`);
+        });
+      }
       report('writing', 0, rows.staged);
       await mergeStaged(session, { kind, columns, rows: rows.staged, signal }, (progress) => {
         merged = progress;

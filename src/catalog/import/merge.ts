@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg';
 import type { Column, Kind } from '../columns.js';
 import { STAGING } from './staging.js';
 
-/** What became of the merged rows. */
+/** The numbers of merged rows by their outcome. */
 export interface Merged {
   readonly created: number;
   readonly updated: number;

@@ -29,6 +29,9 @@ export class Rows implements RowSink {
   readonly #columns: readonly MappedColumn[];
   readonly #onRejected: (line: number, reason: string) => void;
   #copyText = '';
+  #lastId = '';
+  /** Whether each id is greater than the one before it. Then no id is repeated. */
+  idsAscend = true;
   /** All rows read: the sum of the counters below. */
   rows = 0;
   staged = 0;
@@ -90,6 +93,10 @@ export class Rows implements RowSink {
       const value = checkCell(cells[index++] ?? '', column);
       if (value === SKIP) return SKIP;
       if (typeof value === 'string') {
+        if (column.type === 'id') {
+          this.idsAscend &&= value > this.#lastId;
+          this.#lastId = value;
+        }
         text += `\t${value}`;
       } else {
         // A later column may still cause the row to be left out.

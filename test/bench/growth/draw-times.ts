@@ -14,7 +14,7 @@ const FAINT_INK = '#59636e';
 const SIZE_MARGIN = 1.25;
 const TIME_MARGIN = 1.1;
 
-/** Told apart with any eyesight, and dark enough for text on the background. */
+/** Distinguishable with colour blindness, and dark enough for text on the background. */
 const COLOURS: Readonly<Record<CaseName, string>> = {
   me: '#8a3b8f',
   stats: '#11734b',
@@ -23,7 +23,7 @@ const COLOURS: Readonly<Record<CaseName, string>> = {
   title: '#5a5a5a',
 };
 
-/** With a background of its own it is the same in a light and in a dark page. The font is sans-serif, Vega's default. */
+/** Its own background makes the picture the same on light and dark pages. The font is sans-serif, Vega's default. */
 const LOOK: Config = {
   background: 'white',
   title: { color: INK, subtitleColor: FAINT_INK, fontSize: 17, subtitleFontSize: FONT_SIZE, subtitleLineHeight: 18 },
@@ -40,7 +40,7 @@ const LOOK: Config = {
   legend: { labelColor: INK, labelFontSize: FONT_SIZE, rowPadding: 6 },
 };
 
-/** Digits of a coordinate behind the point. Further ones show nowhere, and may differ from one processor to another. */
+/** Coordinates are rounded: further digits are invisible, and may differ between processors. */
 const LONG_NUMBER = /\d+\.\d{3,}/g;
 
 /**
@@ -70,7 +70,7 @@ export async function drawTimes({ machine, seconds, bySize }: GrowthResults): Pr
       ],
       anchor: 'start',
       frame: 'bounds',
-      // Without a browser no text can be measured, and the room for it would be guessed.
+      // Without a browser, Vega cannot measure text and would guess its height.
       offset: 16,
     },
     data: [

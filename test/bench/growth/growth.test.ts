@@ -8,13 +8,13 @@ import { drawTimes } from './draw-times.js';
 import { readFigures } from './growth.js';
 
 describe('the picture of growth in the performance guide', () => {
-  it('is drawn from the figures that were saved, and described for readers who cannot see it', async () => {
+  it('is drawn from the saved figures and has a text alternative', async () => {
     const picture = await readFile(new URL('../../../src/site/guides/pictures/times.svg', import.meta.url), 'utf8');
     assert.equal(picture, await drawTimes(await readFigures()), 'Draw it again: make bench PARTS=growth DRAW=1');
     assert.match(await readGuide('performance'), /!\[[^\]]{40,}\]\(pictures\/times\.svg\)/);
   });
 
-  it('names every size, and every operation with its time at the largest size', async () => {
+  it('names every size, and the time of every operation at the largest size', async () => {
     const results = await readFigures();
     const document = new DOMParser({ onError: onErrorStopParsing }).parseFromString(
       await drawTimes(results),

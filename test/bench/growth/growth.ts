@@ -14,22 +14,22 @@ const PICTURE = new URL('../../../src/site/guides/pictures/times.svg', import.me
 
 const MOST_GROWTH = 1.15;
 
-/** Requests of one kind to one catalogue before it is the next one's turn. */
+/** Consecutive requests of one kind to one catalogue. */
 const TURN = 20;
 
-/** Requests that are not counted: connections are made, statements prepared, code compiled. */
+/** Turns that are not counted, while connections are opened, statements prepared and code compiled. */
 const WARM_UP_TURNS = 10;
 
-/** Median times of a request, in milliseconds, at a catalogue of so many titles. */
+/** Median times of requests to a catalogue, in milliseconds. */
 export interface ReadTimes {
   readonly titles: number;
   readonly medianMs: Readonly<Record<CaseName, number>>;
 }
 
-/** What the picture is drawn from. */
+/** The figures of the picture. */
 export interface GrowthResults {
   readonly machine: string;
-  /** For which requests were sent to all sizes together. */
+  /** The duration of the whole measurement. */
   readonly seconds: number;
   readonly bySize: readonly ReadTimes[];
 }
@@ -42,7 +42,7 @@ export interface GrowthOptions {
   readonly isSaved: boolean;
 }
 
-/** A catalogue, its server, and one connection to that. */
+/** A catalogue, its server, and one connection to the server. */
 interface Subject {
   readonly titles: number;
   readonly cases: Readonly<Record<CaseName, Case>>;
@@ -109,7 +109,7 @@ function printGrowth(times: readonly ReadTimes[]): boolean {
 async function prepare(titles: number): Promise<Subject> {
   const database = await openTestDatabase();
   await createSyntheticTitles(database.url, titles);
-  // As a catalogue is after a while, rather than a moment after it was loaded.
+  // As in a catalogue that has been in use for a while.
   await database.db.raw('vacuum (analyze) titles');
   await database.db.raw('checkpoint');
   print(`Made ${count(titles)} synthetic titles\n`);
@@ -161,7 +161,7 @@ function mediansOf({ me, stats, changes, tail, title }: Subject['times']): ReadT
   return { me: median(me), stats: median(stats), changes: median(changes), tail: median(tail), title: median(title) };
 }
 
-/** Nothing is measured more finely than to the millionth. */
+/** Rounds numbers to six decimals, finer than any measurement. */
 function toMicros(_key: string, value: unknown): unknown {
   return typeof value === 'number' ? Math.round(value * 1e6) / 1e6 : value;
 }

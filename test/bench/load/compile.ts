@@ -5,20 +5,20 @@ import ts from 'typescript';
 
 const TEST = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The programs, and what they import. Paths are relative to `test/`, here and in what is compiled. */
+/** The programs and their imports. Paths are relative to `test/`, also in the folder of the compiled files. */
 const FILES = [
   ...['fastify', 'koa', 'queries', 'schemas', 'settings'].map((name) => `bench/peers/${name}.ts`),
   'bench/load/generator.ts',
   'support/http/answer-reader.ts',
 ];
 
-/** In the checkout, where packages are found. */
+/** Within the checkout, so that packages are found. */
 const COMPILED = fileURLToPath(new URL('../../../.cache/bench', import.meta.url));
 
 let compiling: Promise<void> | undefined;
 
 /**
- * Compiles the programs that are measured, or that measure: under tsx they would run other code, and slower.
+ * Compiles the peers and the load generator. Under tsx they would run different, slower code.
  *
  * @param program - its path in `test/bench`, without the extension
  * @returns the path of the compiled program

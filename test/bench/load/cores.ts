@@ -1,19 +1,19 @@
 import { spawnSync } from 'node:child_process';
 
-/** A core for the server under measurement, which nothing else that the benchmark starts runs on. */
+/** A processor core reserved for the server under measurement. */
 export interface ServerCore {
   /** For the report. */
   readonly description: string;
-  /** A command that runs there. */
+  /** Turns a command into one that runs on this core. */
   readonly run: (command: readonly string[]) => readonly string[];
 }
 
-/** Where the system may choose. */
+/** Leaves the choice to the system. */
 export const ANY_CORE: ServerCore = { description: 'not kept to a core', run: (command) => command };
 
 let reserved: ServerCore | undefined;
 
-/** Keeps this process, and all that it starts from now on, off the last core that it may use. */
+/** Keeps this process, and everything that it starts from now on, off the last of its cores. */
 export function reserveServerCore(): ServerCore {
   return (reserved ??= reserve());
 }

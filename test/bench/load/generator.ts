@@ -4,8 +4,8 @@ import { AnswerReader } from '../../support/http/answer-reader.js';
 import type { GeneratorOptions, Latencies } from './protocol.js';
 
 // Sends requests over a fixed number of connections, at a constant rate or as many as are answered. It prints the result as
-// JSON. At a constant rate, a request that finds no free connection waits, and its wait counts. So a server that stalls
-// also gets the requests that would have come meanwhile (no "coordinated omission").
+// JSON. At a constant rate, a request that finds no free connection waits, and its wait counts: a server that stalls
+// also gets the requests of that time (no "coordinated omission").
 
 const options = JSON.parse(process.argv[2] ?? '') as GeneratorOptions;
 const requests = readFileSync(options.requestsFile, 'utf8')
@@ -14,15 +14,15 @@ const requests = readFileSync(options.requestsFile, 'utf8')
 const { hostname, port } = new URL(options.url);
 
 const latencies: number[] = [];
-/** How much later than planned each turn of the clock came, in milliseconds: what this program itself adds. */
+/** How late each tick of the clock was, in milliseconds: the delay that this program itself adds. */
 const delays: number[] = [];
 /**
- * Requests that were due before this are not timed. This program itself was late, for example while it collected garbage.
- * What came meanwhile was sent and read late.
+ * Requests that were due before this are not timed: this program itself was late, for example because of a garbage
+ * collection, so they were sent and read late.
  */
 let distrustedUntil = 0;
 const idle: Connection[] = [];
-/** When each request was due that no connection was free for. */
+/** The due times of requests that wait for a free connection. */
 const waiting: number[] = [];
 let sent = 0;
 let answered = 0;
@@ -65,10 +65,10 @@ class Connection {
 
 const TURN_MS = 1;
 
-/** A turn that comes this much later than planned is no turn of the clock any more. */
+/** A tick that is later than this counts as a pause of this program. */
 const LATE_MS = 3;
 
-/** Not counted: connections are made, and the code of this program is compiled, which alone would be its slowest hundredth. */
+/** Not counted, while connections are opened and this program's code is compiled, which alone would decide its p99. */
 const WARM_UP_MS = 500;
 
 for (let i = 0; i < options.connections; i++) new Connection();
@@ -84,7 +84,7 @@ const clock = setInterval(() => {
   turnAt = now;
   if (countedFrom === undefined && now - start >= WARM_UP_MS) countedFrom = begin(now);
   if (countedFrom !== undefined && now - countedFrom >= options.seconds * 1000) end(now, countedFrom);
-  // A request is due at the first turn of the clock after its time. So the clock's own step does not count as a wait.
+  // A request is due at the first turn of the clock after its time, so that the clock's own step does not count as a wait.
   for (; due < ((now - start) / 1000) * (options.rate ?? 0); due++) {
     const connection = idle.pop();
     if (connection === undefined) waiting.push(now);
@@ -103,7 +103,7 @@ function begin(now: number): number {
 function end(now: number, from: number): void {
   isOver = true;
   clearInterval(clock);
-  // What is still waiting has waited so long at least.
+  // Requests that still wait have waited at least this long.
   for (const dueAt of waiting) latencies.push(now - dueAt);
   const result: Latencies = {
     requests: answered,

@@ -9,20 +9,20 @@ import { compiled } from './compile.js';
 import type { GeneratorOptions, Latencies, Load } from './protocol.js';
 import { toBytes } from './send.js';
 
-// wrk costs the least by far, and does not hold up a fast server. It has no constant rate, and autocannon sends the requests
-// of a second all at its beginning. Hence a generator of our own, which also replaces wrk where that is missing.
+// wrk needs by far the least processor time, so it does not limit a fast server. It cannot send at a constant rate, and
+// autocannon sends the requests of each second at its beginning. The generator in this folder can, and replaces a missing wrk.
 
-/** On which requests are sent, each as soon as the one before it is answered. */
+/** Each sends its next request as soon as the previous one is answered. */
 const CONNECTIONS = 32;
 const WRK_SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
 const HAS_WRK = spawnSync('wrk', ['--version']).error === undefined;
 
-/** What throughput is measured with. */
+/** The program that throughput is measured with. */
 export const LOADED_BY = HAS_WRK ? 'wrk' : 'the generator of test/bench (wrk is quicker: install it)';
 
 const run = promisify(execFile);
 
-/** Sends a server as many requests of a case as it answers. */
+/** Sends a server as many requests of a case as it can answer. */
 export async function saturate(subject: Subject, load: Case, seconds: number, folder: string): Promise<Load> {
   if (!HAS_WRK) return generate(subject, load, seconds, folder);
   const { url } = subject;
@@ -34,7 +34,7 @@ export async function saturate(subject: Subject, load: Case, seconds: number, fo
   return checked(subject, load, stdout);
 }
 
-/** Sends a server requests of a case, so many a second. @param rate - undefined for as many as it answers */
+/** Sends a server requests of a case. @param rate - requests a second; undefined for as many as it can answer */
 export async function generate(
   subject: Subject,
   load: Case,
@@ -59,7 +59,7 @@ async function writeRequests({ url }: Subject, { requests }: Case, folder: strin
   return file;
 }
 
-/** @throws Error when some answers were no 200: what was measured is then something else */
+/** @throws Error when a response was not 200, since the figures would then be meaningless */
 function checked(subject: Subject, { name }: Case, stdout: string): Latencies {
   const json = /^RESULT (.*)$/m.exec(stdout)?.[1];
   if (json === undefined) throw new Error(`No result: ${stdout}`);

@@ -4,11 +4,11 @@ import { existsSync, readFileSync } from 'node:fs';
 const HAS_PROC = existsSync('/proc/self/stat');
 const TICKS_PER_SECOND = HAS_PROC ? Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' })) : NaN;
 
-/** Where fields of /proc/<pid>/stat stand, counted from behind the program's name (proc_pid_stat(5)). */
+/** Places of fields of /proc/<pid>/stat after the program's name (proc_pid_stat(5)). */
 const USER_TIME = 11;
 const SYSTEM_TIME = 12;
 
-/** CPU time of a process with all its threads so far, in seconds; NaN where the system does not tell. */
+/** CPU time of a process with all its threads so far, in seconds; NaN if the system does not report it. */
 export function cpuSeconds(pid: number): number {
   if (!HAS_PROC) return NaN;
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -16,7 +16,7 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[USER_TIME]) + Number(fields[SYSTEM_TIME])) / TICKS_PER_SECOND;
 }
 
-/** Memory of a process that is in RAM, in MiB. */
+/** The resident memory of a process, in MiB. */
 export function residentMiB(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) / 1024;
 }

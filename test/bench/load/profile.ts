@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { Profiler } from 'node:inspector';
 import { join } from 'node:path';
 
-/** Time that is the profiler's own, or nobody's. */
+/** Samples that are not the program's work. */
 const LEFT_OUT = new Set(['idle', 'profiler']);
 
 /** The arguments of Node.js that make it write a CPU profile into a folder when it ends. */
@@ -11,7 +11,7 @@ export function profilingArguments(folder: string): readonly string[] {
 }
 
 /**
- * Reads the profile that a server has written when it ended.
+ * Reads the profile that a server wrote when it exited.
  *
  * @returns the part of its CPU time that each module takes, the largest first. A function counts for the file that has
  *   it, not for what it calls

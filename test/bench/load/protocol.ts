@@ -1,26 +1,26 @@
 /** The settings of the load generator, as JSON in its first argument. */
 export interface GeneratorOptions {
   readonly url: string;
-  /** Requests as their bytes, with a NUL between them. Sent in turn. */
+  /** Serialised requests with a NUL between them, which are sent in turn. */
   readonly requestsFile: string;
   readonly connections: number;
   readonly seconds: number;
-  /** Requests a second; left out for as many as are answered. */
+  /** Requests a second; without it, as many as the server can answer. */
   readonly rate?: number;
 }
 
-/** What came of some seconds of load. */
+/** The result of some seconds of load. */
 export interface Load {
-  /** That were answered. */
+  /** Answered requests. */
   readonly requests: number;
   readonly seconds: number;
   /** Answers with a status of 400 or more. */
   readonly refused: number;
-  /** Connections that broke, and what was not answered or with a 5xx. */
+  /** Broken connections, and requests without an answer or with a 5xx. */
   readonly broken: number;
 }
 
-/** The same with the times that answers took, in milliseconds. */
+/** The same with latencies in milliseconds. */
 export interface Latencies extends Load {
   readonly p50: number;
   readonly p99: number;

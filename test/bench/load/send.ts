@@ -2,7 +2,7 @@ import { get, type IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { BenchRequest } from '../speed/cases.js';
 
-/** An answer as it came. */
+/** A response. */
 export interface Received {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -21,7 +21,7 @@ export async function send(url: string, { path, headers }: BenchRequest): Promis
   });
 }
 
-/** A request as its bytes, for a program that sends it over and over. */
+/** Serialises a request for a program that sends it repeatedly. */
 export function toBytes(url: string, { path, headers }: BenchRequest): string {
   const fields = Object.entries({ host: new URL(url).host, ...headers }).map(([name, value]) => `${name}: ${value}`);
   return [`GET /api/v1${path} HTTP/1.1`, ...fields, '', ''].join('\r\n');

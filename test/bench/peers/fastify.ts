@@ -20,7 +20,7 @@ declare module 'fastify' {
 
 const { databaseUrl, databasePoolSize, redisUrl } = readSettings();
 const pool = new pg.Pool({ connectionString: databaseUrl, max: databasePoolSize });
-// The database goes away first.
+// The benchmark stops the database first.
 pool.on('error', () => undefined);
 const redis = new Redis(redisUrl);
 redis.on('error', () => undefined);

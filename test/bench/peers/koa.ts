@@ -43,7 +43,7 @@ interface Scripted {
 const { databaseUrl, databasePoolSize, redisUrl } = readSettings();
 const pool = new pg.Pool({ connectionString: databaseUrl, max: databasePoolSize });
 const redis = new Redis(redisUrl) as Redis & Scripted;
-// The database and Redis end first.
+// The benchmark stops the database and Redis first.
 pool.on('error', () => undefined);
 redis.on('error', () => undefined);
 redis.defineCommand('charge', { lua: CHARGE, numberOfKeys: 3 });
@@ -63,7 +63,7 @@ app.use((ctx, next) => {
   const startedAt = performance.now();
   ctx.res.once('close', () => {
     const milliseconds = performance.now() - startedAt;
-    // Few values, as a label needs.
+    // A label needs few values.
     const path = ctx.path.split('/', 4)[3] ?? 'none';
     total.inc({ path, status: ctx.status });
     duration.observe({ path }, milliseconds / 1000);

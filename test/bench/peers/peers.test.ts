@@ -12,7 +12,7 @@ describe('the peers of the benchmark', () => {
   before(() => addTitles(world.db, 410, 'title'));
 
   for (const peer of PEERS) {
-    it(`give the data that the service gives to every measured request: ${peer}`, async () => {
+    it(`return the same data as the service for every measured request: ${peer}`, async () => {
       const stores = { databaseUrl: world.url, redisUrl: world.redis.url, folder: await temporaryFolder() };
       const subject = await startSubject(peer, stores);
       try {

@@ -1,4 +1,4 @@
-/** What the peer's answers look like, for Fastify's serialiser. */
+/** The schemas of the peer's responses, for Fastify's serialiser. */
 
 type Schema = Readonly<Record<string, unknown>>;
 

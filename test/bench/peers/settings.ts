@@ -1,11 +1,11 @@
-/** What a peer works on. */
+/** The settings of a peer. */
 export interface PeerSettings {
   readonly databaseUrl: string;
   readonly databasePoolSize: number;
   readonly redisUrl: string;
 }
 
-/** Reads the settings that the benchmark puts into the environment. */
+/** Reads the settings from the environment. */
 export function readSettings(): PeerSettings {
   return JSON.parse(process.env.PEER ?? '{}') as PeerSettings;
 }

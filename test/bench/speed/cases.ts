@@ -11,7 +11,7 @@ export interface BenchRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Requests that are sent in turn, all of which are answered by 200. */
+/** Requests that are sent in turn. All of them are answered with 200. */
 export interface Case {
   readonly name: string;
   readonly requests: readonly BenchRequest[];
@@ -29,24 +29,24 @@ export type CaseName = keyof typeof CASES;
 
 export const CASE_NAMES = Object.keys(CASES) as readonly CaseName[];
 
-/** @returns the cases of these names, in their own order. @throws Error when there is none of a name */
+/** Finds cases by name. @returns them in the order of {@link CASES} @throws Error for an unknown name */
 export function casesNamed(names: readonly string[]): readonly CaseName[] {
   const unknown = names.filter((name) => !CASE_NAMES.some((known) => known === name));
   if (unknown.length > 0) throw new Error(`No such case: ${unknown.join()}. There are ${CASE_NAMES.join()}`);
   return CASE_NAMES.filter((known) => names.includes(known));
 }
 
-/** Titles, and positions in the feed, that requests are spread over. */
+/** The number of titles and of feed positions that requests are spread over. */
 const PLACES = 500;
 
-/** Callers that requests are from, in turn. */
+/** The developers that requests come from in turn. */
 const DEVELOPERS = 20;
 const KEYS_OF_EACH = 3;
 
 const UNLIMITED = 2_000_000_000;
 const PLAN = { name: 'Bench', requestsPerMinute: UNLIMITED, requestsPerDay: UNLIMITED, commercialUse: false };
 
-/** Makes keys, chooses places all over a catalogue of more than a page, and makes the cases from them. */
+/** Makes the cases: creates keys, and chooses places all over a catalogue of more than one page. */
 export async function createCases(db: Knex): Promise<Record<CaseName, Case>> {
   const keys = await keysFor(db, DEVELOPERS, KEYS_OF_EACH);
   const { titleIds, positions, newestPosition } = await choosePlaces(db);
@@ -72,7 +72,7 @@ export function bearer(key: string): { authorization: string } {
   return { authorization: `Bearer ${key}` };
 }
 
-/** @returns keys of new developers on a plan that nothing uses up, those of a developer apart */
+/** Creates developers and keys on an unlimited plan. @returns the keys; consecutive ones belong to different developers */
 export async function keysFor(db: Knex, developers: number, keysOfEach: number): Promise<string[]> {
   await setPlan(db, 'bench', PLAN);
   const ids: number[] = [];

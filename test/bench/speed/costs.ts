@@ -8,7 +8,7 @@ import { WARM_UP_SECONDS, type Effort } from './rounds.js';
 import { machine, startSubject } from './servers.js';
 import { prepareSurroundings } from './surroundings.js';
 
-/** How many developers call by turns where each is to be another one. */
+/** The number of developers in the case where each request comes from another one. */
 const DEVELOPERS = 500;
 
 /**
@@ -62,7 +62,7 @@ function coded({ name, requests }: Case, coding: string): Case {
   };
 }
 
-/** CPU time of processes so far, in seconds. A process that has ended meanwhile counts as far as it was seen. */
+/** CPU time of processes so far, in seconds. For a process that has ended, its last known time counts. */
 function total(pids: readonly number[], seen: Map<number, number>): number {
   for (const pid of pids) {
     try {
@@ -82,7 +82,7 @@ async function processesOf(db: Knex): Promise<number[]> {
   return rows.map(({ pid }) => pid);
 }
 
-/** Requests for `/me`, each by another developer than the one before. */
+/** Requests for `/me`, each from another developer than the previous one. */
 async function requestsOfMany(db: Knex): Promise<Case> {
   const keys = await keysFor(db, DEVELOPERS, 1);
   return { name: 'me', requests: keys.map((key) => ({ path: '/me', headers: bearer(key) })) };

@@ -31,7 +31,7 @@ const SAMPLES = 5;
  * Measures the built service beside its peers: the limit for a service on Koa, and the obvious code on Fastify.
  *
  * @returns whether all goals were met
- * @throws Error when they give different data: a comparison would mean nothing then
+ * @throws Error when they return different data, which would make the comparison meaningless
  */
 export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
   const { titles, isProfiled, out } = options;
@@ -83,7 +83,7 @@ async function printProfile(folder: string): Promise<void> {
 /**
  * Sends the same requests to two servers and compares the data of the answers.
  *
- * @returns what differs, in words; nothing when all answers are 200 and equal
+ * @returns a description of each difference; empty when all responses are 200 and equal
  */
 export async function differences(
   [one, other]: readonly [url: string, url: string],

@@ -10,7 +10,7 @@ import { prepareSurroundings } from './surroundings.js';
 
 /** What to measure. */
 export interface MemoryOptions {
-  /** Requests over which memory is followed. */
+  /** The requests that are sent before memory is measured again. */
   readonly requests: number;
   /** Connections that are used once and then held idle. */
   readonly connections: number;
@@ -18,7 +18,7 @@ export interface MemoryOptions {
 
 const TITLES = 10_000;
 const STARTS = 5;
-/** Seconds of load for one case before it is the next one's turn. */
+/** Seconds of load for each case by turns. */
 const PIECE_SECONDS = 2;
 
 const MOST_SECONDS_TO_START = 1.5;
@@ -92,7 +92,7 @@ async function timeToFirstAnswer(stores: Stores, { requests: [request] }: Case):
 }
 
 const LOOK_INTERVAL_MS = 250;
-/** Looks in a row at which memory must be the same, give or take a MiB. */
+/** Consecutive readings that must agree to within a MiB. */
 const STEADY_LOOKS = 4;
 const MOST_LOOKS = 80;
 

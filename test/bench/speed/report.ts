@@ -3,7 +3,7 @@ import { CASES, type CaseName } from './cases.js';
 import type { CaseResult } from './rounds.js';
 import { PEERS, type Peer } from './servers.js';
 
-/** How many times the speed of each peer is aimed at. Peers have no batches, so reads can be faster than on Koa alone. */
+/** The goals, as multiples of each peer's speed. Peers have no batches, so reads can be faster than on Koa alone. */
 const LEAST_SPEED: Readonly<Record<Peer, Readonly<Partial<Record<CaseName, number>>>>> = {
   koa: { me: 0.9 },
   fastify: { me: 2.5, stats: 3, changes: 4, tail: 3, title: 3 },
@@ -28,7 +28,7 @@ export function printSpeed(cases: Readonly<Partial<Record<CaseName, CaseResult>>
   return [...tables, latencies].every(Boolean);
 }
 
-/** CPU time decides where it is known: on few cores a fast server waits for what shares the others, and seems slower. */
+/** CPU time decides if it is known: with few cores, a fast server waits for the other processes and appears slower. */
 function speedOf(name: CaseName, peer: Peer, { service, [peer]: other }: CaseResult): Result {
   const throughput = service.requestsPerSecond / other.requestsPerSecond;
   const cpu = other.cpuMicros / service.cpuMicros;

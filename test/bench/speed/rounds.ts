@@ -11,9 +11,9 @@ export interface Effort {
   readonly seconds: number;
 }
 
-/** What one server did with one case: medians over the rounds. */
+/** The figures of one server for one case: medians over the rounds. */
 export interface Figures {
-  /** While it was sent as many requests as it answered. */
+  /** At saturation. */
   readonly requestsPerSecond: number;
   /** CPU time of the server process for one request, in microseconds; NaN where the system does not report it. */
   readonly cpuMicros: number;
@@ -28,7 +28,7 @@ export type Subjects = Readonly<Record<ServerName, Subject>>;
 const SERVERS = ['service', 'koa', 'fastify'] as const satisfies readonly ServerName[];
 const TIMED = ['service', 'koa'] as const satisfies readonly ServerName[];
 
-/** Requests that are not counted: connections are made, statements prepared, code compiled. In seconds. */
+/** Seconds that are not counted, while connections are opened, statements prepared and code compiled. */
 export const WARM_UP_SECONDS = 2;
 
 /** Measures one case at the servers by turns. */

@@ -12,13 +12,13 @@ import type { PeerSettings } from '../peers/settings.js';
 
 const CLI = fileURLToPath(new URL('../../../.build/cli.js', import.meta.url));
 
-/** The Node.js that the servers run on, which may be another one than that of the benchmark. */
+/** The Node.js of the servers, which may differ from that of the benchmark. */
 const { NODE = process.execPath } = process.env;
 
 /** Connections of each server to PostgreSQL: the service's default. */
 const DATABASE_POOL_SIZE = 10;
 
-/** What all servers work on. */
+/** The stores of all servers. */
 export interface Stores {
   readonly databaseUrl: string;
   readonly redisUrl: string;
@@ -26,7 +26,7 @@ export interface Stores {
   readonly folder: string;
 }
 
-/** The limit for a service on Koa, and the obvious code on Fastify that a user would write otherwise. */
+/** Koa is the limit for a service on that framework; Fastify is the obvious code that a user would write. */
 export const PEERS = ['koa', 'fastify'] as const;
 export type Peer = (typeof PEERS)[number];
 export type ServerName = 'service' | Peer;
@@ -36,18 +36,18 @@ export interface Subject {
   readonly name: ServerName;
   readonly url: string;
   readonly pid: number;
-  /** Stops it in order. */
+  /** Sends SIGTERM and waits for the end. */
   stop(): Promise<void>;
 }
 
-/** How a server is started. */
+/** Options for the start of a server. */
 export interface StartOptions {
   readonly core?: ServerCore;
   /** The folder that it writes a CPU profile into when it ends. */
   readonly profileFolder?: string | undefined;
 }
 
-/** What the figures of a report were measured on. */
+/** Describes the machine of a report. */
 export function machine(): string {
   const { stdout } = spawnSync(NODE, ['--version'], { encoding: 'utf8' });
   return `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node.js ${stdout.trim()}`;

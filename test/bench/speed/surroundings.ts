@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/temporary-folder.js';
 import { createCases, type Case, type CaseName } from './cases.js';
 import type { Stores } from './servers.js';
 
-/** A PostgreSQL with a catalogue, a Redis, and requests to a server that works on them. */
+/** A PostgreSQL with a catalogue, a Redis, and requests for a server on them. */
 export interface Surroundings {
   readonly db: Knex;
   readonly stores: Stores;
@@ -14,7 +14,7 @@ export interface Surroundings {
   readonly close: () => Promise<void>;
 }
 
-/** Makes them. They end with this process at the latest. @param titles - how many the catalogue has */
+/** Prepares them. They stop at the latest when this process exits. @param titles - the size of the catalogue */
 export async function prepareSurroundings(titles: number): Promise<Surroundings> {
   const [database, redis, folder] = await Promise.all([openTestDatabase(), startRedis(), temporaryFolder()]);
   const { db, url } = database;
@@ -24,7 +24,7 @@ export async function prepareSurroundings(titles: number): Promise<Surroundings>
   };
   try {
     await createSyntheticTitles(url, titles);
-    // As a catalogue is after a while, rather than a moment after it was loaded.
+    // As in a catalogue that has been in use for a while.
     await db.raw('vacuum (analyze) titles');
     await db.raw('checkpoint');
     return { db, stores: { databaseUrl: url, redisUrl: redis.url, folder }, cases: await createCases(db), close };

@@ -24,7 +24,7 @@ const LANGUAGES = [
   { title: 'Perl', program: 'perl', script: 'follow.pl' },
 ] as const;
 
-/** A position as a language prints it. Trailing zeros make no difference. */
+/** Prints a position with so many digits. Trailing zeros make no difference. */
 function printed(position: Micros, digits: number): string {
   return toSeconds(position).toPrecision(digits);
 }
@@ -43,7 +43,7 @@ describe('a client whose language prints a position with fewer digits', () => {
 
   beforeEach(() => removeTitles(service.db));
 
-  /** Puts titles into the feed at these times. */
+  /** Adds titles with these stamps. */
   async function addTitlesAt(stamps: readonly Micros[]): Promise<void> {
     const rows = stamps.map((stamp) => {
       const at = toRfc3339(stamp);
@@ -52,15 +52,15 @@ describe('a client whose language prints a position with fewer digits', () => {
     await pastTriggers(service.db, 'titles', (transaction) => transaction.batchInsert('titles', rows, 500));
   }
 
-  /** What the service answers to a position as it was printed. */
+  /** Reads the page after a printed position. */
   async function read(position: string): Promise<{ ids: string[]; hasMore: boolean; next: Micros }> {
     const { db } = service;
     const page = await getChangesPage(db, readFrom(db), parseSince([position]), systemClock());
     return { ids: page.entries.map(({ svc_id: id }) => id), hasMore: page.hasMore, next: page.nextSince };
   }
 
-  // Until the year 2106: from then on 17 digits of a double no longer round to its microsecond.
-  it('sends one that lies at most 100 µs after the place where the page then begins, and never before it', () => {
+  // After the year 2106, 17 digits of a double no longer round to its microsecond.
+  it('gets a page that begins at the position or up to 100 µs before it', () => {
     const position = fc.bigInt({ min: 1_000_000_000n * SECOND, max: 4_294_967_295n * SECOND }).map(asPosition);
     fc.assert(
       fc.property(position, fc.constantFrom(...DIGITS), (sent, digits) => {
@@ -76,7 +76,7 @@ describe('a client whose language prints a position with fewer digits', () => {
     ['', (stamp: Micros) => stamp % 10n !== 0n],
     [', also among stamps from before they had six decimals', () => true],
   ] as const) {
-    it(`misses nothing wherever a page ends in a dense feed, around a whole second${what}`, async () => {
+    it(`misses no entry wherever a page of a dense feed ends${what}`, async () => {
       const stamps: Micros[] = [];
       for (let stamp = second - 350n; stamp < second + 350n; stamp += 1n) if (isStamp(stamp)) stamps.push(stamp);
       await addTitlesAt(stamps);
@@ -100,13 +100,13 @@ describe('a client whose language prints a position with fewer digits', () => {
     });
   }
 
-  it('gets to the end of any feed, with each entry at least once, and exactly once when it loses nothing', async () => {
+  it('gets every entry of any feed, and exactly once if it loses no digits', async () => {
     const gap = fc.oneof(fc.constant(1n), fc.bigInt({ min: 1n, max: 120n }), fc.constant(1_000_000n));
     const feed = fc.array(gap, { minLength: 1, maxLength: 700, size: 'max' });
     await fc.assert(
       fc.asyncProperty(feed, fc.bigInt({ min: 0n, max: 999_999n }), async (gaps, offset) => {
         let stamp = second + offset;
-        // As the database gives them: the next one when this one would end in 0.
+        // Like the database's stamps, these never end in 0.
         const stamps = gaps.map((step) => (stamp += (stamp + step) % 10n === 0n ? step + 1n : step));
         await removeTitles(service.db);
         await addTitlesAt(stamps);
@@ -129,7 +129,7 @@ describe('a client whose language prints a position with fewer digits', () => {
   });
 
   for (const { title, program, script } of LANGUAGES) {
-    it(`gets every entry of twelve dense writes when it is written in ${title}, and each once with six decimals`, async function () {
+    it(`gets every entry of dense writes in ${title}, and exactly once if it prints six decimals`, async function () {
       const path = findProgram({ title, programs: [program], debianPackages: [], packages: [] });
       if (path === undefined) skipWithout(title, this);
       for (let write = 0; write < 12; write += 1) await addTitles(service.db, 999, `w${write}`);

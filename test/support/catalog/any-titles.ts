@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { StoredTitle } from './importing.js';
 
-/** Text that PostgreSQL stores and that is not blank, with all that has a meaning in some format on the way. */
+/** Text that PostgreSQL stores and that is not blank, with every character that is special in some format. */
 const text = fc
   .oneof(
     fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }),
@@ -31,7 +31,7 @@ const text = fc
 
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,50}$/);
 
-/** Some titles, each id once. */
+/** Titles with unique ids. */
 export const anyTitles = fc.uniqueArray(
   fc.record<StoredTitle>({
     svc_id: id,

@@ -1,19 +1,19 @@
 import type { Knex } from 'knex';
 
-/** The database's clock as a test sets it. */
+/** A clock of the database that a test sets. */
 export interface ModelClock {
-  /** Sets it off from the real one, in microseconds. Holds at once, also within statements that run. */
+  /** Sets its difference from the real clock, in microseconds. Applies at once, also to running statements. */
   setOffset(micros: bigint): Promise<void>;
   /** Moves it. */
   advance(micros: bigint): Promise<void>;
 }
 
 /**
- * Gives the feed's functions a clock of the test's. They call clock_timestamp() without naming its schema. So only their
- * search path changes: it finds the test's function before PostgreSQL's. The code that runs is the real one. A sequence
- * keeps the offset, because all sessions see its value at once, also within a transaction.
+ * Gives the feed's functions a clock that the test sets. They call clock_timestamp() without its schema, so a changed
+ * search path suffices to find the test's function first; the functions themselves stay the real ones. A sequence keeps
+ * the offset, because all sessions see its value at once, also within a transaction.
  *
- * @param precision - what the clock ticks in, as date_trunc has it
+ * @param precision - the tick of the clock, as for date_trunc
  */
 export async function installClock(
   db: Knex,
@@ -29,7 +29,7 @@ export async function installClock(
     alter function public.titles_follow_clock() set search_path = model, pg_catalog, pg_temp;
     alter function public.catalog_quiet_clock() set search_path = model, pg_catalog;
   `);
-  // One move after the other: two at the same time would start from the same place, and one be lost.
+  // Moves take turns: two concurrent ones would start from the same value, and one would be lost.
   let moved: Promise<unknown> = Promise.resolve();
   return {
     setOffset: (micros) => db.raw("select setval('model.clock_offset', ?)", [String(micros)]).then(),
