@@ -18,13 +18,13 @@ const DROPPED = 'catalog_log_lines_dropped_total';
 /** The most that a process keeps for a slow reader, in bytes. */
 const MOST_KEPT = 1_048_576;
 
-/** The beginning of the report on standard error. */
+/** How the report on standard error begins. */
 const REPORT = 'catalog: Lines of the log may be dropped, and are counted. ';
 
 /** A path that makes a long line, although nothing in it may be a part of a key. */
 const LONG_PATH = `/nope/${'elevenChars/'.repeat(16)}`;
 
-/** Of a line of the log, what these tests look at. */
+/** The members of a line of the log that these tests check. */
 interface Line {
   readonly msg: string;
   readonly pid?: number;
@@ -35,17 +35,14 @@ interface Line {
 describe('the log of a server', () => {
   let surroundings: Surroundings | undefined;
   const running: RunningProgram[] = [];
-  let opened: HeldPipe | undefined;
 
   before(async function () {
-    // Pipes that a test can hold, disks that it can fill.
+    // Only there can a test hold a pipe and fill a disk.
     if (process.platform !== 'linux') skipWithout('Linux', this);
     surroundings = await startSurroundings();
   });
 
-  afterEach(async function () {
-    if (this.currentTest?.state === 'failed') reportServer();
-    opened = undefined;
+  afterEach(async () => {
     for (const { child, ended } of running.splice(0)) {
       child.kill('SIGKILL');
       await ended;
@@ -54,26 +51,15 @@ describe('the log of a server', () => {
 
   after(() => surroundings?.stop());
 
-  /** Prints what the server has said of itself, which a failed test does not tell. */
-  function reportServer(): void {
-    const lines = opened?.read().split('\n') ?? [];
-    const said = lines.filter((line) => !line.includes('"msg":"request"'));
-    console.log([...said, ...running.map(({ output }) => output.stderr)].join('\n'));
-  }
-
   interface Server extends RunningProgram {
     readonly url: string;
     readonly droppedLines: () => Promise<number>;
-    /** Asks for a path so many times, at once. */
-    ask(times: number, path?: string): Promise<void>;
+    /** Requests a path so many times, a hundred times on each connection, and waits for all responses. */
+    request(times: number, path?: string): Promise<void>;
   }
 
   /** Starts a server whose log goes to a file descriptor, and waits until it serves. */
-  async function start(
-    workers: number,
-    options: Parameters<typeof startProgram>[2],
-    environment: Record<string, string> = {},
-  ): Promise<Server> {
+  async function start(workers: number, options: Parameters<typeof startProgram>[2]): Promise<Server> {
     const [port, metricsPort] = [await freePort(), await freePort()];
     const url = `http://127.0.0.1:${port}`;
     const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
@@ -84,39 +70,25 @@ describe('the log of a server', () => {
         PORT: String(port),
         METRICS_ADDRESS: `127.0.0.1:${metricsPort}`,
         WORKERS: String(workers),
-        ...environment,
       },
       options,
     );
     running.push(program);
-    const isServing = eventually('the server serves', async () => (await send(metricsUrl, '/metrics')).status === 200);
-    await Promise.race([
-      isServing,
-      program.ended.then(({ stderr }) => Promise.reject(new Error(`the server ended: ${stderr}`))),
-    ]);
-    // The metrics come first.
+    await eventually('the server serves its metrics', async () => (await send(metricsUrl, '/metrics')).status === 200);
     await eventually('the server listens', async () => (await send(url, '/livez')).status === 200);
     return {
       ...program,
       url,
       droppedLines: async () => (await scrape(metricsUrl)).series.get(DROPPED) ?? assert.fail('no such metric'),
-      ask: (times, path = '/nope') => ask(url, times, path),
+      async request(times, path = '/nope') {
+        const requests = Array<string>(times).fill(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+        const batches = Array.from({ length: Math.ceil(times / 100) }, (_, i) =>
+          requests.slice(100 * i, 100 * (i + 1)),
+        );
+        const statuses = await Promise.all(batches.map((batch) => sendAhead(url, batch)));
+        assert.deepEqual(new Set(statuses.flat()), new Set(['404']));
+      },
     };
-  }
-
-  /** Sends requests on a connection for each hundred of them, and waits for all answers. */
-  async function ask(url: string, times: number, path: string): Promise<void> {
-    const requests = Array<string>(times).fill(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
-    const connections = Array.from({ length: Math.ceil(times / 100) }, (_, i) =>
-      requests.slice(100 * i, 100 * (i + 1)),
-    );
-    const statuses = await Promise.all(connections.map((those) => sendAhead(url, those)));
-    assert.deepEqual(new Set(statuses.flat()), new Set(['404']));
-  }
-
-  async function openPipe(): Promise<HeldPipe> {
-    opened = await HeldPipe.open();
-    return opened;
   }
 
   function linesOf(text: string): Line[] {
@@ -135,15 +107,15 @@ describe('the log of a server', () => {
   }
 
   for (const workers of [1, 2]) {
-    it(`on a full device costs no request, and does not hold up the end, WORKERS=${workers}`, async function () {
+    it(`a full device costs no request and does not delay the end of the server, WORKERS=${workers}`, async function () {
       if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
       const device = openSync('/dev/full', 'w');
       const server = await start(workers, { stdout: device });
       closeSync(device);
-      const asked = workers * 3_600;
-      await server.ask(asked, LONG_PATH);
+      const sent = workers * 3_600;
+      await server.request(sent, LONG_PATH);
       const dropped = await server.droppedLines();
-      assert.ok(dropped > 0 && dropped < asked, String(dropped));
+      assert.ok(dropped > 0 && dropped < sent, String(dropped));
       server.child.kill('SIGTERM');
       const { code, stderr } = await server.ended;
       assert.equal(code, 0);
@@ -152,13 +124,13 @@ describe('the log of a server', () => {
       assert.equal(stderr, reports.repeat(workers === 1 ? 1 : workers + 1));
     });
 
-    it(`with a reader that stalls keeps a bounded number of lines, and counts the others, WORKERS=${workers}`, async () => {
-      const pipe = await openPipe();
+    it(`a server whose log is not read keeps a bounded number of lines and counts the others, WORKERS=${workers}`, async () => {
+      const pipe = await HeldPipe.open();
       const server = await start(workers, { stdout: pipe.writer });
       pipe.handOver();
       // With the request that found it serving, and one to come.
-      const asked = workers * 3_600;
-      await server.ask(asked, LONG_PATH);
+      const sent = workers * 3_600;
+      await server.request(sent, LONG_PATH);
       const droppedLines = await eventually('lines are dropped', server.droppedLines);
       assert.equal((await send(server.url, '/livez')).status, 200);
       const stalled = pipe.read().length;
@@ -166,10 +138,10 @@ describe('the log of a server', () => {
       const text = await eventually('all lines are there or counted', () => {
         const now = pipe.read();
         const lines = linesOf(now);
-        return countRequests(lines) + sumOfLosses(lines) >= asked + 2 && now;
+        return countRequests(lines) + sumOfLosses(lines) >= sent + 2 && now;
       });
       const lines = linesOf(text);
-      assert.equal(countRequests(lines) + sumOfLosses(lines), asked + 2);
+      assert.equal(countRequests(lines) + sumOfLosses(lines), sent + 2);
       assert.equal(await server.droppedLines(), sumOfLosses(lines));
       assert.ok(sumOfLosses(lines) >= droppedLines && droppedLines > 0, String(droppedLines));
       assert.ok(text.length - stalled <= workers * MOST_KEPT + PIPE_BYTES, `${text.length} bytes were kept`);
@@ -177,10 +149,10 @@ describe('the log of a server', () => {
       const reporters = lines.flatMap(({ dropped_lines: lost, worker }) => (lost === undefined ? [] : [worker]));
       assert.equal(new Set(reporters).size, reporters.length);
 
-      await server.ask(10);
+      await server.request(10);
       await eventually('further lines flow', () => {
         const now = linesOf(pipe.read());
-        return countRequests(now) + sumOfLosses(now) === asked + 12;
+        return countRequests(now) + sumOfLosses(now) === sent + 12;
       });
       server.child.kill('SIGTERM');
       const { code, stderr } = await server.ended;
@@ -190,8 +162,8 @@ describe('the log of a server', () => {
       pipe.leave();
     });
 
-    it(`ends the server in order where its reader leaves, with a code other than 0, WORKERS=${workers}`, async () => {
-      const pipe = await openPipe();
+    it(`a server ends in order with code 1 when the reader of its log leaves, WORKERS=${workers}`, async () => {
+      const pipe = await HeldPipe.open();
       const server = await start(workers, { stdout: pipe.writer });
       pipe.handOver();
       const pids = await eventually('all workers listen', () => {
@@ -200,8 +172,8 @@ describe('the log of a server', () => {
       });
       await eventually('the first request is logged', () => countRequests(linesOf(pipe.read())) === 1);
       pipe.leave();
-      // It is answered, although nobody reads its line.
-      await server.ask(1);
+      // It is answered although nobody reads its line.
+      await server.request(1);
       const { code, stderr } = await server.ended;
       assert.equal(code, 1);
       assert.equal(stderr, 'catalog: Nobody reads the log on standard output any more, so the server has ended.\n');
@@ -209,21 +181,21 @@ describe('the log of a server', () => {
     });
   }
 
-  it('is whole again once a full disk has room, except for lines that it counts', async () => {
+  it('a log is complete again once a full disk has room', async () => {
     const path = join(await temporaryFolder(), 'log');
     const file = openSync(path, 'a');
     // 16 KiB.
     const server = await start(1, { stdout: file, fileBlocks: 32 });
     closeSync(file);
-    const asked = 300;
-    await server.ask(asked);
-    await eventually('the disk is full', () => readFileSync(path).length === 32 * 512);
+    const sent = 300;
+    await server.request(sent);
+    await eventually('the disk is full', () => server.output.stderr !== '' && readFileSync(path).length === 32 * 512);
     execFileSync('prlimit', ['--pid', String(server.child.pid), '--fsize=unlimited']);
-    await server.ask(5);
+    await server.request(5);
     // With the request that found it serving.
     await eventually(
       'each request is in the log',
-      () => countRequests(linesOf(readFileSync(path, 'utf8'))) === asked + 6,
+      () => countRequests(linesOf(readFileSync(path, 'utf8'))) === sent + 6,
     );
     server.child.kill('SIGTERM');
     const { code, stderr } = await server.ended;
@@ -233,7 +205,7 @@ describe('the log of a server', () => {
 });
 
 describe('a command whose output cannot be written', () => {
-  it('says so on stderr, and ends with code 1', async function () {
+  it('a command whose output cannot be written reports it on stderr and ends with code 1', async function () {
     if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
     const device = openSync('/dev/full', 'w');
     const { ended } = startProgram(['--help'], {}, { stdout: device });

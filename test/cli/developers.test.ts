@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict';
+import { findDeveloperOf } from '../../src/accounts/identities.js';
+import { findSession, startSession } from '../../src/accounts/sessions.js';
+import { spendSignInLink } from '../../src/accounts/sign-in-links.js';
+import { callerLoader } from '../../src/admission/callers.js';
+import { createKey, type CreatedKey } from '../../src/keys/keys.js';
+import { runCommand, runWithoutRedis } from '../support/programs/command.js';
+import { forgeKey } from '../support/keys/forged-key.js';
+import { hashOf } from '../support/keys/key-hash.js';
+import type { Outcome } from '../support/program.js';
+import { testWorld } from '../support/world.js';
+
+interface Developer {
+  readonly developer: Readonly<Record<string, unknown>>;
+}
+
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
+
+describe('the commands for developers, keys and sign-in', () => {
+  const world = testWorld();
+  let developerId: number;
+
+  before(async () => (developerId = await world.newDeveloper('P')));
+
+  /** Runs a command line, split at spaces. */
+  function catalog(line: string, input?: string): Promise<Outcome> {
+    return runWithoutRedis(line.split(' '), world.url, input);
+  }
+
+  /** Runs a command that must succeed. @returns what it printed */
+  async function output(line: string, input?: string): Promise<string> {
+    const { code, stdout, stderr } = await catalog(line, input);
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    return stdout;
+  }
+
+  async function json<T = Record<string, unknown>>(line: string): Promise<T> {
+    return JSON.parse(await output(`${line} --json`)) as T;
+  }
+
+  /** Runs a command that must fail with a code and a message, and print nothing. */
+  async function assertFails(line: string, code: number, message: RegExp, input?: string): Promise<void> {
+    const { stderr, ...rest } = await catalog(line, input);
+    assert.deepEqual(rest, { code, stdout: '' }, line);
+    assert.match(stderr, message);
+  }
+
+  function newKey(): Promise<CreatedKey> {
+    return createKey(world.db, { developerId, planId: 'free', label: 'staging' });
+  }
+
+  async function isActive(key: string): Promise<boolean> {
+    return (await callerLoader(world.db, 1)(hashOf(key))) !== undefined;
+  }
+
+  it('commands take a developer and a key through their whole life', async () => {
+    const { developer } = await json<Developer>('developers create --project-name Club --attribution-required');
+    const { id, created_at: createdAt, ...rest } = developer;
+    assert.match(String(createdAt), TIMESTAMP);
+    assert.deepEqual(rest, {
+      project_name: 'Club',
+      plan_id: 'free',
+      attribution_required: true,
+      suspended_at: null,
+    });
+
+    const key = await json(`keys create --developer ${String(id)} --plan free --label production`);
+    assert.match(String(key.key), /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/);
+    const prefix = String(key.key_prefix);
+    assert.ok(String(key.key).startsWith(`${prefix}_`));
+    const { key: _, ...record } = key;
+    const { created_at: keyCreatedAt, ...members } = record;
+    assert.match(String(keyCreatedAt), TIMESTAMP);
+    assert.deepEqual(members, {
+      developer_id: id,
+      expires_at: null,
+      key_prefix: prefix,
+      label: 'production',
+      last_used_at: null,
+      plan_id: 'free',
+      revoked_at: null,
+      state: 'active',
+      successor: null,
+      successor_active: null,
+    });
+    const table = await output(`keys list --developer ${String(id)}`);
+    assert.match(table, new RegExp(`^${prefix} +${String(id)} +free +production +\\S+ +- +- +active$`, 'm'));
+    assert.ok(!table.includes(String(key.key)));
+
+    assert.match(await output(`developers suspend ${String(id)}`), /^Suspended developer/);
+    const suspended = await json<Developer>(`developers suspend ${String(id)}`);
+    assert.match(String(suspended.developer.suspended_at), TIMESTAMP);
+    const reinstated = await json<Developer>(`developers reinstate ${String(id)}`);
+    assert.equal(reinstated.developer.suspended_at, null);
+
+    const toScale = `keys set-plan ${prefix} --plan scale`;
+    assert.equal(
+      await output(toScale),
+      `Moved ${prefix} from plan free to scale. The new plan applies within moments.\n`,
+    );
+    assert.equal(await output(toScale), `Key ${prefix} is already on plan scale.\n`);
+    assert.deepEqual(await json(`keys set-plan ${prefix} --plan free`), { ...record, changed: true });
+
+    assert.equal(
+      await output(`keys revoke ${prefix}`),
+      `Revoked ${prefix}. It is refused within moments, permanently.\n`,
+    );
+    assert.match(String((await json(`keys revoke ${prefix}`)).revoked_at), TIMESTAMP);
+    const advice = `Create a new one: "catalog keys create --developer ${String(id)} --plan pro".`;
+    await assertFails(
+      `keys set-plan ${prefix} --plan pro`,
+      1,
+      new RegExp(`^catalog: Key ${prefix} is revoked\\. ${advice}\n$`),
+    );
+  });
+
+  it('a name with control characters, written by SQL, is shown without them', async () => {
+    await world
+      .db('developers')
+      .insert({ project_name: 'Film \u001b[31mclub \u202E\u2069', attribution_required: false });
+    assert.match(await output('developers list'), /Film \uFFFD\[31mclub \uFFFD\uFFFD/);
+  });
+
+  for (const [line, message] of [
+    ['developers suspend 999', /^catalog: There is no developer 999\..*developers list/],
+    ['keys revoke svc_aaaaaaaa', /^catalog: No key has the prefix "svc_aaaaaaaa"\..*keys list/],
+    ['keys create --developer 1 --plan no', /^catalog: There is no plan "no"\..*plans list/],
+    ['developers set-plan 1 --plan gone', /^catalog: There is no plan "gone"\..*plans list/],
+    ['developers sign-in-link 999', /^catalog: There is no developer 999\..*developers list/],
+    ['developers sign-out 999', /^catalog: There is no developer 999\./],
+    [
+      'developers unlink 1 --issuer https://id.example --subject gone',
+      /^catalog: Developer 1 has no such identity\..*developers identities 1/,
+    ],
+  ] as const) {
+    it(`"${line}" names something unknown, fails with code 1 and explains how to list it`, async () => {
+      await assertFails(line, 1, message);
+    });
+  }
+
+  it('a key expires after a time or at a time, and is printed once', async () => {
+    const create = `keys create --developer ${developerId} --plan free`;
+    const { created_at, expires_at } = await json(`${create} --expires 90d`);
+    assert.equal(Date.parse(String(expires_at)) - Date.parse(String(created_at)), 90 * 86_400_000);
+    assert.equal((await json(`${create} --expires 2100-01-31T18:30Z`)).expires_at, '2100-01-31T18:30:00.000000Z');
+    assert.match(
+      await output(`${create} --expires 2100-02-28`),
+      /^Created svc_\w{8} on plan free, until 2100-02-28T00:00:00Z\. The key is shown this once/,
+    );
+    for (const when of ['90', '0d', '99999d', '2020-01-01', '2100-02-30', '2100-13-01', '2100-01-31T18:30', '']) {
+      await assertFails(`${create} --expires ${when}`, 2, /Use a (?:duration such as 90d|number with s, m, h or d)/);
+    }
+  });
+
+  it('a rolled key is accepted until the end of the overlap, and its successor is printed once', async () => {
+    const old = await newKey();
+    const stdout = await output(`keys roll ${old.prefix} --overlap 24h`);
+    const [, until = '', successor = '', key = ''] =
+      /^Rolled svc_\w{8}: it is accepted until (\S+)\. Its successor (svc_\w{8}) is shown this once:\n {2}(\S+)\n$/.exec(
+        stdout,
+      ) ?? assert.fail(stdout);
+    const left = Date.parse(until) - Date.now();
+    assert.ok(left > 86_390_000 && left <= 86_400_000, until);
+    assert.deepEqual([await isActive(old.key), await isActive(key)], [true, true]);
+    assert.ok(key.startsWith(`${successor}_`));
+    const table = await output(`keys list --developer ${developerId}`);
+    assert.match(table, new RegExp(`^${old.prefix} .* rolled, replaced by ${successor}$`, 'm'));
+    assert.match(table, new RegExp(`^${successor} .* staging .* active$`, 'm'));
+  });
+
+  it('a key that is rolled with the overlap "now" ends at once and cannot be rolled again', async () => {
+    const [old, second] = [await newKey(), await newKey()];
+    const roll = `keys roll ${old.prefix} --overlap now`;
+    assert.match(await output(roll), /: it is refused within moments\. Its successor /);
+    assert.equal(await isActive(old.key), false);
+    await assertFails(roll, 1, /^catalog: Key svc_\w{8} has expired and cannot be rolled\./);
+    const document = await json(`keys roll ${second.prefix} --overlap 0s`);
+    assert.equal(await isActive(String(document.key)), true);
+    assert.deepEqual(
+      [document.state, document.label, (document.predecessor as Record<string, unknown>).state],
+      ['active', 'staging', 'expired'],
+    );
+    await assertFails('keys roll svc_aaaaaaaa', 2, /required option '--overlap <duration>'/);
+    await assertFails('keys roll svc_aaaaaaaa --overlap 24', 2, /Use a number with s, m, h or d, such as 24h/);
+  });
+
+  for (const [name, options] of [
+    ['revoke', ''],
+    ['roll', ' --overlap now'],
+    ['set-plan', ' --plan pro'],
+  ] as const) {
+    it(`"keys ${name}" refuses a whole key as an argument, without repeating it`, async () => {
+      const { key, prefix } = await newKey();
+      const { code, stdout, stderr } = await catalog(`keys ${name} ${key}${options}`);
+      assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
+      assert.match(stderr, new RegExp(`use the prefix alone, ${prefix}: every user of this machine can read`));
+      assert.ok(!stderr.includes(key.slice(prefix.length + 1)), 'the key was repeated');
+      assert.equal(await isActive(key), true);
+      await assertFails(`keys ${name} ${prefix}x${options}`, 2, /the prefix of a key is svc_ and 8 letters and digits/);
+    });
+  }
+
+  it('"keys revoke -" revokes the key whose prefix or whole text is on standard input, and no truncated or forged key', async () => {
+    const { key, prefix } = await newKey();
+    for (const input of [key.slice(0, -1), '', 'x'.repeat(10_000)]) {
+      await assertFails('keys revoke -', 2, /neither the prefix of a key nor a whole key/, input);
+    }
+    await assertFails('keys revoke -', 1, /^catalog: This is not a key of this service\. Check/, forgeKey(prefix));
+    assert.equal(await isActive(key), true);
+    const named = await newKey();
+    for (const [record, input] of [
+      [{ key, prefix }, `  ${key}\r\nmore\n`],
+      [named, named.prefix],
+    ] as const) {
+      const printed = await output('keys revoke -', input);
+      assert.equal(printed, `Revoked ${record.prefix}. It is refused within moments, permanently.\n`);
+      assert.equal(await isActive(record.key), false);
+    }
+  });
+
+  it('"developers set-plan" sets the plan of new keys', async () => {
+    const setPlan = `developers set-plan ${developerId} --plan`;
+    assert.equal(await output(`${setPlan} pro`), `New keys of developer ${developerId} are on plan pro.\n`);
+    const { developer } = await json(`${setPlan} scale`);
+    assert.equal((developer as Record<string, unknown>).plan_id, 'scale');
+    assert.match(await output('developers list'), new RegExp(`^${developerId} +P +scale `, 'm'));
+  });
+
+  it('"events" lists the events of one developer or of all, newest first', async () => {
+    const id = await world.newDeveloper();
+    const { prefix } = await createKey(world.db, { developerId: id, planId: 'free' });
+    await catalog(`keys revoke ${prefix}`);
+    assert.match(
+      await output(`events --developer ${id}`),
+      new RegExp(
+        `^at +developer +event +key +by +details\n\\S+Z +${id} +revoked +${prefix} +operator +-\n` +
+          `\\S+Z +${id} +created +${prefix} +operator +plan free\n\\S+Z +${id} +registered +- +operator +plan free\n$`,
+      ),
+    );
+    const { events } = await json<{ events: Record<string, unknown>[] }>('events --limit 2');
+    assert.deepEqual(
+      events.map(({ at, ...event }) => [typeof at, event]),
+      [
+        ['revoked', {}],
+        ['created', { plan: 'free' }],
+      ].map(([kind, details]) => [
+        'string',
+        { developer_id: id, kind, actor: 'operator', key_prefix: prefix, details },
+      ]),
+    );
+  });
+
+  it('a sign-in link begins with the public URL, or with the address of this machine', async () => {
+    const link = `developers sign-in-link ${developerId}`.split(' ');
+    const run = (args: readonly string[], environment: Record<string, string>): Promise<Outcome> =>
+      runCommand(args, { DATABASE_URL: world.url, ...environment });
+    const { stdout } = await run(link, { PUBLIC_URL: 'https://catalog.example/' });
+    const token = /^ {2}https:\/\/catalog\.example\/sign-in\/link\/([0-9a-f]{64})$/m.exec(stdout)?.[1];
+    assert.equal(await spendSignInLink(world.db, token), developerId);
+    const local = await run([...link, '--json'], { HOST: '0.0.0.0', PORT: '9000' });
+    const { url, ...rest } = JSON.parse(local.stdout) as { url: string };
+    assert.match(url, /^http:\/\/127\.0\.0\.1:9000\/sign-in\/link\/[0-9a-f]{64}$/);
+    assert.deepEqual(rest, { developer_id: developerId, expires_in_seconds: 600 });
+    assert.deepEqual(await run(link, { PORT: '0' }), {
+      code: 1,
+      stdout: '',
+      stderr: 'catalog: Set PUBLIC_URL: with PORT 0 the server chooses its own port.\n',
+    });
+  });
+
+  it('an identity is linked, listed and unlinked, which ends the sessions of its developer', async () => {
+    const id = await world.newDeveloper();
+    const identity = { issuer: 'https://id.example', subject: 'abc' };
+    const options = `${id} --issuer ${identity.issuer} --subject ${identity.subject}`;
+    assert.equal(
+      await output(`developers link ${options}`),
+      `Linked developer ${id}: this identity can now sign in as that developer.\n`,
+    );
+    assert.equal(await findDeveloperOf(world.db, identity), id);
+    assert.deepEqual(await json(`developers link ${options}`), { developer_id: id, ...identity });
+    assert.match(
+      await output(`developers identities ${id}`),
+      /^issuer +subject +linked\nhttps:\/\/id\.example +abc +\d{4}-\d\d-\d\dT[\d:]+Z\n$/,
+    );
+    const { identities } = await json<{ identities: object[] }>(`developers identities ${id}`);
+    assert.deepEqual(identities.map(Object.keys), [['issuer', 'subject', 'linked_at']]);
+    await startSession(world.db, { developerId: id, userAgent: '', replaced: undefined });
+    const unlink = `developers unlink ${options}`;
+    assert.equal(await output(unlink), `Unlinked the identity and ended 1 session of developer ${id}.\n`);
+    await output(`developers link ${options}`);
+    assert.deepEqual(await json(unlink), { developer_id: id, ...identity, sessions_ended: 0 });
+  });
+
+  it('"developers sign-out" ends all sessions of a developer', async () => {
+    const token = await startSession(world.db, { developerId, userAgent: '', replaced: undefined });
+    const signOut = `developers sign-out ${developerId}`;
+    assert.equal(await output(signOut), `Ended 1 session of developer ${developerId}.\n`);
+    assert.equal(await findSession(world.db, token), undefined);
+    assert.deepEqual(await json(signOut), { developer_id: developerId, sessions_ended: 0 });
+  });
+});
