@@ -3,17 +3,17 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../support/eventually.js';
 
-const SCRIPT = fileURLToPath(new URL('./user-process.ts', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('./user-process.mjs', import.meta.url));
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
 
-export interface UserOptions {
+interface UserOptions {
   readonly dataDir: string;
   /** Whether it starts the server for others too. */
   readonly serves: boolean;
 }
 
 /** What a user reports: a visit with the time at which the server was started and all visits so far, this one included. */
-export type Report =
+type Report =
   | { readonly kind: 'ready' }
   | { readonly kind: 'visit'; readonly started: string; readonly visits: number }
   | { readonly kind: 'failure' | 'lost'; readonly message: string };
@@ -34,7 +34,7 @@ export class User {
   /** Starts the process, which begins with opening PostgreSQL. */
   constructor(options: UserOptions) {
     const args = [JSON.stringify({ packageRoot: CHECKOUT, ...options })];
-    this.#child = fork(SCRIPT, args, { cwd: CHECKOUT, execArgv: ['--import', 'tsx'] });
+    this.#child = fork(SCRIPT, args, { cwd: CHECKOUT, execArgv: [] });
     processes.add(this.#child);
     this.#exit = once(this.#child, 'exit').finally(() => processes.delete(this.#child));
     this.#child.on('message', (report: Report) => this.#reports.push(report));

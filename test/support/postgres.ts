@@ -55,6 +55,7 @@ const SETTINGS = {
   dynamic_shared_memory_type: 'mmap',
   // Tests kill servers, never the machine.
   fsync: 'off',
+  full_page_writes: 'off',
 };
 /** Where the folder lies in memory, the log of changes must not fill it. */
 const SETTINGS_IN_MEMORY = { max_wal_size: '128MB' };
