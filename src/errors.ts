@@ -53,11 +53,7 @@ export class Problem extends Error {
     readonly detail: string,
     extras: ProblemExtras = {},
   ) {
-    // A problem is an answer, so nobody needs its stack trace, which takes longer than the rest.
-    const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
     super(`${code}: ${detail}`, { cause: extras.cause });
-    Error.stackTraceLimit = stackTraceLimit;
     this.status = ERROR_CODES[code].status;
     this.title = ERROR_CODES[code].title;
     this.type = extras.type ?? 'about:blank';

@@ -113,7 +113,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   ]);
   const checkDatabase = databaseCheck(db, health);
   const now = overrides.now ?? systemClock;
-  const clock = new SteadyClock(() => toMilliseconds(now()));
+  const clock = new SteadyClock(overrides.now && (() => toMilliseconds(now())));
   const records = opened.add({ lastUsed: new LastUsed(clock), usage: new UsageCounter() }, (it) =>
     flushRecords(it, db, log),
   );

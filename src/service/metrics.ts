@@ -115,8 +115,8 @@ function addAdmission(metrics: Metrics, { decisions, failedAttempts: { counts },
     help: 'Requests with a valid key, by whether their plan allowed them, and where they were counted.',
     labels: ['outcome', 'counted_in'],
     read: () =>
-      entries(decisions, (counted_in, { served, refused }) => [
-        { labels: { outcome: 'served', counted_in }, value: served },
+      entries(decisions, (counted_in, { charged, refused }) => [
+        { labels: { outcome: 'served', counted_in }, value: charged },
         { labels: { outcome: 'refused', counted_in }, value: refused },
       ]).flat(),
   });

@@ -29,6 +29,9 @@ export interface QuotaState {
   readonly countedIn: 'redis' | 'process';
 }
 
+/** How many requests were charged and refused since the process began. */
+export type DecisionCounts = Record<Decision['kind'], number>;
+
 /** Reads the state of quotas. */
 export interface QuotaReader {
   read(request: QuotaRequest): Promise<QuotaState>;
@@ -42,15 +45,4 @@ export interface Limiter extends QuotaReader {
   charge(request: QuotaRequest): Promise<Decision>;
   /** Charges one request like {@link charge}, but only while Redis holds this epoch, in one step. */
   chargeUnder(epoch: string, request: QuotaRequest): Promise<ConditionalCharge>;
-}
-
-/** How many requests were served and refused since the process began. */
-export class DecisionCounts {
-  served = 0;
-  refused = 0;
-
-  add(kind: Decision['kind']): void {
-    if (kind === 'charged') this.served += 1;
-    else this.refused += 1;
-  }
 }

@@ -1,13 +1,6 @@
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { exhausted, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Quota } from '../../limits/quotas.js';
-import {
-  DecisionCounts,
-  type ConditionalCharge,
-  type Decision,
-  type Limiter,
-  type QuotaRequest,
-  type QuotaState,
-} from './limiter.js';
+import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } from './limiter.js';
 
 /** Each request is compared with its plan's own numbers, so that a changed plan applies from the next request. */
 const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
@@ -27,7 +20,7 @@ export class MemoryLimiter implements Limiter {
       duration: WINDOW_SECONDS[name],
     }),
   }));
-  readonly decisions = { process: new DecisionCounts() };
+  readonly decisions = { process: { charged: 0, refused: 0 } };
   #previous: Promise<unknown> = Promise.resolve();
 
   charge(request: QuotaRequest): Promise<Decision> {
@@ -48,7 +41,7 @@ export class MemoryLimiter implements Limiter {
   async #decide(request: QuotaRequest): Promise<Decision> {
     const { quotas: found } = await this.read(request);
     const kind = exhausted(found).length === 0 ? 'charged' : 'refused';
-    this.decisions.process.add(kind);
+    this.decisions.process[kind] += 1;
     const quotas = kind === 'refused' ? found : await this.#quotas(request, (counter, key) => counter.consume(key));
     return { kind, quotas, epoch: undefined };
   }

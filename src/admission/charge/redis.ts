@@ -3,14 +3,7 @@ import { limitOf, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Count, type QuotaNa
 import { batchLoader } from '../../platform/async/batch-loader.js';
 import { ifAvailable, redisKey, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
 import { EPOCH_KEY } from '../epoch.js';
-import {
-  DecisionCounts,
-  type ConditionalCharge,
-  type Decision,
-  type Limiter,
-  type QuotaRequest,
-  type QuotaState,
-} from './limiter.js';
+import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } from './limiter.js';
 import { MemoryLimiter } from './memory.js';
 
 /**
@@ -84,7 +77,7 @@ export class RedisLimiter implements Limiter {
   readonly #redis: RedisLink;
   readonly #fallback = new MemoryLimiter();
   readonly #charge: (request: ConditionalRequest) => Promise<ConditionalCharge>;
-  readonly decisions = { redis: new DecisionCounts(), ...this.#fallback.decisions };
+  readonly decisions = { redis: { charged: 0, refused: 0 }, ...this.#fallback.decisions };
 
   /** @param maxBatchSize - the most requests that one command charges */
   constructor(redis: RedisLink, maxBatchSize?: number) {
@@ -129,7 +122,7 @@ export class RedisLimiter implements Limiter {
   #toCharge(plan: Plan, [outcome, ...counts]: Answer, epoch: string): ConditionalCharge {
     if (outcome === -1) return { kind: 'unconfirmed', epoch };
     const kind = outcome === 1 ? 'charged' : 'refused';
-    this.decisions.redis.add(kind);
+    this.decisions.redis[kind] += 1;
     const quotas = QUOTA_NAMES.map((name, i) =>
       toQuota(name, plan, { requests: counts[2 * i] ?? 0, msLeft: counts[2 * i + 1] ?? 0 }),
     );

@@ -24,7 +24,6 @@ export function recordRequests(log: Logger, metrics: RequestMetrics, usage: Usag
       metrics.end(operation?.id, status, milliseconds / 1000);
       if (caller !== undefined) usage.count(caller.keyId, status, Date.now());
       const level = levelOf(status);
-      if (!log.isLevelEnabled(level)) return;
       const isFound = operation !== undefined && (status === 200 || status === 304);
       const line = {
         request_id: requestId,

@@ -1,4 +1,4 @@
-import { mayHoldSecret, redactApiKeys } from '../../keys/api-key.js';
+import { redactApiKeys } from '../../keys/api-key.js';
 import type { Target } from '../request/target.js';
 
 const MAX_LENGTH = 200;
@@ -8,9 +8,6 @@ const MAX_ENCODINGS = 8;
 
 /** Replaces a target that was encoded more often, whose content is unknown. */
 const TOO_DEEP = '(encoded too often)';
-
-/** The position of a follower: seconds with decimals. */
-const PLAIN_NUMBER = /^\d{1,11}(?:\.\d{1,11})?$/;
 
 /**
  * Makes a request's target safe for the log: the path, and of the query only `since`. A key is cut to its prefix, with
@@ -27,15 +24,11 @@ export function redactUrl({ path, search }: Pick<Target, 'path' | 'search'>, isF
 
 /** Returns the loggable part of a query, with its question mark; empty for nothing. */
 function loggedQuery(search: URLSearchParams): string {
-  const values = search.getAll('since');
-  const [since] = values;
-  if (since === undefined) return '';
-  if (values.length === 1 && PLAIN_NUMBER.test(since)) return `?since=${since}`;
-  return `?${new URLSearchParams(values.map((value): [string, string] => ['since', value])).toString()}`;
+  const values = search.getAll('since').map((value): [string, string] => ['since', value]);
+  return values.length === 0 ? '' : `?${new URLSearchParams(values).toString()}`;
 }
 
 function loggable(text: string): string {
-  if (!text.includes('%') && !mayHoldSecret(text)) return text;
   const decoded = decodeLeniently(text);
   return decoded === undefined ? TOO_DEEP : redactApiKeys(decoded);
 }

@@ -110,10 +110,10 @@ for (const [countedIn, open] of [
 
     it('counts its decisions', async () => {
       const counts = limiter.decisions[countedIn] ?? assert.fail();
-      const { served, refused } = counts;
+      const { charged, refused } = counts;
       const request = requestOf(newDeveloper(), 1, 1);
       await chargeAll([request, request, request]);
-      assert.deepEqual([counts.served, counts.refused], [served + 1, refused + 2]);
+      assert.deepEqual([counts.charged, counts.refused], [charged + 1, refused + 2]);
     });
   });
 }

@@ -1,4 +1,18 @@
-import { OpenAPIRouter, type Document, type Operation, type ParsedRequest, type Request } from 'openapi-backend';
+import type { ValidationResult } from 'openapi-backend/validation.js';
+import {
+  OpenAPIRouter,
+  OpenAPIValidator,
+  type Document,
+  type OpenAPIBackend,
+  type Operation,
+  type ParsedRequest,
+  type Request,
+} from 'openapi-backend';
+
+type Parameters = Record<string, unknown>;
+
+type Options = Pick<OpenAPIBackend, 'definition' | 'router' | 'coerceTypes' | 'ajvOpts'> &
+  Partial<Pick<OpenAPIBackend, 'customizeAjv'>>;
 
 /** Matches a path that has parameters, and captures their values. */
 interface Template {
@@ -24,8 +38,7 @@ export class ContractRouter extends OpenAPIRouter {
    */
   constructor(definition: Document) {
     super({ definition, ignoreTrailingSlashes: false });
-    // Requests are authenticated before they are routed.
-    this.#operations = super.getOperations().map((operation) => ({ ...operation, security: [] }));
+    this.#operations = super.getOperations();
     const unread = this.#operations.find((operation) => !isReadable(operation));
     if (unread) throw new Error(`${unread.operationId} has parameters or content that dispatch does not read`);
     this.#byPath = new Map(this.#operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
@@ -61,6 +74,40 @@ export class ContractRouter extends OpenAPIRouter {
       headers: {},
       cookies: {},
       requestBody: undefined,
+    };
+  }
+}
+
+/**
+ * The validator of openapi-backend without its preparations for content, header fields, and parameters that are arrays or
+ * JSON, all of which ContractRouter refuses. It runs the same compiled schemas.
+ */
+export class ParameterValidator extends OpenAPIValidator {
+  /** Takes the contract and the options of a backend. Schemas are compiled when they are first needed. */
+  constructor({ definition, router, coerceTypes, ajvOpts, customizeAjv }: Options) {
+    super({
+      definition,
+      router,
+      coerceTypes,
+      ajvOpts,
+      lazyCompileValidators: true,
+      ...(customizeAjv && { customizeAjv }),
+    });
+  }
+
+  override validateRequest(request: Request, operation: Operation): ValidationResult<Request> {
+    const { method, path, headers } = request;
+    const parsed = this.router.parseRequest(request, operation) as ParsedRequest<unknown, Parameters, Parameters>;
+    const parameters = { path: parsed.params, query: parsed.query, header: {}, cookie: {} };
+    const errors = [];
+    for (const validate of this.getRequestValidatorsForOperation(operation.operationId ?? '')) {
+      validate(parameters);
+      if (validate.errors) errors.push(...validate.errors);
+    }
+    return {
+      valid: errors.length === 0,
+      errors: errors.length === 0 ? null : errors,
+      coerced: { method, path, query: parameters.query as Record<string, string>, headers },
     };
   }
 }
