@@ -38,7 +38,7 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
 
 /**
  * Creates the application. A request passes the stages below from top to bottom; a stage that changes an answer stands
- * above those that make it.
+ * above the stages that create it.
  *
  * @throws Error if the contract and the operations in `src/api` do not match
  */

@@ -28,7 +28,7 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 interface ProblemExtras {
   /** Extra members of the problem document (RFC 9457, section 3.2), such as `oldest_since`. */
   readonly members?: Readonly<Record<string, unknown>>;
-  /** Response headers of this problem, such as `Retry-After`; not those that every problem has. */
+  /** Response headers of this problem, such as `Retry-After`, in addition to the common ones. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The problem type, a URI; `about:blank` when the code says it all. */
   readonly type?: string;

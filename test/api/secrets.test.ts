@@ -48,7 +48,7 @@ const PLACES: Readonly<Record<string, (text: string) => Sent>> = {
   'User-Agent': (text) => ({ path: '/api/v1/stats', headers: { 'user-agent': text } }),
 };
 
-/** How a text may be written. Whoever decodes what the log has of it must not get the secret. */
+/** How a text may be written. Decoding what the log has of it must not give the secret. */
 const SPELLINGS: Readonly<Record<string, (part: string) => string>> = {
   plain: (part) => part,
   'in capitals': (part) => part.toUpperCase(),

@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Files in one folder. A reader still sees them all at once. */
+/** The most files of a folder, which a reader can still take in at once. */
 const MOST_FILES = 12;
 
 const PLACES = ['src', 'test', 'db', '.config'];
 
-/** The migrations are read from one folder, and their number grows. */
+/** The migrations stay in one folder, and their number grows. */
 const MAY_GROW = 'db/migrations';
 
 interface Folder {
@@ -30,7 +30,7 @@ function foldersIn(path: string): Folder[] {
 describe('the folders of the sources and the tests', () => {
   const folders = PLACES.flatMap(foldersIn);
 
-  it(`have at most ${MOST_FILES} files each`, () => {
+  it(`every folder has at most ${MOST_FILES} files`, () => {
     const crowded = folders
       .filter(({ path, files }) => path !== MAY_GROW && files.length > MOST_FILES)
       .map(({ path }) => path);
@@ -38,7 +38,7 @@ describe('the folders of the sources and the tests', () => {
     assert.deepEqual(crowded, []);
   });
 
-  it('have no file that imports from a suite', () => {
+  it('no file imports from a suite', () => {
     const sources = folders.flatMap(({ files }) => files).filter((file) => /\.(ts|tsx|cjs|js)$/.test(file));
     const importing = sources.filter((file) =>
       /\b(?:from|import|require) ?\(?['"][^'"]+\.test\.js['"]/.test(readFileSync(join(root, file), 'utf8')),

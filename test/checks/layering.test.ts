@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/temporary-folder.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** A service in small that keeps every rule. */
+/** A small service that keeps every rule. */
 const SOUND: Record<string, string> = {
   'package.json':
     '{ "type": "module", "dependencies": { "koa": "3", "knex": "3" }, "devDependencies": { "mocha": "12" } }',
@@ -58,7 +58,7 @@ const BESIDE: Record<string, string> = {
   'db/dump-schema.ts': '',
 };
 
-/** A breach of each rule: the file, the line added to it, and what the rule must say the line leads to. */
+/** A breach of each rule: the file, the line added to it, and the target that must be reported. */
 const BREACHES: readonly (readonly [rule: string, file: string, line: string, to: string])[] = [
   [
     'upward-from-the-ground',
@@ -134,7 +134,7 @@ async function cruise(folder: string): Promise<Cruise> {
   const stdout = await new Promise<string>((resolve, reject) => {
     const args = [program, '--config', config, '--output-type', 'json', 'src'];
     execFile(process.execPath, args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
-      // Violations make it exit with their number, after the report.
+      // With violations, the exit code is their number.
       if (error !== null && !stdout.startsWith('{')) reject(new Error(stderr, { cause: error }));
       else resolve(stdout);
     });
@@ -156,12 +156,12 @@ describe('the layering rules', () => {
     folder = await temporaryFolder();
   });
 
-  it('are kept by a small sound tree', async () => {
+  it('a small sound tree breaks no layering rule', async () => {
     await lay(SOUND);
     assert.deepEqual((await cruise(folder)).violations.map(asLine), []);
   });
 
-  it('each find what breaks it', async () => {
+  it('a breach of each layering rule is found', async () => {
     const files: Record<string, string> = { ...SOUND, ...BESIDE };
     for (const [, file, line] of BREACHES) files[file] = `${files[file] ?? ''}\n${line}`;
     await lay(files);

@@ -10,14 +10,14 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const PROCESS = 'Only src/cli.ts reads the process; take what is needed as a parameter.';
 const CONSOLE = 'Log through the logger, or write to the stream that the command was given.';
 
-/** A mistake that only types show. Every folder with TypeScript has it. */
+/** A mistake that only type information reveals. Every folder with TypeScript has it. */
 const FLOATING = 'export function start(): void {\n  Promise.resolve();\n}\n';
 
-/** Another one, which is none where an index may be missing. */
+/** A mistake only where an index is assumed to be present. */
 const UNCHECKED =
   'export function firstOf(list: readonly string[]): string {\n  const [first] = list;\n  return first ?? "";\n}\n';
 
-/** Files with one mistake each, and what the linter must say of it; undefined for no mistake. */
+/** Files with one mistake each, and its report; undefined for no mistake. */
 const FILES: Readonly<Record<string, readonly [text: string, found: string | undefined]>> = {
   'src/http/floating.ts': [FLOATING, 'typescript(no-floating-promises)'],
   'test/http/floating.ts': [FLOATING, 'typescript(no-floating-promises)'],
@@ -63,7 +63,7 @@ describe('make check-lint', () => {
     }
   });
 
-  it('finds a mistake of each kind in each folder, and nothing else', async () => {
+  it('make check-lint finds a mistake of each kind in each folder, and nothing else', async () => {
     const lines = (await lint(folder)).split('\n').filter((line) => /^\S+:\d+:\d+: /.test(line));
     const report = Object.fromEntries(
       Object.keys(FILES).map((name) => [name, lines.filter((line) => line.startsWith(`${name}:`))]),
@@ -76,7 +76,7 @@ describe('make check-lint', () => {
   });
 });
 
-/** @returns what the linter reports, a line for each mistake */
+/** Returns the report of the linter, a line for each mistake. */
 function lint(folder: string): Promise<string> {
   const program = join(root, 'node_modules/.bin/oxlint');
   return new Promise((resolve) => {

@@ -19,10 +19,10 @@ const SPECS = {
   'nested.cjs': `it('one', () => { require('node:child_process').execSync(${JSON.stringify(`${mocha} good.cjs`)}); });`,
 };
 
-/** What `make test` does, and the last line and exit status that must come of it. */
+/** Recipes of `make test`, each with the last line and the exit status that it leads to. */
 const RUNS: readonly (readonly [what: string, recipe: readonly string[], last: string, status: 'zero' | 'other'])[] = [
   ['tests pass', [`${mocha} good.cjs`], '2 passed, 0 failed, 1 skipped', 'zero'],
-  ['a test is skipped and nobody says why', [`${mocha} skip.cjs`], '1 passed, 1 failed, 1 skipped', 'other'],
+  ['a test is skipped without a reason', [`${mocha} skip.cjs`], '1 passed, 1 failed, 1 skipped', 'other'],
   ['a test fails', [`${mocha} bad.cjs`], '1 passed, 1 failed', 'other'],
   ['a hook fails', [`${mocha} hook.cjs`], '0 passed, 1 failed', 'other'],
   ['a failure is swallowed', [`${mocha} bad.cjs || true`], '1 passed, 1 failed', 'other'],
@@ -46,9 +46,9 @@ describe('the last line of .ci/run', () => {
   });
 
   for (const [what, recipe, last, status] of RUNS) {
-    it(`when ${what}: ${last}`, async () => {
+    it(`the last line of .ci/run is "${last}" when ${what}`, async () => {
       await writeFile(join(folder, 'Makefile'), `test:\n${recipe.map((line) => `\t@${line}\n`).join('')}`);
-      // Without what the make around this test hands to the makes below it.
+      // Without the variables of the make around this test.
       const { MAKEFLAGS: _flags, MAKELEVEL: _level, MFLAGS: _old, ...env } = process.env;
       const run = spawnSync(join(folder, '.ci/run'), { cwd: tmpdir(), env, encoding: 'utf8' });
       assert.deepEqual(

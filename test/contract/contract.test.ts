@@ -91,7 +91,7 @@ describe('the contract', () => {
     );
   });
 
-  it('the details of the examples are those that the service gives, whatever their numbers and limits', () => {
+  it('the service gives the details of the examples, whatever their numbers and limits', () => {
     const withoutSpecifics = (code: string, detail: unknown): string =>
       `${code}: ${String(detail)}`.replace(/\d+/g, 'N').replace(/ and per day/, '');
     const given = new Set(

@@ -123,7 +123,7 @@ const NO_KEY_YET = [
   ...header('RateLimit', '"minute";r=59;t=60, "day";r=9999;t=86399'),
 ];
 
-/** Drifts of one status, beside those that every problem can have. */
+/** Drifts of problems with one status. Every problem can also have the drifts of PROBLEM. */
 const PROBLEMS: Readonly<Record<string, readonly Alteration[]>> = {
   400: LIMITS,
   401: header(

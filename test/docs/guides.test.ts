@@ -21,7 +21,7 @@ import { startService, type TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 describe('the guides', () => {
-  it('list every error code with its status, and no other', async () => {
+  it('a guide lists exactly the error codes of the service, with their statuses', async () => {
     assert.deepEqual(
       tableOf(await readGuide('calling-the-api'), 'Errors')
         .map(([code, status]) => `${code ?? ''} ${status ?? ''}`)
@@ -32,14 +32,14 @@ describe('the guides', () => {
     );
   });
 
-  it('list every setting with its default, and no other', async () => {
+  it('a guide lists exactly the settings, with their defaults', async () => {
     assert.deepEqual(
       tableOf(await readGuide('operators/configure'), 'Settings').map(([name, fallback]) => [name, fallback]),
       Object.values(SETTINGS).map(({ name, default: fallback }) => [name, fallback]),
     );
   });
 
-  it('list every metric of the service, and no other', async () => {
+  it('a guide lists exactly the metrics of the service', async () => {
     const { metrics } = await createMetrics({
       packageRoot: fileURLToPath(ROOT),
       operationIds: [],
@@ -60,7 +60,7 @@ describe('the guides', () => {
     assert.deepEqual(listed.sort(), [...names].sort());
   });
 
-  it('name only commands and options that exist', async () => {
+  it('every command and option in a guide exists', async () => {
     const text = (await Promise.all([readReadme(), ...GUIDES.map(readGuide)])).join('\n');
     const mentioned =
       text.match(
@@ -77,7 +77,7 @@ describe('the guides', () => {
     }
   });
 
-  it('start no package of another project by npx, and put no key on a command line, and nor do pages and program', async () => {
+  it('no guide, page or program starts a foreign package by npx or puts a key on a command line', async () => {
     const files = (await readdir(new URL('src', ROOT), { recursive: true, withFileTypes: true }))
       .filter((entry) => entry.isFile() && /\.(md|tsx?|js)$/.test(entry.name))
       .map((entry) => `${entry.parentPath}/${entry.name}`);
@@ -102,7 +102,7 @@ describe('the guides', () => {
 
     after(() => service.stop());
 
-    it('include hooks with which Dredd finds that every operation conforms', async () => {
+    it('Dredd finds with the hooks of the guide that every operation conforms', async () => {
       const guide = await readGuide('contract-tests');
       const code = (language: string): string =>
         new RegExp(`\`\`\`${language}\\n([\\s\\S]+?)\`\`\``).exec(guide)?.[1] ?? assert.fail(language);
@@ -119,7 +119,7 @@ describe('the guides', () => {
       assert.match(stdout, new RegExp(` ${count} passing, 0 failing, 0 errors, `));
     });
 
-    it('include a loop that follows the changes', async () => {
+    it('the loop of the guide follows the changes', async () => {
       const program = /```js\n([\s\S]+?)```/.exec(await readGuide('mirroring'))?.[1] ?? assert.fail('no program');
       const child = spawn(
         process.execPath,

@@ -11,7 +11,7 @@ const PAGES = [
   ...GUIDES.map((guide) => `src/site/guides/${guide}.md`),
 ];
 
-/** @returns the anchor that GitHub gives a heading */
+/** Returns the anchor that GitHub gives a heading. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -19,13 +19,13 @@ function anchorOf(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-/** @returns the anchors of all headings of a page */
+/** Returns the anchors of all headings of a page. */
 function anchorsIn(markdown: string): string[] {
   const withoutCode = markdown.replace(/^```[\s\S]*?^```/gm, '');
   return [...withoutCode.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
 }
 
-/** @returns why a link within the checkout leads nowhere; undefined for one that does lead somewhere */
+/** Returns what is wrong with a link within the checkout; undefined for a sound one. */
 async function faultOf(link: string, page: URL): Promise<string | undefined> {
   const target = new URL(link, page);
   const anchor = target.hash.slice(1);
@@ -40,7 +40,7 @@ async function faultOf(link: string, page: URL): Promise<string | undefined> {
 
 describe('the links of the README and the guides', () => {
   for (const path of PAGES) {
-    it(`all lead to a file and a heading: ${path}`, async () => {
+    it(`every link of ${path} leads to a file and a heading`, async () => {
       const page = new URL(path, ROOT);
       const links = [...(await readFile(page, 'utf8')).matchAll(/\]\(([^)\s]+)\)/g)]
         .map(([, link = '']) => link)

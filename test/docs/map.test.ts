@@ -13,12 +13,12 @@ describe('the map of the source', () => {
     places = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, place = '']) => place));
   });
 
-  it('names only places that exist', async () => {
+  it('the map of the source names only places that exist', async () => {
     assert.ok(places.length > 10);
     for (const place of places) await access(new URL(`src/${place}`, ROOT));
   });
 
-  it('names every folder and file at the top, and every folder of http', async () => {
+  it('the map of the source has every folder and file of src, and every folder of src/http', async () => {
     const here = await readdir(new URL('src', ROOT), { withFileTypes: true });
     const inHttp = await readdir(new URL('src/http', ROOT), { withFileTypes: true });
     const entries = [
@@ -31,7 +31,7 @@ describe('the map of the source', () => {
     );
   });
 
-  it('fits on two screens', () => {
+  it('the map of the source has at most 100 lines', () => {
     assert.ok(text.split('\n').length <= 100);
   });
 });

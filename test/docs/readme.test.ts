@@ -5,7 +5,7 @@ import { GUIDES, readReadme, ROOT } from '../support/guides.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 
-/** What differs from one run to the next. */
+/** Replaces what differs from one run to the next. */
 function withoutWhatVaries(json: unknown): unknown {
   return JSON.parse(
     JSON.stringify(json)
@@ -22,11 +22,11 @@ describe('README', () => {
     readme = await readReadme();
   });
 
-  it('has at most 150 lines', () => {
+  it('the README has at most 150 lines', () => {
     assert.ok(readme.trimEnd().split('\n').length <= 150);
   });
 
-  it('links to every guide', () => {
+  it('the README links to every guide', () => {
     for (const guide of GUIDES) assert.ok(readme.includes(`(src/site/guides/${guide}.md)`), guide);
   });
 
@@ -45,7 +45,7 @@ describe('README', () => {
 
     after(() => service.stop());
 
-    it('get the answers that are shown', async () => {
+    it('the first calls of the README get the answers that it shows', async () => {
       const calls = [...readme.matchAll(/```sh\ncurl (.*)http:\/\/127\.0\.0\.1:8080(\S+)\n```\n\n```json\n(.+)\n```/g)];
       assert.equal(calls.length, 4);
       for (const [, options = '', path = '', shown = ''] of calls) {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
@@ -7,7 +6,6 @@ import { eventually } from '../support/eventually.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { runProgram, startServer } from '../support/program.js';
 import { send } from '../support/request.js';
-import { skipWithout } from '../support/programs/skip.js';
 import { metricsUrlOf, scrape } from '../support/http/exposition.js';
 
 describe('the metrics address', () => {
@@ -19,12 +17,12 @@ describe('the metrics address', () => {
 
   after(() => database.drop());
 
-  /** Takes a port, as another program would, while something is done. */
+  /** Occupies a port while something is done. */
   async function whileTaken<T>(port: number, act: (port: number) => Promise<T>): Promise<T> {
     const other = createServer((_request, response) => response.end('other'));
     await new Promise<void>((resolve, reject) => {
       other.on('error', (error: NodeJS.ErrnoException) => {
-        // A port that somebody else has taken is tried nonetheless.
+        // A port that another program has occupied will do.
         if (error.code === 'EADDRINUSE') resolve();
         else reject(error);
       });
@@ -38,7 +36,7 @@ describe('the metrics address', () => {
     }
   }
 
-  it('serves nothing but /metrics, is named in the log, and closes with the server', async () => {
+  it('the metrics address is logged, has only /metrics, and closes with the server', async () => {
     const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '127.0.0.1:0' });
     const url = metricsUrlOf(server);
     assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
@@ -59,14 +57,14 @@ describe('the metrics address', () => {
       const { status, headers } = await send(origin, '/metrics', { method, body: 'x' });
       assert.deepEqual([status, headers.allow, headers.connection], [405, 'GET, HEAD', 'close']);
     }
-    // The API's own address has none.
+    // The address of the API has no metrics.
     assert.equal((await send(server.url, '/metrics')).status, 404);
 
     const malformed = connect(Number(new URL(url).port), '127.0.0.1');
     malformed.end('nonsense\r\n\r\n');
     assert.match(await readText(malformed), /^HTTP\/1\.1 400 /);
 
-    // Connections that hang delay neither a scrape nor the end.
+    // Connections that hang delay neither a scrape nor the shutdown.
     const hanging = Array.from({ length: 40 }, () => connect(Number(new URL(url).port), '127.0.0.1'));
     for (const socket of hanging) socket.on('error', () => undefined).write('GET /metrics HTTP/1.1\r\n');
     await eventually('they are cut off', async () => scrape(url));
@@ -77,22 +75,7 @@ describe('the metrics address', () => {
     for (const socket of hanging) socket.destroy();
   });
 
-  it('may be an IPv6 address', async function () {
-    const probe = createServer().listen(0, '::1');
-    const hasIpv6 = await Promise.race([
-      once(probe, 'listening').then(() => true),
-      once(probe, 'error').then(() => false),
-    ]);
-    probe.close();
-    if (!hasIpv6) skipWithout('IPv6', this);
-    const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '[::1]:0' });
-    const url = metricsUrlOf(server);
-    assert.match(url, /^http:\/\/\[::1\]:\d+\/metrics$/);
-    assert.equal((await fetch(url)).status, 200);
-    assert.equal((await server.stop()).code, 0);
-  });
-
-  it('prevents the start when it is configured and in use', async () => {
+  it('a configured metrics address that is not available prevents the start', async () => {
     await whileTaken(0, async (port) => {
       const { code, stdout, stderr } = await runProgram(['serve'], {
         DATABASE_URL: database.url,
@@ -120,9 +103,9 @@ describe('the metrics address', () => {
     );
   });
 
-  it('is left out with one warning when it is the default and in use, and without a warning when it is "off"', async () => {
+  it('a default metrics address that is in use is left out with one warning, and METRICS_ADDRESS=off has none', async () => {
     await whileTaken(9464, async () => {
-      // An empty setting is one that is not set.
+      // An empty setting counts as not set.
       const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '' });
       assert.equal((await send(server.url, '/livez')).status, 200);
       const { code, stdout, stderr } = await server.stop();

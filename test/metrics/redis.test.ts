@@ -19,7 +19,7 @@ describe('metrics with Redis and a replica', () => {
     ({ key } = await newKey(database.db, await newPlan(database.db, 'roomy', 1_000, 10_000)));
     server = await startMeasuredServer({
       DATABASE_URL: database.url,
-      // Nobody is there: it is lost with the first query.
+      // Nothing listens there: the replica is lost with the first query.
       DATABASE_READ_URL: 'postgres://nobody@127.0.0.1:1/nothing',
       REDIS_URL: redis.url,
     });
@@ -38,7 +38,7 @@ describe('metrics with Redis and a replica', () => {
     }
   }
 
-  /** What of the state of the service there is to see. */
+  /** The series about the state of the service. */
   function stateOf(scrape: Scrape): Record<string, number> {
     return Object.fromEntries(
       [...scrape.series].filter(([name]) =>
@@ -52,13 +52,13 @@ describe('metrics with Redis and a replica', () => {
     `catalog_rate_limit_decisions_total{counted_in="${where}",outcome="${outcome}"}`;
   const looked = (result: string): string => `catalog_caller_cache_lookups_total{result="${result}"}`;
 
-  it('tell how the cache and the limits do', async () => {
+  it('lookups in the cache and decisions of the limits are counted', async () => {
     await ask('/me', 10);
     const { key: small } = await newKey(database.db, await newPlan(database.db, 'none', 1, 1));
     assert.equal((await send(server.url, '/api/v1/me', { headers: { 'x-api-key': small } })).status, 200);
     await ask('/me', 3, small);
     const state = stateOf(await server.scrape());
-    // The database announced the new plan and key, and what was cached before went.
+    // The database announced the new plan and key, which emptied the cache.
     const { [looked('miss')]: misses = 0, [looked('hit')]: hits = 0, [looked('stale')]: stale = 0, ...others } = state;
     assert.deepEqual(others, {
       [up('database')]: 1,
@@ -77,7 +77,7 @@ describe('metrics with Redis and a replica', () => {
     assert.equal(stale, 0);
   });
 
-  it('tell a record of another epoch from one that is used', async () => {
+  it('a lookup whose record has another epoch counts as stale', async () => {
     await eventually('the key is cached', async () => {
       const hits = async (): Promise<number> => (await server.scrape()).series.get(looked('hit')) ?? 0;
       const before = await hits();
@@ -98,7 +98,7 @@ describe('metrics with Redis and a replica', () => {
     assert.equal(after.catalog_caller_cache_records, 1);
   });
 
-  it('tell that the replica is lost', async () => {
+  it('the loss of the replica is shown', async () => {
     await ask('/stats');
     assert.equal((await server.scrape()).series.get(up('replica')), 0);
     const pools = [...(await server.scrape()).series.keys()].filter((name) => name.startsWith('catalog_database_'));
@@ -106,7 +106,7 @@ describe('metrics with Redis and a replica', () => {
     assert.equal(pools.length, 8);
   });
 
-  it('tell that Redis is lost, that limits are counted in the process, and that it is back', async () => {
+  it('the loss and the return of Redis are shown, and the limits meanwhile count in the process', async () => {
     const before = stateOf(await server.scrape());
     await redis.kill();
     await eventually('the loss is seen', async () => (await server.scrape()).series.get(up('redis')) === 0);

@@ -2,7 +2,7 @@ import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execute, ROOT, type ConsumerProject } from './project.js';
 
-/** A mistake of a developer: what they write instead of what is right, and what the compiler says of it. */
+/** A mistake of a developer: the wrong code in place of the right one, and the compiler's error. */
 export interface Mistake {
   readonly right: string;
   readonly wrong: string;
@@ -31,7 +31,7 @@ const STRICT = {
   skipLibCheck: true,
 };
 
-/** What goes wrong in the same way with every client. */
+/** Mistakes that every client reveals. */
 const MISTAKES: readonly Mistake[] = [
   { right: 'entries[0]?.svc_id', wrong: 'entries[0]?.id', error: /TS2339: Property 'id' does not exist/ },
   { right: 'entries[0]?.svc_id', wrong: 'entries[0].svc_id', error: /TS2532: Object is possibly 'undefined'/ },
@@ -49,7 +49,7 @@ const MISTAKES: readonly Mistake[] = [
     error: /TS18048: 'title.data' is possibly 'und/,
   },
   { right: 'title_id: first', wrong: 'id: first', error: /TS2353: .* 'id' does not exist/ },
-  // Codes may be added, so any text is one. Not every problem has a position to go on from.
+  // Codes may be added, so any text is one. Not every problem has a position.
   { right: 'error.oldest_since ?? NaN', wrong: 'error.oldest_since', error: /TS2532: Object is possibly 'undefined'/ },
 ];
 

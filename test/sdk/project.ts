@@ -35,7 +35,7 @@ export async function createConsumerProject(compilerOptions: Record<string, unkn
   const folder = await mkdtemp(join(cache, 'sdk-'));
   const write = (name: string, text: string): Promise<void> => writeFile(join(folder, name), text);
   await write('package.json', JSON.stringify({ type: 'module', private: true }));
-  // Where a generator looks for the module system to write for.
+  // Generators read the module system from it.
   await write('tsconfig.json', JSON.stringify({ compilerOptions }));
   return {
     folder,

@@ -63,7 +63,7 @@ describe('a service that cannot be opened', () => {
     };
   }
 
-  /** Waits until nothing of a service is connected any more. */
+  /** Waits until no connection of a service is left. */
   async function assertNothingOpen(): Promise<void> {
     await eventually('nobody else is connected to Redis', async () => {
       const clients = String(await direct.client('LIST'))
@@ -79,14 +79,14 @@ describe('a service that cannot be opened', () => {
     });
   }
 
-  it('leaves nothing open when it fails after Redis is connected', async () => {
+  it('a service that fails after it has connected to Redis leaves nothing open', async () => {
     const folder = await temporaryFolder();
     await copyFile(`${PROJECT}/package.json`, `${folder}/package.json`);
     await assert.rejects(createService(options({}, folder)), /ENOENT.*openapi\.yaml/);
     await assertNothingOpen();
   });
 
-  it('leaves nothing open when its port is in use, not even the metrics address', async () => {
+  it('a service whose port is in use leaves nothing open, not even its metrics address', async () => {
     const occupier = createServer().listen(0, '127.0.0.1');
     await once(occupier, 'listening');
     const metrics = createServer().listen(0, '127.0.0.1');
@@ -111,7 +111,7 @@ describe('a service that cannot be opened', () => {
 });
 
 describe('the primary of several workers', () => {
-  it('does not load the application, which would take memory and delay the start', () => {
+  it('the primary of several workers does not load the application, which would take memory and delay the start', () => {
     assert.equal(loadsApplication('service/create-service.js'), true);
     assert.equal(loadsApplication('commands/serve/serve.js', 'service/workers.js'), false);
   });

@@ -4,14 +4,14 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Paths relative to this package's package.json, each with the text that stands in for that file. */
-export type Replacements = Readonly<Record<string, string>>;
+type Replacements = Readonly<Record<string, string>>;
 
 /** A compiler of the service's sources, with the options of the build. */
 export interface SourceCompiler {
   /**
-   * Compiles files, as they would be with the replacements; nothing is written.
+   * Compiles files with the replacements; nothing is written.
    *
-   * @param files - relative to this package's package.json; what they import is read, but not checked itself
+   * @param files - relative to this package's package.json; what they import is read but not checked
    * @returns an error a line, sorted: file, code, message with its details
    */
   readonly errors: (files: readonly string[], replacements?: Replacements) => string[];

@@ -54,15 +54,6 @@ export function withTypeChanged({ owner, name }: BodyField): Contract {
   });
 }
 
-/** The contract with one field under another name. */
-export function withRenamed({ owner, name }: BodyField, to: string): Contract {
-  return changed(owner, (schema) => {
-    const { [name]: field = {}, ...others } = schema.properties;
-    schema.properties = { ...others, [to]: field };
-    schema.required = schema.required.map((required) => (required === name ? to : required));
-  });
-}
-
 /** The contract with one more field, a string, in the same object. */
 export function withAdded({ owner }: BodyField, added: { name: string; required: boolean }): Contract {
   return changed(owner, (schema) => {

@@ -14,7 +14,7 @@ const incomplete = new WeakMap<Duplex, IncomingMessage>();
 
 /**
  * Begins the requests of a connection one at a time. A client may send requests without waiting for answers (RFC 9112,
- * section 9.3.2), and Node emits each one as soon as it is parsed.
+ * section 9.3.2), and Node emits each one once it is parsed.
  *
  * A connection with more than 16 unanswered requests is cut. A request whose connection ends before its turn is never
  * begun, charged or logged.

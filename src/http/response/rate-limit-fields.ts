@@ -6,7 +6,7 @@ const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-ex
 
 /**
  * Writes the state of limits as the header fields of draft-ietf-httpapi-ratelimit-headers-11. The draft still
- * changes: no other file knows its syntax.
+ * changes, and this is the only file with its syntax.
  */
 export function rateLimitFields(limits: readonly LimitState[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
   return { 'RateLimit-Policy': policyList(limits), RateLimit: stateList(limits) };

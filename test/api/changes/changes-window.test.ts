@@ -197,7 +197,7 @@ describe('positions of GET /api/v1/changes', () => {
       const beginning = await restart();
       const positions = {
         'before the window': begin - WINDOW,
-        'so old that it would move up': begin - 20n * DAY,
+        'old enough to move up': begin - 20n * DAY,
         'before all entries': begin,
         'between two pages': first.next,
         'of the newest entry': last.next,

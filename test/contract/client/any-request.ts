@@ -57,7 +57,7 @@ const parameter = fc
   )
   .map(([name, value]) => `${name}=${value}`);
 
-/** The query's parameters, except those that an operation needs. */
+/** Parameters of the query beside the required ones. */
 const parameters = fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(parameter, { maxLength: 3 }));
 
 const id = fc.oneof(fc.constantFrom('blade-runner-1982', 'no-title'), encoded, segment);

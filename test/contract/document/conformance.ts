@@ -47,7 +47,7 @@ export function deviations({ operationId, status, code }: Expectation, answer: A
 }
 
 /**
- * Compares an answer with whichever response of the operation has its status.
+ * Compares an answer with the response of the operation that has its status.
  *
  * @param isHead - whether the method was HEAD, so that the content may be missing
  * @returns every deviation, each with its place

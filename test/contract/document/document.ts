@@ -23,7 +23,7 @@ export interface OperationResponse {
   readonly response: Node;
 }
 
-/** The contract, parsed and otherwise as it is written: references are not resolved. */
+/** The contract, parsed. References are not resolved. */
 export const document = load(readFileSync(new URL('../../../openapi.yaml', import.meta.url), 'utf8')) as Node;
 
 const PROBLEM = 'application/problem+json';

@@ -20,7 +20,7 @@ const LARGE = `${request('/api/v1/stats', ['Content-Length: 10000000'])}${'x'.re
 const CHUNKED = `${request('/api/v1/stats', ['Transfer-Encoding: chunked'])}5\r\nhello\r\n`;
 const CONNECT = 'CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\nrest';
 
-/** So many header fields that Node would drop the last of them by default. */
+/** More header fields than Node reads by default. */
 const PADDING = Array.from({ length: 1_500 }, () => 'a:');
 
 /** Bytes that get one answer: a problem, behind which the connection closes. */

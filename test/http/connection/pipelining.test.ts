@@ -25,7 +25,7 @@ describe('requests that a connection sends ahead', () => {
 
   after(() => service.stop());
 
-  it('up to 16 are all answered, in their order', async () => {
+  it('16 requests sent ahead are answered in their order', async () => {
     const ids = Array.from({ length: MAX_UNANSWERED }, (_, i) => `ahead-${i}`);
     const [last = ''] = ids.slice(-1);
     const text = [
@@ -40,7 +40,7 @@ describe('requests that a connection sends ahead', () => {
     );
   });
 
-  it('16 at any time are answered without end, the next one being sent as soon as an answer is read', async () => {
+  it('a connection that always has 16 unanswered requests is served', async () => {
     const socket = openConnectionTo(service.url);
     let answered = 0;
     try {
@@ -56,7 +56,7 @@ describe('requests that a connection sends ahead', () => {
     }
   });
 
-  it('more than 16 end their connection, and none but the first of them begins', async () => {
+  it('a connection with more than 16 unanswered requests is cut, and only the first of them begins', async () => {
     const CONNECTIONS = 20;
     await Promise.all(Array.from({ length: CONNECTIONS }, () => sendUntilCut(service.url, 'too-many', MANY)));
     assert.equal((await service.get('/livez')).status, 200);
@@ -64,9 +64,10 @@ describe('requests that a connection sends ahead', () => {
     assert.ok(began <= CONNECTIONS, `${began} requests began`);
   });
 
-  it('17 end their connection', () => sendUntilCut(service.url, 'seventeen', MAX_UNANSWERED + 1));
+  it('the 17th unanswered request cuts the connection', () =>
+    sendUntilCut(service.url, 'seventeen', MAX_UNANSWERED + 1));
 
-  it('are parsed no further once their connection is cut', async () => {
+  it('a cut connection is not parsed further', async () => {
     let parsed = 0;
     const server = createHttpServer(() => undefined).on('request', () => (parsed += 1));
     try {
@@ -78,7 +79,7 @@ describe('requests that a connection sends ahead', () => {
   });
 });
 
-/** Sends requests at once and waits until the server has closed their connection, in whichever way. */
+/** Sends requests at once and waits until the server has closed or reset their connection. */
 async function sendUntilCut(url: string, id: string, count: number): Promise<void> {
   const socket = openConnectionTo(url);
   const closed = new Promise((resolve) => socket.on('close', resolve));

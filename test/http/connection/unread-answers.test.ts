@@ -4,13 +4,13 @@ import { openConnectionTo } from '../../support/http/conversation.js';
 import { eventually } from '../../support/eventually.js';
 import { startService, type TestService } from '../../support/service.js';
 
-/** So long may a client take to read an answer, in milliseconds. */
+/** The time that a client has to read an answer, in milliseconds. */
 const STALLED_TIMEOUT_MS = 1_500;
 
 /** Requests whose answers are far more than the system buffers (6 MiB on Linux, at most). */
 const REQUESTS = 400;
 
-/** Sent before their answers: fewer than end the connection. */
+/** Requests that are sent ahead: fewer than cut the connection. */
 const AHEAD = 8;
 
 const REQUEST = 'GET /openapi.json HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n';
@@ -38,18 +38,18 @@ describe('answers that nobody reads', () => {
     return socket.on('error', () => undefined).pause();
   }
 
-  /** A client that does not read hears of the end of its connection when it writes. An empty line is no request. */
+  /** A client that does not read gets an error when it writes. An empty line is not a request. */
   function isCut(client: Socket): boolean {
     if (client.errored === null) client.write('\r\n');
     return client.errored !== null;
   }
 
-  /** How many requests were begun whose answer was sent, or never will be. */
+  /** The number of requests whose answers were sent or cut. */
   function recorded(): number {
     return service.logged.filter((line) => line.includes('"url":"/openapi.json"')).length;
   }
 
-  /** Sends one request after the other until the server answers no more. @returns how many it has answered */
+  /** Sends requests until the server answers no more. Returns the number of its answers. */
   async function fill(client: Socket): Promise<number> {
     const before = recorded();
     let sent = 0;
@@ -67,7 +67,7 @@ describe('answers that nobody reads', () => {
     return last;
   }
 
-  it('hold back the requests behind them, and are cut in time together with their connection', async () => {
+  it('an unread answer holds back later requests, and its connection is cut in time', async () => {
     const before = recorded();
     const client = connectMute();
     const answered = await fill(client);
@@ -78,12 +78,12 @@ describe('answers that nobody reads', () => {
     const stalledAt = performance.now();
     await eventually('the connection is cut', () => isCut(client), STALLED_TIMEOUT_MS * 1.6);
     assert.ok(performance.now() - stalledAt < STALLED_TIMEOUT_MS * 1.6);
-    // What waited is never begun: it costs nothing, and has no line.
+    // Requests that waited are never begun, and have no line.
     await eventually('the cut answer is logged', () => recorded() > before + answered);
     assert.equal(recorded(), before + answered + 1);
   });
 
-  it('are read late by a client that takes its time, all of them', async () => {
+  it('a slow client gets every answer', async () => {
     const client = connectMute();
     const answered = await fill(client);
     client.write(REQUEST.replace('keep-alive', 'close'));

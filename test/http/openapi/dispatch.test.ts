@@ -39,7 +39,7 @@ describe('dispatch', () => {
 
   const run = (ctx: RequestContext): Promise<void> => stage(ctx, () => Promise.resolve());
 
-  it('passes on the operation and its answer', async () => {
+  it('the state of a request gets its operation and the answer', async () => {
     const ctx = contextFor('/api/v1/stats');
     await run(ctx);
     const { collections, ...others } = COUNTS;
@@ -47,14 +47,14 @@ describe('dispatch', () => {
     assert.equal(ctx.state.operation, operations.getStats);
   });
 
-  it('calls no operation once the time of the request is up', async () => {
+  it('no operation is called after the deadline', async () => {
     const ctx = contextFor('/api/v1/stats');
     ctx.state.timedOut = true;
     await run(ctx);
     assert.deepEqual([reads, ctx.state.operation, ctx.state.answer], [0, undefined, undefined]);
   });
 
-  it('calls no operation without a caller', async () => {
+  it('no operation is called without a caller', async () => {
     const ctx = contextFor('/api/v1/stats');
     delete ctx.state.caller;
     await assert.rejects(run(ctx), /^Error: a request without a caller was dispatched$/);
@@ -67,7 +67,7 @@ describe('dispatch', () => {
     ['/api/v1/titles/a%20b', 'getTitle', 'invalid_parameter'],
     ['/api/v1/nowhere', undefined, 'not_found'],
   ] as const) {
-    it(`throws the problem of ${target}, and knows its operation`, async () => {
+    it(`${target} throws ${code}, and the state has ${operationId ?? 'no operation'}`, async () => {
       const ctx = contextFor(target);
       await assert.rejects(run(ctx), (error) => error instanceof Problem && error.code === code);
       assert.deepEqual([ctx.state.operation?.id, ctx.state.answer], [operationId, undefined]);

@@ -6,15 +6,15 @@ import { startService } from '../../support/service.js';
 import { assertReadiness } from '../../support/http/readiness.js';
 import { readGuide } from '../../support/guides.js';
 
-// What is said while something is lost is held against the real thing in test/outages and test/replica.
+// Lost dependencies are in test/outages and test/replica.
 describe('readiness', () => {
-  it('is given up when the service shuts down, and says so', async () => {
+  it('a service that shuts down is not ready, with the reason shutting_down', async () => {
     const service = await startService();
     const socket = connect({ port: Number(new URL(service.url).port), host: '127.0.0.1' });
     let stopping: Promise<void> | undefined;
     try {
       await assertReadiness(service.url, ['database'], []);
-      // A request that has begun is waited for, and its end comes once the service shuts down.
+      // The service waits for this request, whose end arrives after the shutdown has begun.
       socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /readyz HTTP/1.1\r\nHost: x\r\n');
       await once(socket, 'data');
       stopping = service.stop();
@@ -37,7 +37,7 @@ describe('readiness', () => {
     }
   });
 
-  it('has each of its reasons in the guide', async () => {
+  it('the guide lists every reason of /readyz', async () => {
     const guide = await readGuide('operators/monitor');
     const codes = [...Object.keys(CONSEQUENCES).map((dependency) => `${dependency}_lost`), 'shutting_down'];
     assert.deepEqual(

@@ -10,16 +10,16 @@ function addressOf(peer: string | undefined, forwarded: readonly string[], trust
 }
 
 describe('the address of a client', () => {
-  it('is that of the connection where no proxy is trusted, whatever the client says', () => {
+  it('without trusted proxies the address is that of the connection', () => {
     assert.equal(addressOf('192.0.2.1', [], 0), '192.0.2.1');
     assert.equal(addressOf('192.0.2.1', ['198.51.100.7'], 0), '192.0.2.1');
   });
 
-  it('is empty where the connection has been closed', () => {
+  it('the address of a closed connection is empty', () => {
     assert.equal(addressOf(undefined, [], 0), '');
   });
 
-  it('is what the trusted proxies wrote, counted from the right', () => {
+  it('the entry of X-Forwarded-For that counts is the N-th from the right for N trusted proxies', () => {
     for (const [forwarded, trusted, expected] of [
       [['198.51.100.7'], 1, '198.51.100.7'],
       [['203.0.113.9, 198.51.100.7'], 1, '198.51.100.7'],
@@ -34,7 +34,7 @@ describe('the address of a client', () => {
     }
   });
 
-  it('is read with a port, and up to the first entry that is no address', () => {
+  it('an entry may have a port, and entries count up to the first that is not an address', () => {
     for (const [forwarded, trusted, expected] of [
       ['198.51.100.7:4711', 1, '198.51.100.7'],
       ['[2001:db8::1]:4711', 1, '2001:db8:0:0::/64'],
@@ -55,7 +55,7 @@ describe('the address of a client', () => {
     }
   });
 
-  it('is the network of 64 bits where it is IPv6, in one spelling', () => {
+  it('an IPv6 address is reduced to its network of 64 bits, in one spelling', () => {
     for (const [peer, expected] of [
       ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
       ['2001:DB8:1:2::99', '2001:db8:1:2::/64'],

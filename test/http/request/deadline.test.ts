@@ -7,14 +7,14 @@ import { sendAnswers } from '../../../src/http/response/answers.js';
 import { contextOf } from '../../support/http/context.js';
 
 describe('the deadline of a request', () => {
-  it('does not touch a request whose later stages are in time', async () => {
+  it('a request whose stages are in time is not touched', async () => {
     const ctx = contextOf();
     await deadline(500)(ctx, () => delay(1));
     await delay(600);
     assert.equal(ctx.state.timedOut, undefined);
   });
 
-  it('passes on the error of a later stage', async () => {
+  it('the error of a later stage is thrown', async () => {
     const broken = new Error('broken');
     await assert.rejects(
       deadline()(contextOf(), () => Promise.reject(broken)),
@@ -22,15 +22,15 @@ describe('the deadline of a request', () => {
     );
   });
 
-  it('throws service_unavailable when the time is up, and keeps later stages from beginning', async () => {
+  it('after the deadline service_unavailable is thrown, and no further stage begins', async () => {
     const ctx = contextOf();
     const begun: string[] = [];
-    let goOn: () => void = () => undefined;
-    const first = new Promise<void>((resolve) => (goOn = resolve));
+    let release: () => void = () => undefined;
+    const first = new Promise<void>((resolve) => (release = resolve));
     const answered = deadline(20)(ctx, async () => {
       begun.push('first');
       await first;
-      if (ctx.state.timedOut) throw new Error('nobody waits any more');
+      if (ctx.state.timedOut) throw new Error('the request was answered before');
       begun.push('second');
     });
     await assert.rejects(answered, (error) => {
@@ -39,13 +39,13 @@ describe('the deadline of a request', () => {
       assert.equal((error.cause as Error).message, 'the request exceeded its deadline');
       return ctx.state.timedOut === true;
     });
-    goOn();
-    // The error of the stage that ends late reaches nobody: as an unhandled rejection it would end the process.
+    release();
+    // The late error is handled: as an unhandled rejection it would end the process.
     await delay(1);
     assert.deepEqual(begun, ['first']);
   });
 
-  it('lets no late answer replace that of the deadline', async () => {
+  it('a late answer does not replace that of the deadline', async () => {
     const ctx = contextOf();
     let answer: () => void = () => undefined;
     const operation = new Promise<void>((resolve) => (answer = resolve));

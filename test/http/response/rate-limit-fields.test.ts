@@ -8,7 +8,7 @@ const MINUTE: Quota = { name: 'minute', limit: 60, windowSeconds: 60, remaining:
 const DAY: Quota = { name: 'day', limit: 1_000, windowSeconds: 86_400, remaining: 940, resetSeconds: 3_601 };
 
 describe('the fields of the rate limits', () => {
-  it('list every quota in order with its policy and where the caller stands', () => {
+  it('the fields list every quota in order, with its policy and its state', () => {
     assert.deepEqual(rateLimitFields([MINUTE, DAY]), {
       'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
       RateLimit: '"minute";r=0;t=7, "day";r=940;t=3601',
@@ -19,7 +19,7 @@ describe('the fields of the rate limits', () => {
     });
   });
 
-  it('write the largest numbers of a plan without an exponent', () => {
+  it('the largest numbers of a plan have no exponent', () => {
     const most = { ...MINUTE, limit: 2_147_483_647, remaining: 2_147_483_646 };
     assert.deepEqual(rateLimitFields([most]), {
       'RateLimit-Policy': '"minute";q=2147483647;w=60',
@@ -47,7 +47,7 @@ describe('the problem of a used-up quota', () => {
     ],
   ] as const) {
     const names = violated.map(({ name }) => name);
-    it(`names the quotas, and the longest of their waits: ${names.join(' and ')}, ${seconds} s`, () => {
+    it(`a refusal names the quotas and the longest of their waits: ${names.join(' and ')}, ${seconds} s`, () => {
       const problem = rateLimitExceeded(violated);
       assert.equal(problem.code, 'rate_limit_exceeded');
       assert.equal(problem.status, 429);
@@ -58,7 +58,7 @@ describe('the problem of a used-up quota', () => {
     });
   }
 
-  it('says, where too many keys have failed, how many may fail and when they may again', () => {
+  it('the refusal of a failed key has the limit on failures and the time to wait', () => {
     const failures = { name: 'failed-keys', limit: 30, windowSeconds: 60, remaining: 0, resetSeconds: 41 };
     const problem = tooManyFailures(failures);
     assert.equal(problem.code, 'rate_limit_exceeded');

@@ -13,7 +13,7 @@ describe('an answer that fails', () => {
     lines.length = 0;
   });
 
-  it('has a line in the log, without the key of its request', () => {
+  it('an answer that fails is logged without the key of its request', () => {
     const { key } = generateApiKey();
     const ctx = contextOf();
     ctx.req.rawHeaders = ['X-API-Key', key];
@@ -25,7 +25,7 @@ describe('an answer that fails', () => {
     assert.ok(!lines[0]?.includes(key.slice(-20)));
   });
 
-  it('has none where the client broke the connection: the line of its request says so', async () => {
+  it('an answer whose connection the client broke is not logged again', async () => {
     const ctx = contextOf();
     const reset = new Error('read ECONNRESET');
     ctx.req.socket.on('error', () => undefined).destroy(reset);

@@ -18,7 +18,7 @@ describe('the URL of a request in the log', () => {
     return times === 1 ? once : once.replaceAll('%', `%${'25'.repeat(times - 1)}`);
   }
 
-  it('is cut to what may be logged', () => {
+  it('the log has the path and since, decoded and cut to 200 characters', () => {
     assert.equal(logged('/api/v1/titles/a%20b'), '/api/v1/titles/a b');
     assert.equal(logged(`/api/v1/changes?since=17&api_key=${key}`), '/api/v1/changes?since=17');
     for (const since of ['1795218005', '1795218005.123456', '-1', '0x10', 'soon']) {
@@ -28,7 +28,7 @@ describe('the URL of a request in the log', () => {
     assert.equal(logged(`/api/v1/titles/${'a.'.repeat(200)}`).length, 200);
   });
 
-  it('never shows a key, however often it is encoded', () => {
+  it('a key is never logged, however often it was encoded', () => {
     for (let times = 0; times <= 12; times += 1) {
       for (const target of [`/api/v1/${encoded(key, times)}`, `/api/v1/changes?since=${encoded(key, times)}`]) {
         const url = logged(target);
@@ -39,7 +39,7 @@ describe('the URL of a request in the log', () => {
     assert.ok(logged(`/${encoded(key, 3)}`).includes(prefix));
   });
 
-  it('shows no part of a key that something was put into', () => {
+  it('no part of a key is logged that contains other characters', () => {
     for (const broken of [
       key.toUpperCase(),
       key.replace('svc', 'SVC'),
@@ -54,7 +54,7 @@ describe('the URL of a request in the log', () => {
     }
   });
 
-  it('shows no 12 letters and digits in a row that may be part of a key', () => {
+  it('12 consecutive letters and digits, which may be part of a key, are redacted', () => {
     for (const part of [secret, secret.slice(0, 12), secret.slice(26), secret.toUpperCase(), secret.toLowerCase()]) {
       for (const times of [0, 1, 2]) {
         assert.equal(logged(`/api/v1/titles/${encoded(part, times)}`), '/api/v1/titles/[redacted]');
@@ -67,13 +67,13 @@ describe('the URL of a request in the log', () => {
     assert.equal(logged('/changes?since=179521800512'), '/changes?since=[redacted]');
   });
 
-  it('shows the id of a title that there is, whatever it looks like', () => {
+  it('the id of an existing title is logged unchanged', () => {
     const path = `/api/v1/titles/${secret}`;
     assert.equal(logged(path, true), path);
     assert.equal(logged(`/api/v1/titles/%73${secret}`, true), '/api/v1/titles/[redacted]');
   });
 
-  it('is not looked for any further where it was encoded thousands of times', () => {
+  it('a URL that was encoded thousands of times is replaced', () => {
     assert.equal(logged(`/api/v1/%${'25'.repeat(8_000)}41`), '(encoded too often)');
     assert.equal(logged(`/api/v1/changes?since=%${'25'.repeat(8_000)}41`), '(encoded too often)');
   });

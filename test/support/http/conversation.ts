@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 
-/** What a client got on one connection, until the server closed it. */
+/** What a client received on one connection until the server closed it. */
 export interface Conversation {
   readonly received: string;
   readonly statuses: readonly number[];
@@ -17,7 +17,7 @@ export function openConnectionTo(url: string): Socket {
 /**
  * Sends text on a new connection and reads until the server closes it.
  *
- * @param closesItsSide - whether the client says, behind the text, that it sends no more
+ * @param closesItsSide - whether the client then closes its side of the connection
  */
 export function converse(url: string, text: string, closesItsSide = false): Promise<Conversation> {
   const socket = openConnectionTo(url);

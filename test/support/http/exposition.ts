@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { startServer, type ServerProcess } from '../program.js';
 import { send } from '../request.js';
 
-/** What a scrape brought. */
+/** The result of a scrape. */
 export interface Scrape {
   readonly text: string;
-  /** Values by series, as it is written: `name{label="value"}`, its labels in alphabetical order. */
+  /** Values by series, as in `name{label="value"}`, with the labels in alphabetical order. */
   readonly series: ReadonlyMap<string, number>;
 }
 
@@ -20,12 +20,12 @@ export async function startMeasuredServer(environment: Readonly<Record<string, s
   return { ...server, scrape: () => scrape(metricsUrlOf(server)) };
 }
 
-/** Where a server says that its metrics are. */
+/** Returns the URL of a server's metrics, as it is logged. */
 export function metricsUrlOf({ output }: ServerProcess): string {
   return /"metrics_url":"([^"]+)"/.exec(output.stdout)?.[1] ?? assert.fail(`no metrics: ${output.stdout}`);
 }
 
-/** Fetches metrics, and checks that all of the answer is in order. */
+/** Fetches metrics and checks their format. */
 export async function scrape(url: string): Promise<Scrape> {
   const { origin, pathname } = new URL(url);
   const { status, headers, text } = await send(origin, pathname);
@@ -34,7 +34,7 @@ export async function scrape(url: string): Promise<Scrape> {
   return { text, series: parse(text) };
 }
 
-/** The series of a metric, those that are zero left out. */
+/** The series of a metric that are not zero. */
 export function nonZero({ series }: Scrape, name: string): Record<string, number> {
   return Object.fromEntries([...series].filter(([key, value]) => key.split('{')[0] === name && value !== 0));
 }

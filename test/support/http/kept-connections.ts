@@ -2,23 +2,23 @@ import { connect, type Socket } from 'node:net';
 import { AnswerReader } from './answer-reader.js';
 import { eventually } from '../eventually.js';
 
-/** How many times each outcome occurred: a status, or why there was none. */
+/** The number of each outcome: a status, or the reason for none. */
 export type Tally = Readonly<Record<string, number>>;
 
-/** Connections that are made, or asked on, at a time: fewer than a server lets wait to be accepted. */
+/** Connections in use at a time: fewer than may wait for a server to accept them. */
 const AT_A_TIME = 200;
 
 /** Bound on one answer, in milliseconds. */
 const TIMEOUT_MS = 20_000;
 
-/** One address has about 28,000 ports to call from (Linux), so after so many connections the next address calls. */
+/** Connections from one address, which has about 28,000 ports for them on Linux. */
 const CONNECTIONS_OF_ADDRESS = 20_000;
 
-/** Connections on which a client asks now and then, and which it keeps open. */
+/** Connections that a client keeps open and uses from time to time. */
 export class KeptConnections {
   readonly #connections: readonly KeptConnection[];
 
-  /** Only begins to make them. @param url - of a server on this machine */
+  /** @param url - of a server on this machine */
   constructor(
     url: string,
     count: number,
@@ -30,9 +30,9 @@ export class KeptConnections {
   }
 
   /**
-   * Sends the request on each of them, and makes those that are not there yet; none is ever made anew.
+   * Sends the request on each of them. The first call opens them, and closed ones are not opened again.
    *
-   * @returns how many were answered with each status, or were not because of what
+   * @returns the number of each status, and of each reason for no answer
    */
   async ask(atATime = AT_A_TIME): Promise<Tally> {
     const outcomes: string[] = [];
@@ -44,18 +44,18 @@ export class KeptConnections {
     return tallyOf(outcomes);
   }
 
-  /** What is the matter with each of them: `open`, `ended` in order by the server, `closed`, or the code of an error. */
+  /** The state of each: `open`, `ended` in order by the server, `closed`, or the code of an error. */
   get states(): Tally {
     return tallyOf(this.#connections.map(({ state }) => state));
   }
 
-  /** Waits until none is open any more. @returns what has become of them */
+  /** Waits until none is open. Returns their states. */
   async over(): Promise<Tally> {
     await eventually('all connections are closed', () => this.states.open === undefined);
     return this.states;
   }
 
-  /** Closes those that are still open, or so many of them. */
+  /** Closes the open ones, or a number of them. */
   close(count = Infinity): void {
     const open = this.#connections.filter(({ state }) => state === 'open');
     for (const connection of open.slice(0, count)) connection.close();

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-/** As many requests without an answer as a connection may have. */
+/** The most unanswered requests of a connection. */
 const AHEAD = 16;
 
 /** Bound on the silence of a server, in milliseconds. */

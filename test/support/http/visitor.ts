@@ -3,13 +3,13 @@ import { createDeveloper } from '../../../src/developers/developers.js';
 import { send, type Reply } from '../request.js';
 import type { TestService } from '../service.js';
 
-/** A browser as far as raw HTTP needs one: it keeps cookies, and says where its requests come from. */
+/** A minimal browser: it keeps cookies and names the origin of its requests. */
 export class Visitor {
   readonly cookies = new Map<string, string>();
 
   constructor(
     private readonly url: string,
-    /** What it says of itself in each request. */
+    /** The fields of each request. */
     readonly headers: Record<string, string> = { 'user-agent': 'Visitor/1' },
   ) {}
 
