@@ -40,7 +40,7 @@ export function killServers(folder: string): void {
 }
 
 /** The keys of the System V shared memory that a folder's PostgreSQL servers have, or had when they were killed. */
-export function sharedMemoryOf(folder: string): string[] {
+function sharedMemoryOf(folder: string): string[] {
   const inner = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   return [folder, ...inner.map(({ name }) => join(folder, name))]
     .map((parent) => join(parent, CLUSTER_FOLDER, 'postmaster.pid'))
