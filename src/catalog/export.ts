@@ -15,8 +15,6 @@ export interface ExportOptions {
   readonly format: ExportFormat;
   /** Consumes the text, in UTF-8. The export fails when it rejects. */
   readonly write: (text: AsyncIterable<Buffer>) => Promise<void>;
-  /** Called with the rows so far and in all; the total is undefined if the role may not read the counts. */
-  readonly onProgress?: (rows: number, total: number | undefined) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -28,8 +26,6 @@ export interface ExportResult {
 
 /** Bound on the wait for a table that another program, such as a migration, has locked. */
 const LOCK_TIMEOUT = '60s';
-
-const LF = 10;
 
 /**
  * Exports all titles, people or collections as of one moment. Takes no lock that a writer waits for, and needs no right
@@ -47,16 +43,8 @@ export async function exportCatalogue(db: Knex, options: ExportOptions): Promise
     await session.query('begin isolation level repeatable read read only');
     await session.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
     const newest = kind === 'titles' ? await newestIn(session) : undefined;
-    const total = await countKept(session, kind);
     const copy = session.query(copyTo(copyStatement(kind, options.format)));
-    const header = options.format === 'csv' ? 1 : 0;
-    const report = (lines: number): void => options.onProgress?.(lines - header, total);
-    await pipeline(
-      copy,
-      (source: AsyncIterable<Buffer>) => countLines(source, report),
-      options.write,
-      signal ? { signal } : {},
-    );
+    await pipeline(copy, options.write, signal ? { signal } : {});
     await session.query('commit');
     const position = kind === 'titles' ? positionAfterCopy(newest, safeTime, systemClock()) : undefined;
     return { rows: copy.rowCount, position };
@@ -73,15 +61,6 @@ async function readSafeTime(db: Knex): Promise<Micros | undefined> {
   const { rows } = await db.raw<{ rows: [{ time: string | null }] }>('select public.catalog_quiet_clock() as time');
   const [{ time }] = rows;
   return time === null ? undefined : fromRfc3339(time);
-}
-
-async function countKept(session: ClientBase, kind: Kind): Promise<number | undefined> {
-  const { rows: rights } = await session.query<{ may: boolean }>(
-    `select has_table_privilege('public.catalog_counts', 'select') as may`,
-  );
-  if (rights[0]?.may !== true) return undefined;
-  const { rows } = await session.query<{ total: number }>(`select ${kind} as total from public.catalog_counts`);
-  return rows[0]?.total;
 }
 
 /** @returns the newest stamp, or the feed start if that is later: the feed refuses earlier positions */
@@ -107,14 +86,4 @@ function copyStatement(kind: Kind, format: ExportFormat): string {
   // escape it.
   return `copy (select row_to_json(r) from (select ${names} from public.${kind} order by ${order}) r)
             to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`;
-}
-
-/** Passes text through. @param report - called after each piece with the number of lines, about that of rows */
-async function* countLines(source: AsyncIterable<Buffer>, report: (lines: number) => void): AsyncGenerator<Buffer> {
-  let lines = 0;
-  for await (const piece of source) {
-    for (let at = piece.indexOf(LF); at >= 0; at = piece.indexOf(LF, at + 1)) lines++;
-    report(lines);
-    yield piece;
-  }
 }

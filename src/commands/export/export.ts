@@ -10,7 +10,6 @@ import { openState, type FollowerState } from '../../follower/state.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { writeDestination } from './export-destination.js';
 import { formatOption, inferFormat, kindOption } from '../import/file-options.js';
-import { ProgressDisplay } from '../import/progress-display.js';
 import { addJsonCommand, report } from '../report.js';
 
 interface ExportFlags {
@@ -57,7 +56,7 @@ async function run(file: string, flags: ExportFlags, context: CommandContext): P
   const format = flags.format ?? inferFormat(file, FORMATS, file === '-' ? 'standard output' : file);
   const state = await openNewState(file, flags);
   try {
-    const { rows, position } = await writeCopy(file, format, flags, context);
+    const { rows, position } = await writeCopy(file, format, kind, context);
     const since = position === undefined ? undefined : toSeconds(position);
     if (since !== undefined) await state?.save(since);
     const document = { kind, format, rows, ...(since !== undefined && { followFrom: since }) };
@@ -77,10 +76,9 @@ async function run(file: string, flags: ExportFlags, context: CommandContext): P
 async function writeCopy(
   file: string,
   format: ExportFormat,
-  { kind, json }: ExportFlags,
-  { signal, stdout, stderr, withDatabase }: CommandContext,
+  kind: Kind,
+  { signal, stdout, withDatabase }: CommandContext,
 ): Promise<ExportResult> {
-  const display = new ProgressDisplay(stderr, { label: kind, isEnabled: !json });
   let failure: unknown;
   const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
     const destination = { file, stdout, signal };
@@ -92,18 +90,14 @@ async function writeCopy(
       throw error;
     });
   };
-  const onProgress = (rows: number, total: number | undefined): void =>
-    display.update({ phase: 'writing', rows, bytes: 0, total });
   try {
-    return await withDatabase((db) => exportCatalogue(db, { kind, format, write, signal, onProgress }), {
+    return await withDatabase((db) => exportCatalogue(db, { kind, format, write, signal }), {
       bulk: true,
       mayBeReadOnly: true,
     });
   } catch (error) {
     // A failure of standard output also interrupts the program, which would hide the reason.
     throw failure instanceof OperatorError ? failure : error;
-  } finally {
-    display.stop();
   }
 }
 

@@ -11,7 +11,7 @@ export interface ProgressDisplayOptions {
   readonly isEnabled: boolean;
 }
 
-/** Shows the progress of an import or an export: a bar on a terminal, otherwise nothing. */
+/** Shows the progress of an import: a bar on a terminal, otherwise nothing. */
 export class ProgressDisplay {
   readonly #stderr: Writable;
   readonly #options: ProgressDisplayOptions;
