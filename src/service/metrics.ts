@@ -95,11 +95,6 @@ function addState(metrics: Metrics, version: string, state: ServiceState): void 
     help: 'Keys and hours whose requests are counted and not saved yet.',
     read: () => usage.waiting,
   });
-  metrics.readCounter({
-    name: 'catalog_usage_requests_lost_total',
-    help: 'Requests missing from the usage because too many keys waited for the database.',
-    read: () => usage.lost,
-  });
   if (notificationQueueUsage === undefined) return;
   metrics.readGauge({
     name: 'catalog_notification_queue_usage_ratio',

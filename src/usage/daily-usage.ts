@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Slice } from '../platform/postgres/rows.js';
-import type { UsageCounts } from './usage-counts.js';
+import type { UsageCounts } from './write-usage.js';
 
 /** How many days are shown, today included. */
 export const SHOWN_DAYS = 30;

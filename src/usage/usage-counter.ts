@@ -3,9 +3,6 @@ import { writeUsage, type UsageRow } from './write-usage.js';
 
 const HOUR_MS = 3_600_000;
 
-/** The most keys and hours that wait to be written, about 100 bytes each. Only a long outage collects more. */
-const MAX_WAITING = 200_000;
-
 /** Rows of one statement at most, which keeps it within the bound on statements. */
 const ROWS_PER_STATEMENT = 5_000;
 
@@ -14,14 +11,13 @@ type Row = { -readonly [Column in keyof UsageRow]: UsageRow[Column] };
 
 /**
  * Counts the requests of keys by the hour and saves the counts now and then: a request costs a map entry, not a write.
+ * While the database is down, no caller is admitted, and so nothing is counted.
  *
  * Counts that could not be written are added to later ones. When only the reply to a write was lost, they count twice.
  */
 export class UsageCounter {
   /** By hour and key, see {@link slotOf}. */
   #rows = new Map<number, Row>();
-  /** Requests that were not counted because too many keys were waiting to be written. */
-  lost = 0;
 
   /** How many keys and hours wait to be written. */
   get waiting(): number {
@@ -38,13 +34,7 @@ export class UsageCounter {
     const hour = Math.floor(at / HOUR_MS);
     const slot = slotOf(keyId, hour);
     let row = this.#rows.get(slot);
-    if (row === undefined) {
-      if (this.#rows.size >= MAX_WAITING) {
-        this.lost += 1;
-        return;
-      }
-      this.#rows.set(slot, (row = { keyId, hour, served: 0, refused: 0, failed: 0 }));
-    }
+    if (row === undefined) this.#rows.set(slot, (row = { keyId, hour, served: 0, refused: 0, failed: 0 }));
     if (status === 429) row.refused += 1;
     else if (status !== undefined && status >= 500) row.failed += 1;
     else row.served += 1;

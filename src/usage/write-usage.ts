@@ -1,9 +1,18 @@
 import type { Knex } from 'knex';
 import { removeRows } from '../platform/postgres/rows.js';
-import type { UsageCounts } from './usage-counts.js';
 
 /** How long usage is kept, in days: the 30 that are shown, and a few for operators. */
 const KEPT_DAYS = 35;
+
+/** Requests by how they ended. */
+export interface UsageCounts {
+  /** Answered. */
+  readonly served: number;
+  /** Refused by a limit of the plan. */
+  readonly refused: number;
+  /** Failed by a fault of the service. */
+  readonly failed: number;
+}
 
 /** The requests of a key within an hour, as counted by one process. */
 export interface UsageRow extends UsageCounts {

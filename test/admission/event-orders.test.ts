@@ -126,7 +126,7 @@ describe('admission in whatever order things happen', () => {
     }
   }
 
-  it('gives each request its own caller, valid as of a moment since the last change that was reported', async () => {
+  it('each request gets its own caller, valid as of a moment since the last change that was reported', async () => {
     // Its memory takes time to set up.
     const cache = new CallerCache();
     await fc.assert(

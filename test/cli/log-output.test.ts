@@ -10,8 +10,9 @@ import { HeldPipe, PIPE_BYTES } from '../support/programs/held-pipe.js';
 import { sendAhead } from '../support/http/send-ahead.js';
 import { send } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { areGone, startSurroundings, type Surroundings } from '../support/deployments/workers.js';
+import { areGone } from '../support/deployments/workers.js';
 import { skipWithout } from '../support/programs/skip.js';
+import { testWorld } from '../support/world.js';
 
 const DROPPED = 'catalog_log_lines_dropped_total';
 
@@ -33,13 +34,12 @@ interface Line {
 }
 
 describe('the log of a server', () => {
-  let surroundings: Surroundings | undefined;
+  const world = testWorld({ redis: true });
   const running: RunningProgram[] = [];
 
-  before(async function () {
+  before(function () {
     // Only there can a test hold a pipe and fill a disk.
     if (process.platform !== 'linux') skipWithout('Linux', this);
-    surroundings = await startSurroundings();
   });
 
   afterEach(async () => {
@@ -48,8 +48,6 @@ describe('the log of a server', () => {
       await ended;
     }
   });
-
-  after(() => surroundings?.stop());
 
   interface Server extends RunningProgram {
     readonly url: string;
@@ -66,7 +64,7 @@ describe('the log of a server', () => {
     const program = startProgram(
       ['serve'],
       {
-        ...surroundings?.environment,
+        ...world.environment,
         PORT: String(port),
         METRICS_ADDRESS: `127.0.0.1:${metricsPort}`,
         WORKERS: String(workers),

@@ -414,7 +414,7 @@ describe('keys', () => {
     });
   });
 
-  it('whoever has found a whole key revokes it, and no other key', async () => {
+  it('the finder of a whole key can revoke it, and no other key', async () => {
     const [found, other] = [await newKey(), await newKey()];
     const hashes = [hashOf(found.key), hashOf(generateApiKey().key)];
     const known = new Set(hashes.slice(0, 1));

@@ -3,7 +3,8 @@ import { connectionsWithin } from '../../src/platform/process/file-descriptors.j
 import { eventually } from '../support/eventually.js';
 import { KeptConnections, requestFor, type Tally } from '../support/http/kept-connections.js';
 import { startProgram, timesLogged, type ServerProcess } from '../support/program.js';
-import { logOf, startSurroundings, startWorkers, type Surroundings } from '../support/deployments/workers.js';
+import { logOf, startWorkers } from '../support/deployments/workers.js';
+import { testWorld } from '../support/world.js';
 
 /** What each server process may have open: little, to be used up soon. */
 const OPEN_FILES = 160;
@@ -19,19 +20,16 @@ const CROWD = 100;
 const LEFT_OPEN = 4;
 
 describe('a server that may open few files', () => {
-  let surroundings: Surroundings;
+  const world = testWorld({ redis: true });
   let server: ServerProcess;
+  let key: string;
 
-  before(async () => {
-    surroundings = await startSurroundings();
-  });
-
-  after(() => surroundings.stop());
+  before(async () => ({ key } = await world.newKey()));
 
   afterEach(() => server.stop());
 
   function connections(count: number): KeptConnections {
-    return new KeptConnections(server.url, count, requestFor('/api/v1/stats', surroundings.key));
+    return new KeptConnections(server.url, count, requestFor('/api/v1/stats', key));
   }
 
   /** Lines of the log that say how many connections there are, shortened. */
@@ -43,28 +41,25 @@ describe('a server that may open few files', () => {
   }
 
   for (const workers of [1, 2]) {
-    it(`serves what it has, and more again when there is room (processes: ${workers})`, async () => {
-      const environment = {
-        ...surroundings.environment,
-        DATABASE_POOL_SIZE: String(DATABASE_POOL_SIZE),
-      };
+    it(`a server without open files to spare serves the connections that it has (processes: ${workers})`, async () => {
+      const environment = { ...world.environment, DATABASE_POOL_SIZE: String(DATABASE_POOL_SIZE) };
       server = await startWorkers(environment, workers, [], { openFiles: OPEN_FILES });
       const room = MOST * workers;
       const clients = connections(room * 3);
       const served = ({ 200: answered = 0 }: Tally): number => answered;
 
-      // Of a crowd, a worker that refuses is given more than one that serves: it is done sooner.
+      // Of a crowd, a worker that refuses gets more connections than one that serves: it is done sooner.
       assert.equal(served(await clients.ask(workers === 1 ? CROWD : 1)), room);
       assert.equal(clients.states.open, room);
       const full = { msg: 'connections full', max_connections: MOST };
-      await eventually('each has said so', () => reports().length === workers);
+      await eventually('each has logged it', () => reports().length === workers);
       assert.deepEqual(reports(), Array(workers).fill(full));
 
-      // What it has for itself it can open anew.
-      await surroundings.database.db.raw(
+      // It can open its own connections again.
+      await world.db.raw(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'catalog serve%'",
       );
-      await surroundings.redis.restart();
+      await world.redis.restart();
       for (const back of ['redis back', 'announcements back']) {
         await eventually(back, () => timesLogged(server, back) >= workers);
       }
@@ -82,8 +77,8 @@ describe('a server that may open few files', () => {
     });
   }
 
-  it('refuses to start where none would be left for clients, and says what to do', async () => {
-    const { code, stderr } = await startProgram(['serve'], surroundings.environment, { openFiles: 120 }).ended;
+  it('a server refuses to start when it would have no files left for clients', async () => {
+    const { code, stderr } = await startProgram(['serve'], world.environment, { openFiles: 120 }).ended;
     assert.deepEqual(
       [code, stderr],
       [

@@ -87,7 +87,7 @@ describe('outages under load', () => {
     // First requests open connections and prepare queries, which takes longer than a request may on a busy machine.
     const warming = new Load(
       servers.map(({ url }) => url),
-      (await prepareQuestions(world.db)).all,
+      (await prepareQuestions(world.db, servers[0].url)).all,
     );
     await eventually('servers answer in time', () => warming.tally.served > 200);
     await warming.stop('before the outages');
@@ -175,7 +175,7 @@ describe('outages under load', () => {
   for (const [what, { strike, mend, losers, lasts }] of Object.entries(OF_REDIS)) {
     it(`no request fails while Redis is ${what}, and a key that is revoked meanwhile is refused at once`, async () => {
       const asked = servers.slice(0, 2);
-      const questions = await prepareQuestions(world.db);
+      const questions = await prepareQuestions(world.db, servers[0].url);
       async function meanwhile(): Promise<void> {
         await delay(OUTAGE_MS / 2);
         // What a command does before it reports the revocation as done.
@@ -238,7 +238,7 @@ describe('outages under load', () => {
     it(`requests get 503 at worst while PostgreSQL is ${what}, and servers recover by themselves`, async () => {
       const asked = [servers[0], servers[2]];
       // Nothing can be revoked.
-      const questions = (await prepareQuestions(world.db)).all.filter(({ name }) => name !== 'doomed');
+      const questions = (await prepareQuestions(world.db, servers[0].url)).all.filter(({ name }) => name !== 'doomed');
       async function meanwhile(): Promise<void> {
         await delay(OUTAGE_MS);
         for (const i of losers) {
@@ -247,7 +247,7 @@ describe('outages under load', () => {
           else await assertReadiness(url, ['database'], ['database']);
         }
       }
-      const stats = questions.find(({ name }) => name === 'stats') ?? assert.fail();
+      const stats = questions.find(({ path }) => path === '/api/v1/stats') ?? assert.fail();
       const recover = (): Promise<unknown> =>
         eventually('every server uses its whole pool again', async () => {
           const replies = await Promise.all(

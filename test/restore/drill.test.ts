@@ -148,7 +148,7 @@ describe('a mirror of a database that goes back an hour', () => {
   }
 
   /** Every server refuses the mirror, which takes a fresh copy and follows it to its end. */
-  async function assertToldAndMended(beginning: number): Promise<void> {
+  async function assertRefusedAndMended(beginning: number): Promise<void> {
     const position = await savedPosition();
     for (const reply of await ask(position)) {
       assertProblem(reply, 'since_out_of_window', { members: { oldest_since: beginning } });
@@ -168,7 +168,7 @@ describe('a mirror of a database that goes back an hour', () => {
 
     await rm(state);
     mirror = await catalogue();
-    // An hour before the copy is before the beginning, as it says.
+    // An hour before the copy is before the start of the feed.
     assert.equal((await follow('--since', String(Math.floor(Date.now() / 1000) - 3_600))).code, 1);
     await writeAfterwards();
     const mended = await follow('--since', String(beginning));
@@ -177,7 +177,7 @@ describe('a mirror of a database that goes back an hour', () => {
     assert.equal((await follow()).stdout, '');
   }
 
-  it('is refused by servers that went on meanwhile, takes a fresh copy, and ends equal', async () => {
+  it('a mirror is refused by servers that kept running through a restore, takes a fresh copy, and ends equal', async () => {
     await backUpAnHourAgo();
     servers = await startServers();
     await follow('--since', start);
@@ -189,14 +189,14 @@ describe('a mirror of a database that goes back an hour', () => {
     await eventually('the servers are back', async () =>
       (await ask(await savedPosition())).every(({ status }) => status === 200),
     );
-    // What the restart is for: nothing tells the mirror, however long it follows.
+    // Without a restart of the feed, the mirror never notices.
     assert.equal((await follow()).code, 0);
     assert.ok(!(await isEqual()));
 
-    await assertToldAndMended(await restartFeed());
+    await assertRefusedAndMended(await restartFeed());
   });
 
-  it('is refused by servers that start after the restart, takes a fresh copy, and ends equal', async () => {
+  it('a mirror is refused by servers that start after a restart of the feed, takes a fresh copy, and ends equal', async () => {
     await backUpAnHourAgo();
     servers = await startServers();
     await follow('--since', start);
@@ -208,10 +208,10 @@ describe('a mirror of a database that goes back an hour', () => {
     await restore();
     const beginning = await restartFeed();
     servers = await Promise.all(ports.map((PORT) => startServer({ DATABASE_URL: world.url, PORT })));
-    await assertToldAndMended(beginning);
+    await assertRefusedAndMended(beginning);
   });
 
-  it('is refused also where the lost clock was two hours ahead, which the operator says', async () => {
+  it('a mirror is refused even if the lost clock was two hours ahead, once the operator names its position', async () => {
     await backUpAnHourAgo();
     servers = await startServers();
     await follow('--since', start);
@@ -222,6 +222,6 @@ describe('a mirror of a database that goes back an hour', () => {
     await restore();
     const beginning = await restartFeed('--after', String(position));
     assert.ok(beginning > position);
-    await assertToldAndMended(beginning);
+    await assertRefusedAndMended(beginning);
   });
 });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { createKey, listKeys } from '../../src/keys/keys.js';
+import { listKeys } from '../../src/keys/keys.js';
 import { TABS } from '../../src/site/settings/settings-page.js';
 import { settingsPages } from '../site/pages.js';
-import { newDeveloper, signIn, type Visitor } from '../support/http/visitor.js';
+import { signIn, type Visitor } from '../support/http/visitor.js';
 import type { Reply } from '../support/request.js';
-import { startService, type TestService } from '../support/service.js';
+import { testWorld } from '../support/world.js';
 
 /** Past keys, each used once, and sessions of the largest developer. */
 const MANY = 10_000;
@@ -13,34 +13,31 @@ const MANY = 10_000;
 const ATTEMPTS = 5;
 
 describe('the settings of a developer with thousands of past keys', () => {
-  let service: TestService;
+  const world = testWorld({ service: true });
   let developerId: number;
   let visitor: Visitor;
 
   before(async () => {
-    service = await startService();
-    developerId = await newDeveloper(service);
-    visitor = await signIn(service, developerId);
+    developerId = await world.newDeveloper();
+    visitor = await signIn(world.service, developerId);
     await addKeys(developerId, 1, MANY, 'now()');
-    await service.db.raw(
+    await world.db.raw(
       `insert into api_key_usage (key_id, hour, served, refused, failed)
        select id, date_trunc('hour', now(), 'UTC') - (id % 28) * interval '24 hours', 1, 0, 0
          from api_keys where developer_id = ?`,
       [developerId],
     );
-    await service.db.raw(
+    await world.db.raw(
       `insert into sessions (hash, developer_id, user_agent)
        select sha256(n::text::bytea), ?, 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
          from generate_series(1, ?) n`,
       [developerId, MANY],
     );
-    await service.db.raw('analyze');
+    await world.db.raw('analyze');
   });
 
-  after(() => service.stop());
-
   async function addKeys(owner: number, from: number, to: number, revokedAt: string): Promise<void> {
-    await service.db.raw(
+    await world.db.raw(
       `insert into api_keys (prefix, hash, developer_id, plan_id, label, created_at, revoked_at, form_hash)
        select 'svc_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), ?, 'free', 'key ' || n,
               now() - interval '2 days', ${revokedAt}, sha256(n::text::bytea)
@@ -60,13 +57,13 @@ describe('the settings of a developer with thousands of past keys', () => {
     return Array.from(text.matchAll(/<tbody>(.*?)<\/tbody>/gs), ([, body = '']) => body.split('<tr>').length - 1);
   }
 
-  it('show at most 50 rows of a list, with as many queries as those of a new developer', async () => {
-    const other = await signIn(service, await newDeveloper(service));
+  it('a page of the largest developer shows at most 50 rows, with as many queries as that of a new developer', async () => {
+    const other = await signIn(world.service, await world.newDeveloper());
     for (const { path } of TABS) {
       const count = async (by: Visitor): Promise<number> => {
-        const before = service.queries.length;
+        const before = world.service.queries.length;
         await get(path, by);
-        return service.queries.length - before;
+        return world.service.queries.length - before;
       };
       assert.equal(await count(visitor), await count(other), path);
       const reply = await get(path);
@@ -74,7 +71,7 @@ describe('the settings of a developer with thousands of past keys', () => {
     }
   });
 
-  it('lead through each list by links, from its first page to its last and back', async () => {
+  it('each list of the largest developer has links from its first page to its last and back', async () => {
     for (const path of ['keys', 'usage', 'events', 'sessions'].map((tab) => `/settings/${tab}`)) {
       const first = await get(path);
       assert.equal(rowsOf(first)[0], 50, path);
@@ -96,9 +93,9 @@ describe('the settings of a developer with thousands of past keys', () => {
     }
   });
 
-  it('list each past key once, after those that work', async () => {
-    const owner = await newDeveloper(service);
-    const by = await signIn(service, owner);
+  it('inactive keys are listed once each, after the active ones', async () => {
+    const owner = await world.newDeveloper();
+    const by = await signIn(world.service, owner);
     await addKeys(owner, 30_000, 30_009, 'null');
     await addKeys(owner, 30_010, 30_109, 'now()');
     const listed = async (page: number): Promise<string[]> => {
@@ -113,15 +110,15 @@ describe('the settings of a developer with thousands of past keys', () => {
     assert.ok(!(await get('/settings/keys?page=3', by)).text.includes('You have no active keys'));
   });
 
-  it('have all requests in the days of the usage, and each key in the CSV', async () => {
+  it('the usage of the largest developer has all requests, and each key in the CSV', async () => {
     const { text } = await get('/settings/usage');
     assert.ok(text.includes(`${MANY.toLocaleString('en-US')} served, 0 refused, 0 failed. The table below`));
     const csv = await get('/settings/usage.csv');
     assert.equal(new Set(csv.text.trimEnd().split('\r\n')).size, MANY + 1);
   });
 
-  it('block the process for less than 10 ms at a time', async () => {
-    const { prefix } = await createKey(service.db, { developerId, planId: 'free' });
+  it('no page of the largest developer blocks the process for 10 ms', async () => {
+    const { prefix } = await world.newKey({ developerId, planId: 'free' });
     for (const path of [...settingsPages(prefix), '/settings/usage.csv']) {
       const blocked = [];
       for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) blocked.push(await longestTurn(() => get(path)));
@@ -130,11 +127,11 @@ describe('the settings of a developer with thousands of past keys', () => {
     }
   });
 
-  it('are there in time for a key at either end of ten thousand rolls', async () => {
-    const owner = await newDeveloper(service);
-    const by = await signIn(service, owner);
+  it('the pages of a key at either end of ten thousand rolls are answered in time', async () => {
+    const owner = await world.newDeveloper();
+    const by = await signIn(world.service, owner);
     await addKeys(owner, 40_001, 40_000 + MANY, 'null');
-    await service.db.raw(
+    await world.db.raw(
       `update api_keys k set successor_id = (select s.id from api_keys s where s.developer_id = :owner and s.id = k.id + 1),
               expires_at = now() + interval '1 day'
         where k.developer_id = :owner`,
@@ -144,7 +141,7 @@ describe('the settings of a developer with thousands of past keys', () => {
     for (const path of ['', '?page=2', `/${first}/revoke`, `/${last}/revoke`, `/${last}/roll`]) {
       await get(`/settings/keys${path}`, by);
     }
-    assert.equal((await listKeys(service.db, owner)).length, MANY);
+    assert.equal((await listKeys(world.db, owner)).length, MANY);
   });
 });
 

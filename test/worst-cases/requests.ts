@@ -1,21 +1,21 @@
 import { generateApiKey } from '../../src/keys/api-key.js';
 
-/** Node takes so much of a target and of names and values of header fields together, in bytes. */
+/** The most that Node accepts of a target and of names and values of header fields together, in bytes. */
 const MOST_BYTES = 16 * 1024;
 
-/** What is left of that beside the header fields that each request has, in bytes. */
+/** The rest of that beside the header fields that each request has, in bytes. */
 const ROOM = MOST_BYTES - 128;
 
 const CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
 
-/** A request that might hold the process up. */
+/** A request that might block the process. */
 export interface WorstCase {
   readonly what: string;
   /** Its bytes, one character each. */
   readonly request: string;
 }
 
-/** @returns requests as large as the limits allow, each with much of something */
+/** @returns requests as large as the limits allow, each of which repeats something */
 export function worstCases(key: string): readonly WorstCase[] {
   const feed = `/api/v1/changes?since=${Math.floor(Date.now() / 1000) - 100}`;
   const unknown = generateApiKey().key;
@@ -99,7 +99,7 @@ export function worstCases(key: string): readonly WorstCase[] {
   return Object.entries(cases).map(([what, request]) => ({ what, request }));
 }
 
-/** A request of the same size that costs what it seems to. */
+/** A request of the same size that is cheap. */
 export function harmlessRequest(key: string): string {
   return get('/api/v1/me', key, field('X-Padding', 'a'));
 }

@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey } from '../../src/keys/keys.js';
-import { setPlan } from '../../src/limits/plans.js';
 import { AnswerReader } from '../support/http/answer-reader.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
-import { startServer, type ServerProcess } from '../support/program.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
 import { addTitles } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 import { harmlessRequest, worstCases } from './requests.js';
 
-/** So long may one request hold the process up, in milliseconds. */
+/** How long one request may block the process, in milliseconds. */
 const BOUND_MS = 5;
 
 /** How many requests of a kind are sent at the same time, each on a connection of its own. */
@@ -24,13 +19,11 @@ const TIMEOUT_MS = 20_000;
 
 const BYSTANDER = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
 
-const UNLIMITED = { name: 'Unlimited', requestsPerMinute: 2_000_000_000, requestsPerDay: 2_000_000_000 };
-
 /** How long something took in the best of several rounds, in milliseconds. */
 interface Times {
-  /** From a request, sent alone, to its answer: no shorter than it holds the process up. */
+  /** From a request, sent alone, to its answer: no shorter than it blocks the process. */
   readonly alone: number;
-  /** The longest that somebody else waits for an answer while several are under way. */
+  /** The longest that another client waits for an answer while several such requests are in flight. */
   readonly beside: number;
 }
 
@@ -75,33 +68,22 @@ class Client {
 }
 
 describe('a request as large as the limits allow', () => {
-  let database: OpenTestDatabase;
-  let redis: TestRedis;
-  let server: ServerProcess;
+  const world = testWorld({ redis: true });
   let key: string;
   let clients: Client[];
   let bystander: Client;
   let control: Times;
 
   before(async () => {
-    database = await openTestDatabase();
-    redis = await startRedis();
-    await addTitles(database.db, 300);
-    await setPlan(database.db, 'unlimited', { ...UNLIMITED, commercialUse: false });
-    const { id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
-    ({ key } = await createKey(database.db, { developerId: id, planId: 'unlimited' }));
-    server = await startServer({ DATABASE_URL: database.url, REDIS_URL: redis.url, TRUST_PROXY: '9' });
-    const port = Number(new URL(server.url).port);
+    await addTitles(world.db, 300);
+    ({ key } = await world.newKey());
+    const port = Number(new URL((await world.startServer({ TRUST_PROXY: '9' })).url).port);
     clients = Array.from({ length: AT_ONCE }, () => new Client(port));
     bystander = new Client(port);
+    world.defer(() => {
+      for (const client of [...clients, bystander]) client.close();
+    });
     control = await timesOf(harmlessRequest(key), () => false);
-  });
-
-  after(async () => {
-    for (const client of [...clients, bystander]) client.close();
-    await server.stop();
-    await redis.stop();
-    await database.close();
   });
 
   /** @param isEnough - ends the rounds early */
@@ -119,7 +101,7 @@ describe('a request as large as the limits allow', () => {
     return times;
   }
 
-  it('does not block the server, whatever it has much of', async () => {
+  it('no request within the limits of size blocks the server, whatever it repeats', async () => {
     const slow: string[] = [];
     for (const { what, request } of worstCases(key)) {
       const isShort = ({ alone, beside }: Times): boolean =>

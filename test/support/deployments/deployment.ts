@@ -3,21 +3,6 @@ import type { Knex } from 'knex';
 import { createDeveloper } from '../../../src/developers/developers.js';
 import { createKey, type CreatedKey } from '../../../src/keys/keys.js';
 import { setPlan } from '../../../src/limits/plans.js';
-import { openTestDatabase } from '../database.js';
-import { eventually } from '../eventually.js';
-import { startServer, timesLogged, type ServerProcess } from '../program.js';
-import { startRedis, type TestRedis } from '../redis.js';
-import type { Retries } from './retries.js';
-
-/** Several server processes with one database and one Redis. */
-export interface Deployment {
-  readonly servers: ServerProcess[];
-  readonly redis: TestRedis;
-  readonly db: Knex;
-  /** What a program needs to be part of it. */
-  readonly environment: Readonly<Record<string, string>>;
-  stop(): Promise<void>;
-}
 
 /** What tests look at in an answer. */
 export interface Answer {
@@ -27,31 +12,7 @@ export interface Answer {
   readonly retryAfter: number | undefined;
 }
 
-/** Limits that no test reaches. */
-const UNLIMITED = { name: 'Unlimited', requestsPerMinute: 2_000_000_000, requestsPerDay: 2_000_000_000 };
-
 const agent = new Agent({ keepAlive: true, maxSockets: 1_000, maxFreeSockets: 1_000 });
-
-/** Starts server processes, with these settings, on a Redis and a database of their own. */
-export async function startDeployment(settings: Readonly<Record<string, string>> = {}, count = 3): Promise<Deployment> {
-  const database = await openTestDatabase();
-  const redis = await startRedis();
-  const environment = { DATABASE_URL: database.url, REDIS_URL: redis.url, TRUST_PROXY: '1', ...settings };
-  const servers = await Promise.all(Array.from({ length: count }, () => startServer(environment)));
-  await setPlan(database.db, 'unlimited', { ...UNLIMITED, commercialUse: false });
-  return {
-    servers,
-    redis,
-    db: database.db,
-    environment,
-    async stop() {
-      redis.resume();
-      await Promise.all(servers.map((server) => server.stop()));
-      await redis.stop();
-      await database.close();
-    },
-  };
-}
 
 /** Makes a developer, and a key on a plan. */
 export async function newKey(db: Knex, planId = 'unlimited'): Promise<CreatedKey> {
@@ -98,30 +59,4 @@ export function tally(answers: readonly Answer[]): Readonly<Record<number, numbe
   const counts: Record<number, number> = {};
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
-}
-
-/**
- * Tries something that holds as long as the servers reach Redis in time. On a machine with too few processors, a server may
- * lose Redis for a moment. It then rightly counts by itself. Only then is the trial repeated.
- *
- * @param retries - of the suite
- */
-export async function whileRedisIsThere(
-  servers: () => readonly ServerProcess[],
-  retries: Retries,
-  attempt: () => Promise<void>,
-): Promise<void> {
-  const said = (what: string): number =>
-    servers().reduce((sum, server) => sum + timesLogged(server, `redis ${what}`), 0);
-  for (;;) {
-    await eventually('every server has Redis', () => said('lost') === said('back'));
-    const before = said('lost');
-    try {
-      await attempt();
-      return;
-    } catch (error) {
-      if (said('lost') === before) throw error;
-      retries.note(error);
-    }
-  }
 }

@@ -1,39 +1,7 @@
 import { Agent, get } from 'node:http';
-import { newKey, newPlan } from './deployment.js';
-import { openTestDatabase, type OpenTestDatabase } from '../database.js';
 import { eventually } from '../eventually.js';
 import { startServer, type RunningProgram, type ServerProcess } from '../program.js';
-import { startRedis, type TestRedis } from '../redis.js';
 import { isAlive } from '../programs/server-processes.js';
-
-/** A database and a Redis for servers with several workers. */
-export interface Surroundings {
-  readonly database: OpenTestDatabase;
-  readonly redis: TestRedis;
-  /** A key that no limit ends. */
-  readonly key: string;
-  /** The settings of a server. */
-  readonly environment: Readonly<Record<string, string>>;
-  stop(): Promise<void>;
-}
-
-/** More requests than any test sends. */
-const MANY = 2_000_000_000;
-
-/** Starts them. */
-export async function startSurroundings(): Promise<Surroundings> {
-  const [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
-  return {
-    database,
-    redis,
-    key: (await newKey(database.db, await newPlan(database.db, 'unlimited', MANY, MANY))).key,
-    environment: { DATABASE_URL: database.url, REDIS_URL: redis.url, TRUST_PROXY: '1' },
-    async stop() {
-      await redis.stop();
-      await database.close();
-    },
-  };
-}
 
 /** One line of a server's log; what tests look at. */
 export interface Line {

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { DayTotal } from '../../../usage/daily-usage.js';
-import type { UsageCounts } from '../../../usage/usage-counts.js';
+import type { UsageCounts } from '../../../usage/write-usage.js';
 import { formatNumber } from '../../layout/values.js';
 
 /** In units of the drawing. */

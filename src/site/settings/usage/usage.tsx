@@ -13,7 +13,7 @@ import {
   type KeyTotal,
   type UsageOwner,
 } from '../../../usage/daily-usage.js';
-import type { UsageCounts } from '../../../usage/usage-counts.js';
+import type { UsageCounts } from '../../../usage/write-usage.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Table } from '../../layout/components.js';
 import { formatNumber, UserText } from '../../layout/values.js';
