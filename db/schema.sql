@@ -237,8 +237,8 @@ begin
   if not found then
     return null;
   end if;
-  -- The new row stands for those that were committed before: a server that lacks one of them lacks this one as well. A
-  -- transaction of a stricter isolation level would fail where another one has removed a row.
+  -- Removes rows that were committed before: a server that lacks one of them lacks the new row as well. A transaction
+  -- of a stricter isolation level would fail if another one had removed a row.
   if current_setting('transaction_isolation') = 'read committed' then
     delete from public.caller_changes where txid = any (array(
       select txid from public.caller_changes where txid <> pg_current_xact_id() for update skip locked));

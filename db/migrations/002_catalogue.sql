@@ -1,7 +1,7 @@
 -- The catalogue: titles, people and curated collections, and the feed of changes to titles.
 
--- The one clock: the last stamp given, in microseconds since 1970. A sequence, because its value survives a rollback:
--- a stamp that was given is never given again.
+-- The one clock: the last stamp given, in microseconds since 1970. It is a sequence because a sequence keeps its
+-- value when a transaction rolls back, so no stamp is given twice.
 create sequence public.titles_last_stamp as bigint minvalue 0 start 0;
 
 create table public.titles (
@@ -14,13 +14,13 @@ create table public.titles (
   has_bundles boolean not null default false,
   available_in_library boolean not null default false,
   -- Both are the row's stamp on insertion, whatever a writer supplies: see the triggers "stamp_inserted" and
-  -- "stamp_updated". The first default draws it, the second repeats it. Whole microseconds stay below 2^53 until the year
-  -- 2255, so the products are exact.
+  -- "stamp_updated". The first default draws the stamp, the second repeats it. Whole microseconds stay below 2^53
+  -- until the year 2255, so the products are exact.
   created_at timestamptz not null
     default (timestamptz 'epoch' + nextval('public.titles_last_stamp') * interval '1 microsecond'),
   updated_at timestamptz not null
     default (timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond')
-    -- The position in the feed. Unique, so "after this position" can neither repeat an entry nor lose one.
+    -- The position in the feed. It is unique, so "after this position" can neither repeat an entry nor lose one.
     constraint titles_updated_at_unique unique
 );
 
@@ -38,10 +38,11 @@ create table public.collections (
     constraint collections_name_length check (char_length(name) between 1 and 1000)
 );
 
--- The one lock. Neither timestamps nor sequences follow commit order, so a poller that orders by them misses rows that
--- commit late. All writers of the catalogue therefore take one lock and keep it until they have committed. The trigger
--- is BEFORE and FOR EACH STATEMENT. So the lock comes before any row lock, and writers cannot deadlock over the two.
--- The key of the lock is 'feed' in ASCII, and 1. An application's lock on a single bigint cannot meet two integers.
+-- The one lock. Neither timestamps nor sequences follow commit order, so a poller that orders by them misses rows
+-- that commit late. All writers of the catalogue therefore take one lock and keep it until they have committed. The
+-- trigger runs before each statement, so this lock comes before any row lock, and writers cannot deadlock over the
+-- two. The key of the lock is 'feed' in ASCII, and 1. An application's lock on a single bigint cannot collide with a
+-- pair of integers.
 create function public.catalog_lock_writers() returns void language sql volatile as $$
   select pg_advisory_xact_lock(x'66656564'::integer, 1)
 $$;
@@ -60,11 +61,11 @@ create trigger a_take_writer_lock before insert or update or delete or truncate 
 create trigger a_take_writer_lock before insert or update or delete or truncate on public.collections
   for each statement execute function public.catalog_take_writer_lock();
 
--- At the beginning of each statement, the clock's sequence moves up to the time of day. This comes after the lock, since
--- triggers fire in the order of their names. The statement's rows take the microseconds that follow. So a stamp is later
--- than the last one, and later than the moment at which its statement got the lock. Stamps are unique and strictly
--- increasing, also when the time of day stands still or steps back. To do this for each row would double the cost of a
--- row. The function runs as its owner, so a role that may write titles needs no right to set the clock.
+-- When a statement begins, the clock's sequence moves up to the time of day, and the statement's rows take the
+-- microseconds that follow. This happens after the lock is taken, because triggers fire in the order of their names.
+-- A stamp is therefore later than every earlier one, and later than the moment at which its statement got the lock,
+-- even if the time of day stands still or steps back. Doing this for each row would double the cost of a row. The
+-- function runs as its owner, so a role that may write titles needs no right to set the clock.
 create function public.titles_follow_clock() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -86,8 +87,8 @@ begin
 end
 $$;
 
--- Usually the defaults have done it, which is quicker than to call a function for each row. Whatever else stands there does
--- not stay. The expression is not a function's either: that would be parsed and planned anew for each statement.
+-- Usually the defaults have set the stamp already, which is faster than calling a function for each row; any other
+-- value is replaced. The expression is inline because a function would be parsed and planned anew for each statement.
 create trigger stamp_inserted before insert on public.titles
   for each row
   when (
@@ -128,8 +129,8 @@ $$;
 create trigger refuse_removal before delete or truncate on public.titles
   for each statement execute function public.titles_refuse_removal();
 
--- For the feed's readers: the clock, if every commit yet to come is stamped later than it, otherwise null. It reads the
--- clock first and looks at the lock second. A writer that takes the lock in between stamps later than that clock.
+-- For the feed's readers: the clock if every later commit is stamped later than it, otherwise null. The clock is read
+-- before the lock is checked: a writer that takes the lock in between stamps later than that clock.
 create function public.catalog_quiet_clock() returns timestamptz language plpgsql volatile as $$
 declare
   clock timestamptz := clock_timestamp();

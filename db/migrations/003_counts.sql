@@ -1,6 +1,6 @@
--- Headline counts, kept in the writing transaction so that reading them costs the same at any size. One row is one read.
--- Nobody waits for this row: before it, the writers' lock makes them take turns. The functions run as their owner, so a
--- role that may write titles needs no right to write the counts.
+-- Headline counts, kept in the writing transaction so that reading them costs one row at any size. Nobody waits for
+-- this row, because writers already take turns by their lock. The functions run as their owner, so a role that may
+-- write titles needs no right to write the counts.
 
 create table public.catalog_counts (
   singleton boolean primary key default true constraint catalog_counts_singleton check (singleton),
@@ -14,10 +14,10 @@ create table public.catalog_counts (
 
 insert into public.catalog_counts default values;
 
--- A transaction updates the row twice at most, however many statements it has. Each update leaves a version that stays
--- until the transaction ends. To find the newest of a hundred thousand versions takes a millisecond, in each further
--- statement and for readers afterwards. So only the first statement updates the row. What later ones count waits here. A
--- deferred trigger of that first update adds it up at the end.
+-- A transaction updates the row twice at most, however many statements it has. Each update leaves a version that
+-- stays until the transaction ends, and finding the newest of a hundred thousand versions takes a millisecond, in
+-- each further statement and for readers afterwards. Therefore only the first statement updates the row. The counts
+-- of later statements wait in this table, and a deferred trigger of that first update adds them up at the end.
 create table public.catalog_counts_waiting (
   added bigint[] not null -- in the order of the columns of catalog_counts
 );
@@ -34,8 +34,8 @@ begin
 end
 $$;
 
--- A setting says that the transaction has updated the row. A rollback to a savepoint takes it back with the update. If it
--- is lost, the row is only updated once more.
+-- A setting records that the transaction has updated the row. A rollback to a savepoint undoes it together with the
+-- update. If it is lost, the row is only updated once more.
 create function public.catalog_counts_note(added bigint[]) returns void language plpgsql as $$
 begin
   if current_setting('catalog.counting', true) = 'yes' then
@@ -52,7 +52,7 @@ security definer set search_path = pg_catalog, pg_temp as $$
 declare
   total bigint[];
 begin
-  -- Where SET CONSTRAINTS brings this forward, the next statement is the first one again.
+  -- If SET CONSTRAINTS brings this forward, the next statement is the first one again.
   perform set_config('catalog.counting', '', true);
   if not exists (select from public.catalog_counts_waiting) then
     return null;
@@ -147,7 +147,7 @@ begin
 end
 $$;
 
--- All that was counted goes, what waits included.
+-- Resets all counts, including those that wait.
 create function public.catalog_count_truncated() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,8 +1,8 @@
--- What a role that may write to the catalogue can make of that right: rows, and nothing else.
+-- A role that may write to the catalogue can write rows, and nothing else.
 
--- Servers and writers are at work. So this takes all its locks at once, or releases them and tries again. Nobody waits for
--- it longer than half a second, which is less than a server gives a statement. A transaction that counts in the old way
--- holds one of these locks. So it is over before the new way begins.
+-- Servers and writers are at work, so this takes all its locks at once, or releases them and tries again. Nobody
+-- waits for it longer than half a second, which is less than a server allows a statement. A transaction that counts
+-- in the old way holds one of these locks, so it has ended before the new way begins.
 do $$
 declare
   give_up_at timestamptz := clock_timestamp() + interval '60 seconds';
@@ -27,8 +27,8 @@ begin
 end
 $$;
 
--- Whatever the search path of its caller, a function finds what it names in PostgreSQL's own schema first. The caller's
--- temporary schema comes last. An unnamed temporary schema would come first of all.
+-- Whatever the search path of its caller, a function finds what it names in PostgreSQL's own schema first. The
+-- caller's temporary schema must be named to come last: unnamed, it would come first.
 alter function public.api_keys_keep_revoked() set search_path = pg_catalog, pg_temp;
 alter function public.announce_callers_changed() set search_path = pg_catalog, pg_temp;
 alter function public.catalog_lock_writers() set search_path = pg_catalog, pg_temp;
@@ -46,8 +46,9 @@ begin
 end
 $$;
 
--- Nobody may call a function of ours unless it is granted. A trigger needs no such right, but its creation does. With the
--- right, a role could attach the function to a table of its own. Functions of later migrations begin without it as well.
+-- Nobody may call one of these functions without a grant. A trigger needs no such right to fire, but creating one
+-- does: with the right, a role could attach the function to a table of its own. Functions of later migrations start
+-- without it as well.
 revoke execute on function
   public.api_keys_keep_revoked(), public.announce_callers_changed(), public.catalog_lock_writers(),
   public.catalog_quiet_clock(), public.catalog_take_writer_lock(), public.titles_follow_clock(),
@@ -56,8 +57,8 @@ revoke execute on function
   public.catalog_count_deleted(), public.catalog_count_truncated(), public.catalog_counts_settle()
   from public;
 
--- Servers call the first of these, import and repair the second, and they may run as another role than the owner. Roles
--- that can read titles, or write them, keep the right to call it.
+-- Servers call the first of these, imports and repairs the second, and they may run as another role than the owner.
+-- Roles that can read or write titles keep the right to call it.
 do $$
 declare
   role regrole;
@@ -81,14 +82,16 @@ begin
 end
 $$;
 
--- What PostgreSQL 15 does for new databases; one that an earlier version made may still let everybody create objects here.
+-- The default of PostgreSQL 15 and later; a database created by an earlier version may still let everybody create
+-- objects here.
 revoke create on schema public from public;
 
--- The row that counts notes which transaction updated it last, and whether more of its counts wait. A setting told that
--- before, which any role can set. Only the owner can write these columns, and a rollback to a savepoint takes them back
--- together with the counts. The first count that waits brings the trigger that adds up all of them, so none can wait without.
+-- The row of counts records which transaction updated it last, and whether more of its counts wait. A setting held
+-- this before, which any role can set; only the owner can write these columns. A rollback to a savepoint undoes them
+-- together with the counts. The first count that waits queues the trigger that adds up all of them, so none can wait
+-- without it.
 --
--- A dump may name a transaction that the server it is restored to has yet to run. That costs no count: all counts of that
+-- A dump may name a transaction that the restored server has yet to run. That costs no count: all counts of that
 -- transaction wait for its end.
 alter table public.catalog_counts
   add column updated_by xid8 not null default '0',
@@ -126,7 +129,7 @@ begin
 end
 $$;
 
--- The old trigger adds up what an earlier transaction has left waiting.
+-- The old trigger adds up the counts that an earlier transaction has left waiting.
 set constraints public.settle_counts immediate;
 update public.catalog_counts set titles = titles;
 
@@ -151,7 +154,7 @@ begin
 end
 $$;
 
--- It takes a name, as its callers have it: for text there could be a function that fits their call better.
+-- It takes a name, the type that its callers pass: for text, another function could match their call better.
 drop function public.catalog_count_other(text, bigint);
 create function public.catalog_count_other(counter name, added bigint) returns void language plpgsql
 set search_path = pg_catalog, pg_temp as $$
@@ -164,9 +167,10 @@ end
 $$;
 revoke execute on function public.catalog_count_other(name, bigint) from public;
 
--- Logical replication and session_replication_role = replica skip triggers that are not "always", and replication also
--- those that fire once a statement. What keeps titles and revoked keys, and what announces changes of callers, holds there
--- too. The feed's triggers do not: replication could not fire all of them, and a faithful copy keeps its stamps and counts.
+-- Logical replication and session_replication_role = replica skip triggers that are not "always", and replication
+-- also skips statement triggers. The triggers that protect titles and revoked keys, and those that announce changes
+-- of callers, are "always" for that reason. The feed's triggers are not: replication could not fire all of them, and
+-- a faithful copy keeps its stamps and counts.
 create trigger refuse_removal_of_row before delete on public.titles
   for each row execute function public.titles_refuse_removal();
 create or replace trigger announce_removed after truncate on public.api_keys

@@ -1,11 +1,11 @@
--- Where the feed begins. A database may be restored from a backup, or take over without the last commits of its
--- predecessor. It then lacks entries that mirrors have, and no feed can announce that. So "catalog feed restart" sets a
--- beginning after every position that was given until then. The service refuses earlier positions, in the statement that
--- reads the page. A mirror then takes a fresh copy. The command also moves titles_last_stamp up to the beginning. So every
--- entry that is written later lies after it.
+-- The start of the feed. A database that is restored from a backup, or that takes over without the last commits of
+-- its predecessor, lacks entries that mirrors have, and no feed can announce that. "catalog feed restart" therefore
+-- sets a start after every position given before, and moves titles_last_stamp up to it, so every later entry lies
+-- after it. The service refuses earlier positions, in the statement that reads the page. A mirror then takes a fresh
+-- copy.
 create table public.catalog_feed (
   singleton boolean primary key default true constraint catalog_feed_singleton check (singleton),
-  -- Whole seconds, so that the position of a client that cuts the decimals off does not fall before the beginning.
+  -- Whole seconds, so that the position of a client that drops the decimals does not fall before the start.
   beginning timestamptz not null default 'epoch'
     constraint catalog_feed_beginning_whole check (beginning = date_trunc('second', beginning))
 );

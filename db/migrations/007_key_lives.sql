@@ -1,7 +1,7 @@
 -- Keys that expire and that have a successor, the plan of a developer, and a record of what happened to both.
 
--- Servers look keys up at every request. They would wait behind this if it waited for a long transaction, such as a dump.
--- So this takes all its locks at once, or releases them and tries again, as 005_roles.sql does.
+-- Servers look keys up at every request, and would wait behind this if it waited for a long transaction, such as a
+-- dump. It therefore takes all its locks at once, or releases them and tries again, as 005_roles.sql does.
 do $$
 declare
   give_up_at timestamptz := clock_timestamp() + interval '60 seconds';
@@ -26,7 +26,7 @@ begin
 end
 $$;
 
--- The plan of the keys that developers make themselves. An installation may have removed the plan that is the default.
+-- The plan of the keys that developers create themselves. An installation may have removed the default plan.
 insert into public.plans (id, name, requests_per_minute, requests_per_day, commercial_use)
 values ('free', 'Free', 60, 10000, false) on conflict (id) do nothing;
 
@@ -34,15 +34,15 @@ alter table public.developers
   add column plan_id text collate "C" not null default 'free' references public.plans (id);
 
 alter table public.api_keys
-  -- Null for never. A time without end could not be counted down to.
+  -- Null for never. 'infinity' is not allowed, since it has no time left to count down.
   add column expires_at timestamptz
     constraint api_keys_expires_at_finite check (isfinite(expires_at)),
-  -- The key that replaces this one: it was rolled. It may go on until it expires.
+  -- The key that replaces this one, if this one was rolled. This one may stay active until it expires.
   add column successor_id integer
     constraint api_keys_successor_unique unique
     references public.api_keys (id)
     constraint api_keys_successor_other check (successor_id <> id),
-  -- The SHA-256 of the token of the form that made the key: the same form makes no second one.
+  -- The SHA-256 of the token of the form that created the key, so that the same form never creates a second one.
   add column form_hash bytea
     constraint api_keys_form_hash_length check (octet_length(form_hash) = 32),
   add constraint api_keys_form_unique unique (developer_id, form_hash);
@@ -54,8 +54,8 @@ create or replace trigger announce_changed after update on public.api_keys
   execute function public.announce_callers_changed();
 alter table public.api_keys enable always trigger announce_changed;
 
--- What happened to a developer and to the developer's keys. Rows are written in the transaction of the change, and never
--- hold a secret. They refer to nothing, because they outlive what they are about.
+-- What happened to a developer and to the developer's keys. Rows are written in the transaction of the change and
+-- never contain a secret. They reference nothing, because they outlive what they describe.
 create table public.events (
   id bigint generated always as identity primary key,
   at timestamptz not null default now(),
@@ -64,15 +64,15 @@ create table public.events (
     constraint events_kind_format check (kind ~ '^[a-z]+(_[a-z]+)*$'),
   actor text collate "C" not null
     constraint events_actor_known check (actor in ('developer', 'operator', 'finder', 'system')),
-  -- Null for what happens to the developer, such as a suspension.
+  -- Null for events of the developer, such as a suspension.
   key_prefix text collate "C",
   details jsonb not null default '{}'
 );
 
 create index events_developer_id on public.events (developer_id, id);
 
--- Who acts: the transaction says so in this setting. Plain SQL says nothing, and is the operator's. A word that is none of
--- ours must not hold up a revocation.
+-- The actor comes from this setting of the transaction. Plain SQL sets none and counts as the operator. An unknown
+-- actor must not hold up a revocation.
 create function public.events_record(event_developer_id integer, event_kind text, event_key_prefix text, event_details jsonb)
 returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -85,13 +85,13 @@ begin
 end
 $$;
 
--- RFC 3339 in UTC, as everywhere: what JSON makes of a time depends on the session.
+-- RFC 3339 in UTC, because the JSON form of a time depends on the session.
 create function public.events_time(at timestamptz) returns text language sql stable
 set search_path = pg_catalog, pg_temp as $$
   select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $$;
 
--- These run as their owner, so that a role that may change keys need not be given the right to write events.
+-- These run as their owner, so that a role that may change keys needs no right to write events.
 create function public.events_of_key() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -139,7 +139,7 @@ $$;
 
 create trigger record_created after insert on public.api_keys
   for each row execute function public.events_of_key();
--- Not when a key was last used, which is written all the time.
+-- Not when a key was last used, which is written continually.
 create trigger record_changed after update on public.api_keys
   for each row
   when ((old.plan_id, old.revoked_at, old.expires_at, old.successor_id)

@@ -1,7 +1,8 @@
--- Events are kept for a bounded time. The role of a server may not delete them. So nobody who has got hold of a server wipes
--- out what happened there. The role may call this function, which removes old events and no others, as its owner.
+-- Events are kept for a bounded time. The role of a server may not delete them, so that an intruder on a server
+-- cannot erase traces. The role may call this function, which runs as its owner and removes only old events.
 --
--- The oldest events have the smallest ids, so no index on the time is needed. Several servers may call it at the same time.
+-- The oldest events have the smallest ids, so no index on the time is needed. Several servers may call it at the same
+-- time.
 create function public.events_remove_old() returns integer language sql
 security definer set search_path = pg_catalog, pg_temp as $$
   with removed as (
@@ -16,7 +17,7 @@ $$;
 
 revoke execute on function public.events_remove_old() from public;
 
--- Servers are the roles that write events.
+-- Servers run as the roles that write events.
 do $$
 declare
   role regrole;

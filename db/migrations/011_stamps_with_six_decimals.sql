@@ -1,11 +1,11 @@
--- A stamp never ends in 0: in seconds, it always has six decimals. Many languages print a number with 14 or 15 digits, which
--- leaves four or five decimals, often rounded up. The service recognises such a position by its last digit, and gives it the
--- entries from a little earlier. Stamps that are already there stay as they are, and cost repeats only.
+-- A stamp never ends in 0: in seconds, it always has six decimals. Many languages print a number with 14 or 15
+-- digits, which leaves four or five decimals, often rounded up. The service recognises such a position by its last
+-- digit and reads from a little earlier. Stamps that already exist stay as they are, and cost only repeats.
 --
--- The sequence still counts microseconds. Where it meets a stamp that ends in 0, it is drawn once more.
+-- The sequence still counts microseconds. When it reaches a stamp that ends in 0, another one is drawn.
 
--- Readers of titles would wait behind this if it waited for a long transaction, such as an import or a dump. So it takes its
--- lock at once, or tries again, as 005_roles.sql does.
+-- Readers of titles would wait behind this if it waited for a long transaction, such as an import or a dump. It
+-- therefore takes its lock at once, or tries again, as 005_roles.sql does.
 do $$
 declare
   give_up_at timestamptz := clock_timestamp() + interval '60 seconds';

@@ -1,11 +1,12 @@
--- A change of what a key may do is announced by a row, which servers look for every second. A notification makes them look
--- at once. PostgreSQL cannot commit a transaction that notifies while its queue is full, and any role that may connect can
--- fill the queue. So a change sends none while the queue is half full, from where on PostgreSQL warns in its log as well.
+-- A change to what a key may do is announced by a row, which servers look for every second. A notification makes them
+-- look at once. PostgreSQL cannot commit a transaction that notifies while its queue is full, and any role that may
+-- connect can fill the queue. A change therefore sends no notification while the queue is more than half full; from
+-- then on PostgreSQL logs warnings, too.
 
--- One row for each transaction that changed callers, as far as servers may still need it. A server compares the rows with
--- the snapshot of its last look, so a transaction that commits late is not overlooked. It is unlogged because a restart
--- ends the connections of all servers, which then begin anew. Also, the numbers mean nothing in another cluster, and
--- logical replication leaves unlogged tables out.
+-- One row for each transaction that changed callers, as long as servers may still need it. A server compares the rows
+-- with the snapshot of its last look, so a transaction that commits late is not overlooked. The table is unlogged
+-- because a restart ends the connections of all servers, which then begin anew, because the numbers mean nothing in
+-- another cluster, and because logical replication leaves unlogged tables out.
 create unlogged table public.caller_changes (
   txid xid8 primary key default pg_current_xact_id()
 );
@@ -18,8 +19,8 @@ begin
   if not found then
     return null;
   end if;
-  -- The new row stands for those that were committed before: a server that lacks one of them lacks this one as well. A
-  -- transaction of a stricter isolation level would fail where another one has removed a row.
+  -- Removes rows that were committed before: a server that lacks one of them lacks the new row as well. A transaction
+  -- of a stricter isolation level would fail if another one had removed a row.
   if current_setting('transaction_isolation') = 'read committed' then
     delete from public.caller_changes where txid = any (array(
       select txid from public.caller_changes where txid <> pg_current_xact_id() for update skip locked));
