@@ -6,7 +6,7 @@ import { cached } from '../../src/site/delivery/cached.js';
 import { eventually } from '../support/eventually.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
-import { serveWithoutDatabase } from './site-alone.js';
+import { serveWithoutDatabase } from '../site/site-alone.js';
 
 describe('the pages during an outage', () => {
   it('the landing page is served without the database, and says that its numbers are unavailable', async () => {
