@@ -31,14 +31,13 @@ export async function readFaults(): Promise<Fault[]> {
 }
 
 /**
- * Parses faults, which are separated by empty lines. Lines that begin with `#` are comments. The first line of a fault has
- * its name and promise; the second lists suites in `test/`, without their extension. Each edit follows as a file, the text
- * to find after `-`, and its replacement after `+`:
+ * Parses faults, which are separated by empty lines. Lines that begin with `#` are comments. A fault is its name and promise,
+ * and then for each edit the file, the text to find after `-`, and its replacement after `+`. The first file is followed by
+ * the suites, which are named by their path in `test/`:
  *
  * ```
  * window-of-31-days: A since older than 30 days is refused.
- * catalog/since api/changes/changes-window
- * src/catalog/since.ts
+ * src/catalog/since.ts: catalog/since api/changes/changes-window
  * -30n * 86_400n
  * +31n * 86_400n
  * ```
@@ -53,18 +52,23 @@ function parseFaults(text: string): Fault[] {
 }
 
 function parseFault(block: string): Fault {
-  const [head = '', suites = '', ...lines] = block.split('\n');
+  const [head = '', ...lines] = block.split('\n');
   const [, name, promise] = /^([\w-]+): (\S.*\.)$/.exec(head) ?? [];
+  const suites: string[] = [];
   const edits: { file: string; from: string[]; to: string[] }[] = [];
   for (const line of lines) {
     if (line.startsWith('-')) edits.at(-1)?.from.push(line.slice(1));
     else if (line.startsWith('+')) edits.at(-1)?.to.push(line.slice(1));
-    else edits.push({ file: line, from: [], to: [] });
+    else {
+      const [file = '', names] = line.split(': ');
+      if (names !== undefined) suites.push(...names.split(' ').map((suite) => `test/${suite}.test.ts`));
+      edits.push({ file, from: [], to: [] });
+    }
   }
   if (
     name === undefined ||
     promise === undefined ||
-    edits.length === 0 ||
+    suites.length === 0 ||
     edits.some(({ from }) => from.length === 0)
   ) {
     throw new Error(`This is not a fault:\n${block}`);
@@ -72,7 +76,7 @@ function parseFault(block: string): Fault {
   return {
     name,
     promise,
-    suites: suites.split(' ').map((suite) => `test/${suite}.test.ts`),
+    suites,
     edits: edits.map(({ file, from, to }) => ({ file, from: from.join('\n'), to: to.join('\n') })),
   };
 }
