@@ -13,8 +13,8 @@ export interface paths {
         };
         /**
          * Get the catalogue's totals
-         * @description Returns how many titles, people and collections the catalogue holds at this moment. The totals are exact, and
-         *     asking for them is cheap at any size of the catalogue.
+         * @description Returns the current number of titles, people and collections in the catalogue. The totals are exact, and cheap to
+         *     get whatever the size of the catalogue.
          */
         get: operations["getStats"];
         put?: never;
@@ -33,10 +33,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what changed since a point in time
+         * List the changes since a point in time
          * @description Returns every title that was created or updated after `since`, oldest first, up to 200 a page. Send
-         *     `meta.next_since` back as `since` until `meta.has_more` is false. An update that changes nothing of a title is not
-         *     a change and does not appear.
+         *     `meta.next_since` back as `since` until `meta.has_more` is false. An update that leaves a title as it was is not a
+         *     change.
          */
         get: operations["getChanges"];
         put?: never;
@@ -57,7 +57,7 @@ export interface paths {
         /**
          * Get the key's project and plan
          * @description Returns the project that the key belongs to, the key's public prefix and the plan that sets its limits. The full
-         *     key is never returned, and the answer must not be stored by any cache.
+         *     key is never returned, and no cache may store the response.
          */
         get: operations["getMe"];
         put?: never;
@@ -92,7 +92,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description The answer of getStats. Fields may be added. */
+        /** @description The response of getStats. Fields may be added. */
         StatsResponse: {
             data: components["schemas"]["Stats"];
         };
@@ -100,53 +100,53 @@ export interface components {
         Stats: {
             /**
              * Format: int64
-             * @description All titles, which are the movies and the series.
+             * @description All titles, both movies and series.
              */
             titles: number;
             /**
              * Format: int64
-             * @description The titles that are movies.
+             * @description The number of movies.
              */
             movies: number;
             /**
              * Format: int64
-             * @description The titles that are series.
+             * @description The number of series.
              */
             series: number;
             /**
              * Format: int64
-             * @description The titles that can be delivered in the library.
+             * @description The number of titles that can be delivered in the library.
              */
             available_in_library: number;
             /**
              * Format: int64
-             * @description The people.
+             * @description The number of people.
              */
             people: number;
             /**
              * Format: int64
-             * @description The curated collections.
+             * @description The number of curated collections.
              */
             svc_collections: number;
         };
         /** @description A page of changes. Fields may be added. */
         ChangesResponse: {
-            /** @description The entries that changed after `since`, oldest first; each once, in its present state. */
+            /** @description The entries that changed after `since`, oldest first, each once in its current state. */
             data: components["schemas"]["CatalogEntry"][];
             meta: components["schemas"]["ChangesMeta"];
         };
-        /** @description Where the page ends. Fields may be added. */
+        /** @description The position after the page. Fields may be added. */
         ChangesMeta: {
-            /** @description Whether more changes are waiting after this page. If so, ask for them now. */
+            /** @description Whether more changes follow this page. If so, get the next page now. */
             has_more: boolean;
             /**
              * Format: double
-             * @description The value of `since` for the next request, in seconds with six decimals. Keep it from an empty page too,
-             *     where it may be later than the `since` that was sent, or earlier. Print all of its 16 digits.
+             * @description The value of `since` for the next request, in seconds with six decimals. Store it from an empty page too,
+             *     where it may be later or earlier than the `since` of the request. Print all of its 16 digits.
              */
             next_since: number;
         };
-        /** @description A title as the changes list it. Fields may be added. */
+        /** @description A title as an entry of the changes. Fields may be added. */
         CatalogEntry: {
             svc_id: components["schemas"]["SvcId"];
             media_type: components["schemas"]["MediaType"];
@@ -154,40 +154,39 @@ export interface components {
             title: string;
             /**
              * Format: date-time
-             * @description When the title was last changed or, if it never was, created. No two titles have the same. It is the title's
-             *     position among the changes. The same moment in seconds is the `since` after which they go on. It is in UTC,
-             *     with six decimals and a `Z`.
+             * @description When the title was last changed or created, in UTC with six decimals and a `Z`. It is unique, and is the
+             *     title's position among the changes: the same time in seconds is the `since` that continues after it.
              */
             updated_at: string;
             /** @description Whether the title is offered in bundles. */
             has_bundles: boolean;
         };
-        /** @description The answer of getTitle. Fields may be added. */
+        /** @description The response of getTitle. Fields may be added. */
         TitleResponse: {
             data: components["schemas"]["Title"];
         };
-        /** @description A title in full, which is its entry among the changes and more. Fields may be added. */
+        /** @description A title in full, with the fields of its entry among the changes. Fields may be added. */
         Title: components["schemas"]["CatalogEntry"] & {
             /** @description Whether the title can be delivered in the library. */
             available_in_library: boolean;
             /**
              * Format: date-time
-             * @description When the title entered the catalogue, written like `updated_at`.
+             * @description When the title was added to the catalogue, in the format of `updated_at`.
              */
             created_at: string;
         };
-        /** @description The answer of getMe. Fields may be added. */
+        /** @description The response of getMe. Fields may be added. */
         MeResponse: {
             data: components["schemas"]["Account"];
         };
-        /** @description The project and the plan of the key in use. Fields may be added. */
+        /** @description The project and the plan of the key. Fields may be added. */
         Account: {
             /** @description The project that the key belongs to. */
             project_name: string;
-            /** @description The public beginning of the key, by which it is known in lists and logs. */
+            /** @description The public beginning of the key, which identifies it in lists and logs. */
             key_prefix: string;
             plan: components["schemas"]["Plan"];
-            /** @description Whether the project must name the catalogue as its source where it shows its data. */
+            /** @description Whether the project must credit the catalogue where it shows its data. */
             attribution_required: boolean;
         };
         /** @description A plan, its limits and its terms. Fields may be added. */
@@ -198,18 +197,18 @@ export interface components {
             name: string;
             /**
              * Format: int32
-             * @description The requests allowed in 60 seconds, over all keys that the developer holds on this plan.
+             * @description The requests allowed in 60 seconds, over all keys of the developer on this plan.
              */
             requests_per_minute: number;
             /**
              * Format: int32
-             * @description The requests allowed in 86,400 seconds, over all keys that the developer holds on this plan.
+             * @description The requests allowed in 86,400 seconds, over all keys of the developer on this plan.
              */
             requests_per_day: number;
             /** @description Whether the data may be used commercially. */
             commercial_use: boolean;
         };
-        /** @description A title's id, unique in the catalogue and never changed. */
+        /** @description The id of a title, which is unique and never changes. */
         SvcId: string;
         /**
          * @description The kind of title.
@@ -220,50 +219,49 @@ export interface components {
         RequestId: string;
         /** @description A quota and a window for each limit of the plan. */
         RateLimitPolicyField: string;
-        /** @description What remains of each limit of the plan. */
+        /** @description The remaining requests of each limit of the plan. */
         RateLimitField: string;
-        /** @description A quota and a window for each limit of the plan, or for the limit on failed keys of one address. */
+        /** @description A quota and a window for each limit of the plan, or for the limit on failed keys from one address. */
         AnyRateLimitPolicyField: string;
-        /** @description What remains of each limit of the plan, or of the limit on keys that fail from one address. */
+        /** @description The remaining requests of each limit of the plan, or of the limit on failed keys from one address. */
         AnyRateLimitField: string;
         /**
-         * @description An error (RFC 9457). `code` says what went wrong. Fields and codes may be added: treat a code that you do not know
-         *     like the others of its status.
+         * @description An error (RFC 9457), identified by `code`. Fields and codes may be added: treat an unknown code like the others of
+         *     its status.
          */
         Problem: {
             /**
              * Format: uri-reference
-             * @description The type of the problem, a URI; `about:blank` where `code` alone says what it is.
+             * @description The type of the problem, a URI; `about:blank` if `code` alone identifies it.
              */
             type: string;
-            /** @description The code's fixed title. */
+            /** @description The fixed title of the code. */
             title: string;
             /**
              * Format: int32
-             * @description The status of the answer.
+             * @description The status of the response.
              */
             status: number;
             /** @description What went wrong with this request, for people. May be reworded at any time. */
             detail: string;
-            /** @description The stable name of what went wrong, such as `not_found`. The table of error codes has them all. */
+            /** @description The stable name of the error, such as `not_found`. The table of error codes lists all. */
             code: string;
             request_id: components["schemas"]["RequestId"];
             /**
              * Format: double
-             * @description The oldest `since` that is accepted for another minute, in seconds with up to six decimals. It lies a minute
-             *     less than 30 days back, or at the beginning of the feed if that is later. Always there with `since_out_of_window`, and with no
-             *     other code.
+             * @description The oldest `since` that will be accepted for another minute, in seconds with up to six decimals: a minute less
+             *     than 30 days ago, or the beginning of the feed if that is later. Present with `since_out_of_window` only.
              */
             oldest_since?: number;
             /**
-             * @description The names, as in `RateLimit-Policy`, of the limits that are exceeded. Always there with
-             *     `rate_limit_exceeded` under `/api/v1`, and with no other code.
+             * @description The names of the exceeded limits, as in `RateLimit-Policy`. Present with `rate_limit_exceeded` under `/api/v1`
+             *     only.
              */
             "violated-policies"?: ("minute" | "day" | "failures")[];
         };
     };
     responses: {
-        /** @description The answer that the request's `If-None-Match` names is still current. No body. */
+        /** @description The stored response named by `If-None-Match` is still current. No body. */
         NotModified: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -276,7 +274,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description The page that the request's `If-None-Match` names is still current, in the coding asked for. No body. */
+        /** @description The stored page named by `If-None-Match` is still current in the accepted coding. No body. */
         ChangesNotModified: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -290,8 +288,8 @@ export interface components {
             content?: never;
         };
         /**
-         * @description A part of the address is invalid (`invalid_parameter`); `detail` says which. Or the request is not HTTP
-         *     (`malformed_request`).
+         * @description A part of the address is invalid (`invalid_parameter`), as described in `detail`, or the request is not well-formed
+         *     HTTP (`malformed_request`).
          */
         BadRequest: {
             headers: {
@@ -322,7 +320,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The path exists and does not answer this method (`method_not_allowed`). */
+        /** @description The path exists but does not support this method (`method_not_allowed`). */
         MethodNotAllowed: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -338,8 +336,8 @@ export interface components {
             };
         };
         /**
-         * @description The request arrived too slowly (`request_timeout`). The key was not looked at, and the connection is closed: send
-         *     the request again on a new one.
+         * @description The request arrived too slowly (`request_timeout`). The key was not checked, and the connection is closed: send the
+         *     request again on a new one.
          */
         RequestTimeout: {
             headers: {
@@ -352,8 +350,8 @@ export interface components {
             };
         };
         /**
-         * @description The request has a body, which no operation takes (`content_too_large`). The body is longer than 16 KiB, or the
-         *     request does not say how long it is. The key was not looked at, and the connection is closed.
+         * @description The request has a body of more than 16 KiB or of unknown length, and no operation takes one (`content_too_large`).
+         *     The key was not checked, and the connection is closed.
          */
         ContentTooLarge: {
             headers: {
@@ -366,8 +364,8 @@ export interface components {
             };
         };
         /**
-         * @description The request line and the header fields together take more than 16 KiB (`header_fields_too_large`). The key was not
-         *     looked at, and the connection is closed.
+         * @description The request line and the header fields together exceed 16 KiB (`header_fields_too_large`). The key was not checked,
+         *     and the connection is closed.
          */
         HeaderFieldsTooLarge: {
             headers: {
@@ -380,9 +378,8 @@ export interface components {
             };
         };
         /**
-         * @description A limit is exceeded (`rate_limit_exceeded`). For a key that works, it is one of the plan's. For a key that does not,
-         *     it is the limit on keys that fail from your address. `violated-policies` says which. Wait for the seconds in
-         *     `Retry-After`.
+         * @description A limit named in `violated-policies` is exceeded (`rate_limit_exceeded`): one of the plan's or, for a failed key,
+         *     the limit on failed keys from your address. Wait for the seconds in `Retry-After`.
          */
         RateLimitExceeded: {
             headers: {
@@ -398,7 +395,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A fault of the service (`internal_error`). Nothing about its cause is shown. */
+        /** @description Something went wrong in the service (`internal_error`). The cause is only in the service's log. */
         InternalError: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -413,7 +410,7 @@ export interface components {
             };
         };
         /**
-         * @description Something that the service needs is down for the moment (`service_unavailable`). Wait for the seconds in
+         * @description A dependency of the service is temporarily unavailable (`service_unavailable`). Wait for the seconds in
          *     `Retry-After`.
          */
         ServiceUnavailable: {
@@ -433,8 +430,8 @@ export interface components {
     };
     parameters: {
         /**
-         * @description The `ETag` of an answer you hold, or several, separated by commas. If the answer would be the same, it is 304
-         *     without a body.
+         * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, it is 304 without a
+         *     body.
          * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
          */
         IfNoneMatch: string;
@@ -442,103 +439,104 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description Identifies this request in the service's logs. Yours if you sent an acceptable `X-Request-Id`, made otherwise.
+         * @description Identifies this request in the service's logs: the `X-Request-Id` of the request if it was acceptable, otherwise a
+         *     new one.
          * @example 3f1c2a9e-6d84-4b0c-9a57-1e2f8c7d4b60
          */
         XRequestId: components["schemas"]["RequestId"];
         /**
-         * @description Answers depend on the key, so that a cache never serves one caller's answer to another.
+         * @description Responses depend on the key, so that a cache never serves one caller's response to another.
          * @example Authorization, X-API-Key
          */
         Vary: "Authorization, X-API-Key";
         /**
-         * @description Like `Vary` elsewhere; absent with `malformed_request`, which comes before the key is looked at.
+         * @description As `Vary` elsewhere; absent with `malformed_request`, which is sent before the key is checked.
          * @example Authorization, X-API-Key
          */
         VaryUnlessMalformed: "Authorization, X-API-Key";
         /**
-         * @description Like `Vary` elsewhere; and answers depend on the codings that are accepted, also where this one is in none.
+         * @description Responses depend on the key and on the accepted codings, even if this one is not compressed.
          * @example Authorization, X-API-Key, Accept-Encoding
          */
         VaryByCoding: "Authorization, X-API-Key, Accept-Encoding";
         /**
-         * @description The coding of the page, for clients that accept one; absent where the page is not compressed.
+         * @description The coding of the page; absent if the page is not compressed.
          * @example gzip
          */
         ContentEncoding: "gzip" | "br";
         /**
-         * @description Where the next page is, relative to the address of this one; absent where `has_more` is false. A client that sends
-         *     its key in the query adds it again.
+         * @description The next page, relative to the address of this one; absent if `has_more` is false. A client that sends its key in
+         *     the query must add it again.
          * @example <?since=1795218005.123456>; rel="next"
          */
         LinkToNextPage: string;
         /**
-         * @description Only your own cache may keep the answer, and must ask with `If-None-Match` before each use.
+         * @description Only your own cache may store the response, and must revalidate it with `If-None-Match` before each use.
          * @example private, no-cache
          */
         CacheControlRevalidate: "private, no-cache";
         /**
-         * @description No cache may keep the answer.
+         * @description No cache may store the response.
          * @example no-store
          */
         CacheControlNoStore: "no-store";
         /**
-         * @description Identifies this state of the answer, in this coding. Send it back as `If-None-Match`.
+         * @description Identifies this state of the response in this coding. Send it back as `If-None-Match`.
          * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
          */
         ETag: string;
         /**
-         * @description The plan's limits as a structured field list: the quota of requests `q` in a window of `w` seconds.
+         * @description The limits of the plan as a structured field list: `q` requests in a window of `w` seconds.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicy: components["schemas"]["RateLimitPolicyField"];
         /**
-         * @description Like `RateLimit-Policy` elsewhere; absent with `malformed_request`, which comes before the key is looked at.
+         * @description As `RateLimit-Policy` elsewhere; absent with `malformed_request`, which is sent before the key is checked.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicyUnlessMalformed: components["schemas"]["RateLimitPolicyField"];
         /**
-         * @description Like `RateLimit-Policy` elsewhere; absent when the failure came before the plan was known.
+         * @description As `RateLimit-Policy` elsewhere; absent if the failure occurred before the plan was read.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicyIfKnown: components["schemas"]["RateLimitPolicyField"];
         /**
-         * @description Where you stand, as a structured field list: `r` requests remain, and the quota is restored in `t` seconds.
+         * @description The current state as a structured field list: `r` requests remain, and the quota is restored in `t` seconds.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimit: components["schemas"]["RateLimitField"];
         /**
-         * @description Like `RateLimit` elsewhere; absent with `malformed_request`, which comes before the key is looked at.
+         * @description As `RateLimit` elsewhere; absent with `malformed_request`, which is sent before the key is checked.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimitUnlessMalformed: components["schemas"]["RateLimitField"];
         /**
-         * @description Like `RateLimit` elsewhere; absent when the failure came before the count was known.
+         * @description As `RateLimit` elsewhere; absent if the failure occurred before the count was read.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimitIfKnown: components["schemas"]["RateLimitField"];
         /**
-         * @description Like `RateLimit-Policy` elsewhere; where the key does not work, the limit on keys that fail from one address.
+         * @description As `RateLimit-Policy` elsewhere; for a failed key, the limit on failed keys from one address.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicyExceeded: components["schemas"]["AnyRateLimitPolicyField"];
         /**
-         * @description Like `RateLimit` elsewhere, for the limits that `RateLimit-Policy` has here.
+         * @description As `RateLimit` elsewhere, for the limits in `RateLimit-Policy`.
          * @example "minute";r=0;t=17, "day";r=8214;t=51840
          */
         RateLimitExceeded: components["schemas"]["AnyRateLimitField"];
         /**
-         * @description The way to authenticate (RFC 9110, RFC 6750); names `invalid_token` when a key was sent.
+         * @description How to authenticate (RFC 9110, RFC 6750); has `invalid_token` if a key was sent.
          * @example Bearer realm="catalog"
          */
         WWWAuthenticate: string;
         /**
-         * @description The methods that the path answers.
+         * @description The methods that the path supports.
          * @example GET, HEAD
          */
         Allow: "GET, HEAD";
         /**
-         * @description The whole seconds to wait before the request is sent again.
+         * @description Seconds to wait before sending the request again.
          * @example 17
          */
         RetryAfter: number;
@@ -552,8 +550,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The `ETag` of an answer you hold, or several, separated by commas. If the answer would be the same, it is 304
-                 *     without a body.
+                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, it is 304 without a
+                 *     body.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -594,25 +592,25 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description A Unix timestamp in seconds: return what changed after it. Many titles can change within one second, and a
-                 *     page ends anywhere among them, so send `meta.next_since` back exactly as it came.
+                 * @description A Unix timestamp in seconds; the page has the changes after it. Many titles can change within one second, and
+                 *     a page may end anywhere among them, so send `meta.next_since` back unchanged.
                  *
-                 *     Six decimals count (microseconds); a longer value is rounded to them. The position of an entry never ends in
-                 *     0 there. A value whose sixth decimal is 0, or that has fewer decimals, may have been rounded up on its way.
-                 *     The page then begins 50 microseconds before it and may repeat entries. Exponent form is accepted. The value
-                 *     takes at most 64 characters, after percent-decoding.
+                 *     The value has six significant decimals (microseconds) and is rounded to them. The position of an entry never
+                 *     ends in 0. A value whose sixth decimal is 0 or missing may have been rounded up: the page then starts 50
+                 *     microseconds earlier and may repeat entries. Exponent notation is accepted. The value has at most 64
+                 *     characters after percent-decoding.
                  *
-                 *     It lies at most 30 days in the past and not before the beginning of the feed. Otherwise the answer is
-                 *     `since_out_of_window`. It lies at most 60 seconds in the future, since clocks differ. Otherwise the answer
-                 *     is `invalid_since`. A value that the service gave is never too far in the future.
+                 *     A value more than 30 days in the past, or before the beginning of the feed, is answered with
+                 *     `since_out_of_window`. Since clocks differ, up to 60 seconds in the future are accepted; beyond that, the
+                 *     response is `invalid_since`. A value from the service is never too far in the future.
                  * @example 1795218005.123456
                  */
                 since: number;
             };
             header?: {
                 /**
-                 * @description The `ETag` of an answer you hold, or several, separated by commas. If the answer would be the same, it is 304
-                 *     without a body.
+                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, it is 304 without a
+                 *     body.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -622,7 +620,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of changes, oldest first. Empty when nothing changed after `since`. */
+            /** @description A page of changes, oldest first; empty if nothing changed after `since`. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
@@ -677,7 +675,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The project and the plan. */
+            /** @description The project and the plan of the key. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
@@ -707,8 +705,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The `ETag` of an answer you hold, or several, separated by commas. If the answer would be the same, it is 304
-                 *     without a body.
+                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, it is 304 without a
+                 *     body.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
