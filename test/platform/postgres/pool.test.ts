@@ -1,18 +1,25 @@
 import assert from 'node:assert/strict';
-import { openDatabase, poolOf } from '../../../src/platform/postgres/database.js';
+import type { Knex } from 'knex';
+import { openDatabase, poolOf, Statement } from '../../../src/platform/postgres/database.js';
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
+import type { Pool } from '../../../src/platform/postgres/pool.js';
 import { eventually } from '../../support/eventually.js';
 import { testWorld } from '../../support/world.js';
 
+/** Bound on a statement, and by default on a connection from the pool, in milliseconds. */
 const BOUND_MS = 200;
+
+const END_CONNECTIONS = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'";
 
 describe('a pool of connections', () => {
   const world = testWorld();
 
-  function open({ address = world.url, acquireTimeoutMs = BOUND_MS, maxAgeSeconds = 60 } = {}): ReturnType<
-    typeof openDatabase
-  > {
-    return openDatabase({
+  /** Opens a pool of two connections for one test, and closes it. */
+  async function withPool(
+    use: (pool: Pool, db: Knex) => Promise<void>,
+    { address = world.url, acquireTimeoutMs = BOUND_MS, maxAgeSeconds = 60 } = {},
+  ): Promise<void> {
+    const db = openDatabase({
       maxAgeSeconds,
       address,
       applicationName: 'test pool',
@@ -20,132 +27,146 @@ describe('a pool of connections', () => {
       acquireTimeoutMs,
       statementTimeoutMs: BOUND_MS,
     });
+    try {
+      await use(poolOf(db), db);
+    } finally {
+      await db.destroy();
+      await world.db.raw(END_CONNECTIONS);
+    }
   }
 
   /** How many connections of the pool the server has. */
   async function connections(): Promise<number> {
-    const { rows } = await world.db.raw<{ rows: { n: number }[] }>(
-      "select count(*) as n from pg_stat_activity where application_name = 'test pool'",
-    );
-    return rows[0]?.n ?? NaN;
+    return (await world.db('pg_stat_activity').where({ application_name: 'test pool' })).length;
   }
 
-  it('a pool closes a connection whose query timed out, and serves later queries', async () => {
-    const db = open();
-    const pool = poolOf(db);
-    try {
-      // The server has no bound of its own here: only the client's ends the wait.
-      await pool.query({ text: 'set statement_timeout = 0' });
-      await assert.rejects(pool.query({ text: 'select pg_sleep(60)' }), { name: 'DatabaseTimeout' });
-      assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
-      assert.equal(pool.state.used, 0);
-    } finally {
-      await db.destroy();
-    }
-    await world.db.raw("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'");
-  });
+  it('a pool closes a connection whose query timed out, of a statement or of Knex, and serves later queries', () =>
+    withPool(async (pool, db) => {
+      for (const sleep of [
+        (): Promise<unknown> => pool.query({ text: 'select pg_sleep(60)' }),
+        (): Promise<unknown> => db.raw('select pg_sleep(60)').then(),
+      ]) {
+        // The server has no bound of its own here: only the client's ends the wait.
+        await pool.query({ text: 'set statement_timeout = 0' });
+        await assert.rejects(sleep, { name: 'DatabaseTimeout' });
+        assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
+        assert.equal(pool.state.used, 0);
+      }
+    }));
 
-  it('a pool replaces a connection of its maximum age, so that a process leaves a primary that was replaced', async () => {
-    const db = open({ maxAgeSeconds: 1 });
-    const backend = (): Promise<unknown> => poolOf(db).query({ text: 'select pg_backend_pid()' });
-    try {
-      const first = JSON.stringify(await backend());
-      await eventually('another connection answers', async () => JSON.stringify(await backend()) !== first);
-    } finally {
-      await db.destroy();
-    }
-  });
+  it('a pool replaces a connection of its maximum age, so that a process leaves a primary that was replaced', () =>
+    withPool(
+      async (pool) => {
+        const backend = async () => JSON.stringify(await pool.query({ text: 'select pg_backend_pid()' }));
+        const first = await backend();
+        await eventually('another connection answers', async () => (await backend()) !== first);
+      },
+      { maxAgeSeconds: 1 },
+    ));
 
-  it('a pool takes an answer that arrived while this process was busy beyond its timeout', async () => {
-    const db = open();
-    const pool = poolOf(db);
-    try {
+  it('a pool takes an answer that arrived while this process was busy beyond its timeout', () =>
+    withPool(async (pool) => {
       await pool.query({ text: 'select 1' });
       const answer = pool.query({ text: 'select pg_sleep(0.05), 2 as two' });
       await new Promise((sent) => setImmediate(sent));
       const busyUntil = performance.now() + 2 * BOUND_MS;
       while (performance.now() < busyUntil);
       assert.equal((await answer)[0]?.two, 2);
-    } finally {
-      await db.destroy();
-    }
-  });
+    }));
 
-  it('a pool bounds the queries of Knex too, on a connection that statements have used', async () => {
-    const db = open();
-    try {
-      await poolOf(db).query({ text: 'set statement_timeout = 0' });
-      await assert.rejects(async () => db.raw('select pg_sleep(5)'), { name: 'DatabaseTimeout' });
-    } finally {
-      await db.destroy();
-    }
-    await world.db.raw("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'");
-  });
-
-  it('a pool refuses a query that has waited too long for a connection, and no other', async () => {
-    const db = open();
-    const pool = poolOf(db);
-    const held = await Promise.all([pool.connect(), pool.connect()]);
-    try {
+  it('a pool refuses a query that has waited too long for a connection, and no other', () =>
+    withPool(async (pool) => {
+      const held = await Promise.all([pool.connect(), pool.connect()]);
       assert.deepEqual(pool.state, { used: 2, idle: 0, waiting: 0, max: 2 });
       await assert.rejects(pool.query({ text: 'select 1' }), isDatabaseUnavailable);
       const next = pool.query({ text: 'select 1 as one' });
       assert.equal(pool.state.waiting, 1);
       for (const connection of held) connection.release();
       assert.deepEqual(await next, [{ one: 1 }]);
-    } finally {
-      await db.destroy();
-    }
-    await eventually('its connections are gone', async () => (await connections()) === 0);
-  });
+    }));
 
   it('a pool names the cause when the role has reached its limit of connections, and serves with those that it has', async () => {
     await world.db.raw("create role limited login password 'limited' connection limit 1");
     const url = new URL(world.url);
     [url.username, url.password] = ['limited', 'limited'];
-    const db = open({ address: url.href });
-    const pool = poolOf(db);
-    try {
-      const held = await pool.connect();
-      await assert.rejects(pool.query({ text: 'select 1' }), {
-        name: 'DatabaseUnavailable',
-        message: 'PostgreSQL refuses more connections. Raise max_connections, or lower DATABASE_POOL_SIZE.',
-      });
-      held.release();
-      assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
-    } finally {
-      await db.destroy();
-      await world.db.raw('drop role limited');
-    }
+    await withPool(
+      async (pool) => {
+        const held = await pool.connect();
+        await assert.rejects(pool.query({ text: 'select 1' }), {
+          name: 'DatabaseUnavailable',
+          message: 'PostgreSQL refuses more connections. Raise max_connections, or lower DATABASE_POOL_SIZE.',
+        });
+        held.release();
+        assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
+      },
+      { address: url.href },
+    );
+    await world.db.raw('drop role limited');
   });
 
-  it('a pool survives a connection that breaks, in use or idle', async () => {
-    const db = open({ acquireTimeoutMs: 10_000 });
-    const pool = poolOf(db);
-    try {
-      const busy = pool.query({ text: 'select pg_sleep(0.15), 1 as one' });
-      const failed = assert.rejects(busy, isDatabaseUnavailable);
-      await eventually('it is connected', async () => (await connections()) === 1);
-      await world.db.raw("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'");
-      await failed;
-      await pool.query({ text: 'select 1' });
-      await world.db.raw("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'");
-      await eventually('the idle one is given up', () => pool.state.idle === 0);
-      assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
-    } finally {
-      await db.destroy();
-    }
+  it('a pool survives a connection that breaks, in use or idle', () =>
+    withPool(
+      async (pool) => {
+        const failed = assert.rejects(pool.query({ text: 'select pg_sleep(0.15)' }), isDatabaseUnavailable);
+        await eventually('it is connected', async () => (await connections()) === 1);
+        await world.db.raw(END_CONNECTIONS);
+        await failed;
+        await pool.query({ text: 'select 1' });
+        await world.db.raw(END_CONNECTIONS);
+        await eventually('the idle connection is dropped', () => pool.state.idle === 0);
+        assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
+      },
+      { acquireTimeoutMs: 10_000 },
+    ));
+
+  it('a pool that is closed waits for queries in progress, and accepts no more', () =>
+    withPool(async (pool, db) => {
+      const last = pool.query({ text: 'select pg_sleep(0.1), 1 as one' });
+      await eventually('it is in progress', async () => (await connections()) === 1);
+      const closing = db.destroy();
+      assert.equal((await last).length, 1);
+      await Promise.all([closing, db.destroy()]);
+      await assert.rejects(pool.query({ text: 'select 1' }), { name: 'DatabaseUnavailable' });
+      assert.equal(await connections(), 0);
+    }));
+
+  it('a statement is prepared once on a connection, and reaches the listeners to the queries of Knex', async () => {
+    const { db } = world;
+    const text = 'select $2::integer - $1::integer as difference';
+    const difference = new Statement<{ difference: number }, [a: number, b: number]>('test-difference', text);
+    const queries: unknown[] = [];
+    db.on('query', (query) => queries.push(query));
+    assert.deepEqual(await difference.rows(db, 1, 2), [{ difference: 1 }]);
+    assert.deepEqual(await difference.first(db, 5, 3), { difference: -2 });
+    assert.deepEqual(queries, [
+      { sql: text, bindings: [1, 2] },
+      { sql: text, bindings: [5, 3] },
+    ]);
+    const prepared = "select statement from pg_prepared_statements where name = 'test-difference'";
+    assert.deepEqual(await poolOf(db).query({ text: prepared }), [{ statement: text }]);
   });
 
-  it('a pool that is closed waits for queries in progress, and accepts no more', async () => {
-    const db = open();
-    const pool = poolOf(db);
-    const last = pool.query({ text: 'select pg_sleep(0.1), 1 as one' });
-    await eventually('it is under way', async () => (await connections()) === 1);
-    const closing = db.destroy();
-    assert.equal((await last).length, 1);
-    await Promise.all([closing, db.destroy()]);
-    await assert.rejects(pool.query({ text: 'select 1' }), { name: 'DatabaseUnavailable' });
-    assert.equal(await connections(), 0);
+  it("a statement fails with the database's error, and its connection is used again", async () => {
+    const { db } = world;
+    const fails = new Statement('test-fails', 'select 1 / 0');
+    const pid = new Statement<{ pid: number }>('test-pid', 'select pg_backend_pid() as pid');
+    const before = await pid.rows(db);
+    await assert.rejects(fails.rows(db), { code: '22012', message: 'division by zero' });
+    await assert.rejects(async () => db.raw('select 1 / 0'), { code: '22012' });
+    await eventually('the connection is returned', () => poolOf(db).state.used === 0);
+    assert.deepEqual(await pid.rows(db), before);
+  });
+
+  it('a statement is answered after its columns have changed, on however many connections', async () => {
+    const { db } = world;
+    const outdated = new Statement('test-outdated', 'select a from outdated');
+    await db.raw('create table outdated as select 1 as a');
+    const { max } = poolOf(db).state;
+    const onAll = () => Promise.all(Array.from({ length: max }, () => outdated.rows(db)));
+    assert.deepEqual(await onAll(), Array(max).fill([{ a: 1 }]));
+    assert.ok(poolOf(db).state.idle > 1);
+    await db.raw("alter table outdated alter column a type text using 'one'");
+    assert.deepEqual(await outdated.rows(db), [{ a: 'one' }]);
+    assert.deepEqual(await onAll(), Array(max).fill([{ a: 'one' }]));
   });
 });
