@@ -5,7 +5,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import { withSession } from '../../src/catalog/session.js';
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.js';
 import { anyTitles } from '../support/catalog/any-titles.js';
-import { counts, openCatalogue, type StoredTitle, type TestCatalogue } from '../support/catalog/importing.js';
+import { counts, testCatalogue, type StoredTitle } from '../support/catalog/importing.js';
 import { eventually } from '../support/eventually.js';
 import { exportText } from './exporting.js';
 
@@ -38,15 +38,8 @@ function writeLines(rows: readonly StoredTitle[], delimiter: string, write: (val
 }
 
 describe('a catalogue of any titles', () => {
-  let catalogue: TestCatalogue;
-  let other: TestCatalogue;
+  const [catalogue, other] = [testCatalogue(), testCatalogue()];
   let run = 0;
-
-  before(async () => {
-    [catalogue, other] = await Promise.all([openCatalogue(), openCatalogue()]);
-  });
-
-  after(() => Promise.all([catalogue.close(), other.close()]));
 
   /** Checks a property of any titles. They cannot be removed, so each run has ids of its own. */
   function forAnyTitles(check: (rows: readonly StoredTitle[]) => Promise<void>): Promise<void> {
@@ -95,13 +88,7 @@ describe('a catalogue of any titles', () => {
 });
 
 describe('an export', () => {
-  let catalogue: TestCatalogue;
-
-  beforeEach(async () => {
-    catalogue = await openCatalogue();
-  });
-
-  afterEach(() => catalogue.close());
+  const catalogue = testCatalogue({ each: true });
 
   for (const [format, expected] of [
     ['csv', 'svc_id,name\nB,"two\nlines"\na,Ada\\n\nb,"Bob, ""the"" 2nd"\n'],

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { ImportOptions } from '../../src/catalog/import/index.js';
 import { OperatorError } from '../../src/errors.js';
-import { counts, openCatalogue, type TestCatalogue } from '../support/catalog/importing.js';
+import { counts, testCatalogue } from '../support/catalog/importing.js';
 
 const TITLES = `svc_id,media_type,title,has_bundles,available_in_library
 t-2,movie,"Two, or ""More""",true,no
@@ -33,15 +33,7 @@ const EXPECTED_TYPE =
   'expected movie or series; map it with --value media_type:THEIRS=OURS, or leave such rows out with --skip-unmapped as well';
 
 describe('an import', () => {
-  let catalogue: TestCatalogue;
-
-  beforeEach(async () => {
-    catalogue = await openCatalogue();
-  });
-
-  afterEach(async () => {
-    await catalogue.close();
-  });
+  const catalogue = testCatalogue({ each: true });
 
   async function assertRefused(content: string | Buffer, options: Partial<ImportOptions>, message: string | RegExp) {
     await assert.rejects(catalogue.import(content, options), (error) => {

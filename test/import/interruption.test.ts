@@ -5,21 +5,13 @@ import type { ImportProgress } from '../../src/catalog/import/index.js';
 import { OperatorError } from '../../src/errors.js';
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.js';
 import { eventually } from '../support/eventually.js';
-import { counts, openCatalogue, type TestCatalogue } from '../support/catalog/importing.js';
+import { counts, testCatalogue, type TestCatalogue } from '../support/catalog/importing.js';
 
 const ROWS = 120_000;
 const PEOPLE = `svc_id,name\n${Array.from({ length: ROWS }, (_, index) => `p${index},Person ${index}\n`).join('')}`;
 
 describe('an import', () => {
-  let catalogue: TestCatalogue;
-
-  beforeEach(async () => {
-    catalogue = await openCatalogue();
-  });
-
-  afterEach(async () => {
-    await catalogue.close();
-  });
+  const catalogue = testCatalogue({ each: true });
 
   async function assertNothingLeft() {
     const rows = await catalogue.query(`

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
 import { readCatalogCounts, verifyCounts, type Counts } from '../../../src/catalog/counts.js';
 import { importCatalogue, type ImportOptions, type ImportResult } from '../../../src/catalog/import/index.js';
-import { openTestDatabase } from '../database.js';
+import { testWorld } from '../world.js';
 
 /** A row of titles, with every column that an import can change. */
 export interface StoredTitle {
@@ -31,19 +31,19 @@ export interface TestCatalogue {
   feed(): Promise<unknown>;
   /** The kept counts. @throws Error when they differ from a recount */
   counts(): Promise<Counts>;
-  close(): Promise<void>;
 }
 
-/** An empty catalogue in a database of its own. */
-export async function openCatalogue(): Promise<TestCatalogue> {
-  const database = await openTestDatabase();
-  const { db } = database;
+/** Opens an empty catalogue for a suite, or with `each` for each test, and closes it afterwards. */
+export function testCatalogue({ each = false } = {}): TestCatalogue {
+  const world = testWorld({ each });
   return {
-    db,
+    get db() {
+      return world.db;
+    },
     async import(content, options = {}) {
       const rejected: string[] = [];
       const source = content instanceof Readable ? content : Readable.from([Buffer.from(content)]);
-      const result = await importCatalogue(db, source, {
+      const result = await importCatalogue(world.db, source, {
         kind: 'titles',
         format: 'csv',
         onRejected: (line, reason) => rejected.push(`line ${line}: ${reason}`),
@@ -51,18 +51,18 @@ export async function openCatalogue(): Promise<TestCatalogue> {
       });
       return { result, rejected };
     },
-    query: async (sql) => (await db.raw<{ rows: unknown[] }>(sql)).rows,
+    query: async (sql) => (await world.db.raw<{ rows: unknown[] }>(sql)).rows,
     titles: () =>
-      db('titles')
+      world
+        .db('titles')
         .select<StoredTitle[]>('svc_id', 'media_type', 'title', 'has_bundles', 'available_in_library')
         .orderBy('updated_at'),
-    feed: () => db('titles').select().orderBy('svc_id'),
+    feed: () => world.db('titles').select().orderBy('svc_id'),
     async counts() {
-      const { mismatches } = await verifyCounts(db);
+      const { mismatches } = await verifyCounts(world.db);
       if (mismatches.length > 0) throw new Error(`wrong counts: ${JSON.stringify(mismatches)}`);
-      return readCatalogCounts(db);
+      return readCatalogCounts(world.db);
     },
-    close: () => database.close(),
   };
 }
 
