@@ -8,12 +8,6 @@ describe('sign-in links', () => {
 
   before(async () => (developerId = await world.newDeveloper()));
 
-  it('a sign-in link signs its developer in once', async () => {
-    const token = await createSignInLink(world.db, developerId);
-    assert.equal(await spendSignInLink(world.db, token), developerId);
-    assert.equal(await spendSignInLink(world.db, token), undefined);
-  });
-
   it('of many who spend the same sign-in link at once, one is signed in', async () => {
     const token = await createSignInLink(world.db, developerId);
     const results = await Promise.all(Array.from({ length: 12 }, () => spendSignInLink(world.db, token)));
@@ -21,6 +15,7 @@ describe('sign-in links', () => {
       results.filter((result) => result !== undefined),
       [developerId],
     );
+    assert.equal(await spendSignInLink(world.db, token), undefined);
   });
 
   it('a sign-in link stays usable when the transaction that spends it fails', async () => {

@@ -21,7 +21,7 @@ describe('the cache of callers', () => {
     cache.replaceEpoch(undefined, 'first');
   });
 
-  it('finds a copy of a record by its whole hash, with its epoch', () => {
+  it('the cache finds a copy of a record by its whole hash, with its epoch', () => {
     cache.keep(cache.generation, 'ab', CALLER);
     const found = cache.get('ab');
     assert.deepEqual(found, { caller: CALLER, epoch: 'first' });
@@ -29,7 +29,7 @@ describe('the cache of callers', () => {
     for (const other of ['a', 'ac']) assert.equal(cache.get(other), undefined);
   });
 
-  it('keeps nothing without an epoch, nor before it is open', () => {
+  it('the cache keeps nothing without an epoch, nor before it is open', () => {
     const closed = new CallerCache();
     closed.replaceEpoch(undefined, 'first');
     closed.keep(closed.generation, 'a', CALLER);
@@ -39,7 +39,7 @@ describe('the cache of callers', () => {
     assert.equal(closed.size, 0);
   });
 
-  it('replaces the epoch that a request has seen end, and no later one', () => {
+  it('the cache replaces the epoch that a request has seen end, and no later one', () => {
     cache.keep(cache.generation, 'a', CALLER);
     cache.replaceEpoch('another', 'third');
     assert.equal(cache.get('a')?.epoch, 'first');
@@ -61,7 +61,7 @@ describe('the cache of callers', () => {
     },
   };
   for (const [what, happens] of Object.entries(CHANGES)) {
-    it(`keeps no record if ${what}, whether it was read before or was being read`, () => {
+    it(`the cache keeps no record if ${what}, whether it was read before or was being read`, () => {
       const { generation } = cache;
       cache.keep(generation, 'a', CALLER);
       happens();

@@ -196,21 +196,6 @@ describe('a mirror of a database that goes back an hour', () => {
     await assertRefusedAndMended(await restartFeed());
   });
 
-  it('a mirror is refused by servers that start after a restart of the feed, takes a fresh copy, and ends equal', async () => {
-    await backUpAnHourAgo();
-    servers = await startServers();
-    await follow('--since', start);
-    await writeWhatIsLost();
-    await follow();
-    const ports = servers.map(({ url }) => new URL(url).port);
-    await Promise.all(servers.map((server) => server.stop()));
-
-    await restore();
-    const beginning = await restartFeed();
-    servers = await Promise.all(ports.map((PORT) => startServer({ DATABASE_URL: world.url, PORT })));
-    await assertRefusedAndMended(beginning);
-  });
-
   it('a mirror is refused even if the lost clock was two hours ahead, once the operator names its position', async () => {
     await backUpAnHourAgo();
     servers = await startServers();
@@ -219,9 +204,13 @@ describe('a mirror of a database that goes back an hour', () => {
     await writeWhatIsLost();
     await follow();
     const position = await savedPosition();
+    // These servers start after the restart.
+    const ports = servers.map(({ url }) => new URL(url).port);
+    await Promise.all(servers.map((server) => server.stop()));
     await restore();
     const beginning = await restartFeed('--after', String(position));
     assert.ok(beginning > position);
+    servers = await Promise.all(ports.map((PORT) => startServer({ DATABASE_URL: world.url, PORT })));
     await assertRefusedAndMended(beginning);
   });
 });

