@@ -31,21 +31,21 @@ export type Handler<Id extends OperationId> = (
   request: OperationRequest<Id>,
 ) => Answer<Id> | Promise<Answer<Id>>;
 
-/** Parses every value that a request gives a parameter. @throws Problem that parameterErrors what is wrong */
+/** Parses all values of a parameter in a request. @throws Problem that explains what is wrong */
 export type CheckParameter = (values: readonly string[]) => unknown;
 
 /** How HTTP treats an operation's requests and answers. */
 export interface Policy<Id extends OperationId> {
   /**
-   * `revalidate`: the client may keep the answer, and asks each time whether it still holds. `never`: no cache keeps
-   * the answer, not even the client's.
+   * `revalidate`: the client may store the answer, and revalidates it before each use. `never`: no cache stores the
+   * answer, not even the client's.
    */
   readonly cache: 'revalidate' | 'never';
-  /** Whether the answer is compressed for clients that accept a coding: for answers that can be long. */
+  /** Whether to compress the answer, which can be long, for clients that accept it. */
   readonly compress?: boolean;
-  /** Gives the query of the page that follows an answer, for its `Link` (RFC 8288); undefined when none follows. */
+  /** Returns the query of the next page, for `Link` (RFC 8288); undefined if there is none. */
   nextPage?(answer: Answer<Id>): string | undefined;
-  /** Query parameters that explain an invalid value better than their schema can. */
+  /** Query parameters whose invalid values are explained by a function rather than by their schema. */
   readonly parameterErrors?: Readonly<Partial<Record<keyof QueryParameters<Id>, CheckParameter>>>;
 }
 
@@ -56,15 +56,7 @@ export interface Operation<Id extends OperationId> {
   readonly handle: Handler<Id>;
 }
 
-/**
- * Defines an operation of the contract.
- *
- * @example
- * export const getStats = operation('getStats', { cache: 'revalidate' }, async ({ read }) => {
- *   const { collections, ...counts } = await read(readCatalogCounts);
- *   return { data: { ...counts, svc_collections: collections } };
- * });
- */
+/** Defines an operation of the contract. */
 export function operation<Id extends OperationId>(id: Id, policy: Policy<Id>, handle: Handler<Id>): Operation<Id> {
   return { id, policy, handle };
 }

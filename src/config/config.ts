@@ -31,11 +31,11 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   }
   if (config.workers > 1 && textOf('REDIS_URL') === '') {
     problems.push(
-      'WORKERS must be 1 without REDIS_URL: each process would count limits for itself, and allow that many times the plan',
+      'WORKERS must be 1 without REDIS_URL: each process would enforce the limits on its own, allowing a multiple of the plan',
     );
   }
   if (config.redisSentinels !== undefined && textOf('REDIS_URL') === '') {
-    problems.push('REDIS_SENTINELS needs REDIS_URL with the name of the master, such as redis://mymaster');
+    problems.push('REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster');
   }
   problems.push(...missingForOidc(textOf));
   if (problems.length > 0) {
@@ -44,13 +44,13 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   return Object.freeze(config);
 }
 
-/** @returns where Redis is, as its client takes it; undefined without Redis */
+/** @returns the address of Redis for its client; undefined without Redis */
 export function redisAddressOf({ redisUrl, redisSentinels, redisSentinelPassword }: Config) {
   if (redisUrl === undefined) return undefined;
   return { url: redisUrl, sentinels: redisSentinels, sentinelPassword: redisSentinelPassword };
 }
 
-/** A provider of identities needs all of its settings: with some of them nobody could sign in. */
+/** An identity provider requires all of its settings: with only some of them, nobody could sign in. */
 function missingForOidc(textOf: (name: string) => string): string[] {
   const { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl } = SETTINGS;
   const ofProvider = [oidcIssuer, oidcClientId, oidcClientSecret].map(({ name }) => name);
@@ -58,5 +58,5 @@ function missingForOidc(textOf: (name: string) => string): string[] {
   if (!isWanted) return [];
   return [...ofProvider, publicUrl.name]
     .filter((name) => textOf(name) === '')
-    .map((name) => `${name} must be set: signing in by OpenID Connect needs it`);
+    .map((name) => `${name} must be set: sign-in by OpenID Connect requires it`);
 }

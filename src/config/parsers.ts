@@ -126,16 +126,15 @@ export function parseContact(text: string): string {
   throw new InvalidSetting('must be a URI such as mailto:security@example.com or https://example.com/security');
 }
 
-/** @returns undefined unless it is a URL by https, or by http to this machine, that names nobody and no password */
+/** @returns undefined unless it is an https URL, or an http URL of this machine, without a user and a password */
 function parseWebUrl(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.username !== '' || url.password !== '') return undefined;
-  return url.protocol === 'https:' || isLoopback(url.href) ? url : undefined;
+  return url.protocol === 'https:' || isLoopback(url) ? url : undefined;
 }
 
-/** Whether a URL leads to this machine by http: the one case in which nobody can listen. */
-function isLoopback(url: string): boolean {
-  const { protocol, hostname } = new URL(url);
+/** Whether a URL leads to this machine by http, where nobody can intercept it. */
+function isLoopback({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
 }
 

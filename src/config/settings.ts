@@ -51,7 +51,7 @@ export const SETTINGS = {
   port: setting('PORT', 8080, parseWholeNumber(0, 65_535), 'port to listen on; 0 for any free one'),
   /** Undefined for the embedded PostgreSQL. It may contain a password and is never printed. */
   databaseUrl: optional('DATABASE_URL', parsePostgresUrl,
-    'PostgreSQL to use, postgres://user:password@host:port/database', 'the embedded PostgreSQL'),
+    'PostgreSQL database, postgres://user:password@host:port/database', 'the embedded PostgreSQL'),
   /** It may contain a password and is never printed. */
   databaseReadUrl: optional('DATABASE_READ_URL', parsePostgresUrl,
     'streaming replica of DATABASE_URL for the feed, counts and title lookups'),
@@ -79,16 +79,16 @@ export const SETTINGS = {
   trustedProxies: setting('TRUST_PROXY', 0, parseProxies,
     'number of trusted proxies; sets which X-Forwarded-For entry counts', 'off'),
   /** Whether the server has pages for people beside the API. */
-  site: setting('SITE', true, parseSwitch, 'off for a server without pages for people', 'on'),
+  site: setting('SITE', true, parseSwitch, 'off to serve the API without pages for people', 'on'),
   securityContact: optional('SECURITY_CONTACT', parseContact,
     'where to report security problems, mailto:… or https://…; served in /.well-known/security.txt'),
-  workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes on the one port; more than one require REDIS_URL'),
+  workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes that share the port; more than one requires REDIS_URL'),
   drainSeconds: setting('DRAIN_SECONDS', 5, parseWholeNumber(0, 600),
     'seconds to keep serving after SIGTERM; 0 stops at once'),
   /** Undefined for the default place of the embedded PostgreSQL. */
   dataDir: optional('DATA_DIR', String, 'folder of the embedded PostgreSQL', '.data in the checkout'),
   metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', METRICS_ADDRESS, parseMetricsAddress(METRICS_ADDRESS.host),
-    'address of /metrics for Prometheus, host:port; port 0 for any free one; off for none', '127.0.0.1:9464'),
+    'address of /metrics for Prometheus, host:port; port 0 for any free one; off for no metrics', '127.0.0.1:9464'),
   logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseLogLevel, 'trace, debug, info, warn, error, fatal or silent'),
 };
 

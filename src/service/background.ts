@@ -9,28 +9,28 @@ import { recurring } from '../platform/async/recurring.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
 import { removeOldUsage } from '../usage/write-usage.js';
 
-/** How often the server saves what requests leave in memory, in milliseconds. A crash loses what came since. */
+/** The interval at which records are saved, in milliseconds. A crash loses the records of one interval. */
 const FLUSH_INTERVAL_MS = 10_000;
 
-/** Old rows are removed after the first of so many flushes, about every ten minutes. Reads already ignore them. */
+/** Flushes from one removal of old rows to the next: about ten minutes. Reads already ignore old rows. */
 const FLUSHES_PER_REMOVAL = 60;
 
-/** What requests leave in memory. */
+/** Records of requests that are kept in memory. */
 export interface RequestRecords {
   readonly lastUsed: LastUsed;
   readonly usage: UsageCounter;
 }
 
-/** Saves what requests have left in memory. What cannot be saved stays for the next time. */
+/** Saves the records. A record that cannot be saved is kept for the next time. */
 export async function flushRecords({ lastUsed, usage }: RequestRecords, db: Knex, log: Logger): Promise<void> {
   await attempt(log, 'could not save when keys were last used; trying again later', () => lastUsed.flush(db));
   await attempt(log, 'could not save the usage of keys; trying again later', () => usage.flush(db));
 }
 
 /**
- * Starts the work of a server that no request waits for: it saves records, and removes old rows.
+ * Starts the work that no request waits for: saving records and removing old rows.
  *
- * @param opened - ends it
+ * @param opened - stops the work when it is closed
  * @param flushIntervalMs - in milliseconds
  */
 export function startBackgroundWork(
@@ -55,7 +55,7 @@ async function removeOldRows(db: Knex, log: Logger): Promise<void> {
   await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
 }
 
-/** The loss of the database is logged once, by Health. */
+/** Does not log the loss of the database, which Health logs once. */
 async function attempt(log: Logger, failure: string, act: () => Promise<unknown>): Promise<void> {
   try {
     await act();

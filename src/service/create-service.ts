@@ -41,13 +41,13 @@ import { UsageCounter } from '../usage/usage-counter.js';
 /** The same bound for a replica, in milliseconds: the primary can still answer in time when the replica does not. */
 const REPLICA_TIMEOUT_MS = 300;
 
-/** About how often the service checks its database, in milliseconds: its loss is reported even when nobody probes. */
+/** The interval of database checks, in milliseconds. They report a loss even without probes. */
 const DATABASE_CHECK_INTERVAL_MS = 2_000;
 
 /** How long requests may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
-/** How long clients that send one request after the other may take for the next, in milliseconds. */
+/** The longest pause between two requests of a busy client, in milliseconds. */
 const NEXT_REQUEST_MS = 500;
 
 export interface ServiceOptions extends DatabaseOptions {
@@ -58,13 +58,13 @@ export interface ServiceOptions extends DatabaseOptions {
   readonly overrides?: ServiceOverrides;
 }
 
-/** The parts of the service that tests replace. Everything else is as in production, where no part is replaced. */
+/** The parts of the service that tests replace. */
 export interface ServiceOverrides {
   /** The clock of this process, in microseconds since 1970. */
   readonly now?: () => Micros;
   readonly failurePolicy?: FailurePolicy;
   readonly serverLimits?: Partial<ServerLimits>;
-  /** How often the service saves the last use and the usage of keys, in milliseconds. Old rows are removed with it. */
+  /** The interval at which the last use and the usage of keys are saved, in milliseconds. */
   readonly flushIntervalMs?: number;
 }
 

@@ -33,8 +33,7 @@ export interface ServiceState {
 }
 
 /**
- * Makes the metrics of the service. Requests are counted when they end. Each scrape reads all other numbers where they
- * are kept.
+ * Creates the metrics of the service. Requests are counted when they end. All other numbers are read at each scrape.
  *
  * No label has a value that a client or a developer chose.
  */
@@ -51,12 +50,12 @@ export async function createMetrics(
   return { metrics, requestMetrics };
 }
 
-/** Makes the metrics of a service with workers: those of the workers, and what the primary has counted of them. */
+/** Creates the metrics of a service with workers: the sums over the workers, and the primary's own counts. */
 export function createPrimaryMetrics(workers: Pick<Workers, 'counts'>): MetricsSource {
   const own = new Metrics();
   own.readGauge({
     name: 'catalog_workers',
-    help: 'Worker processes that run.',
+    help: 'Running worker processes.',
     read: () => workers.counts.running,
   });
   own.readCounter({
@@ -92,7 +91,7 @@ function addState(metrics: Metrics, version: string, state: ServiceState): void 
   });
   metrics.readGauge({
     name: 'catalog_usage_rows_waiting',
-    help: 'Keys and hours whose requests are counted and not saved yet.',
+    help: 'Usage counts, one for each key and hour, that are not saved yet.',
     read: () => usage.waiting,
   });
   if (notificationQueueUsage === undefined) return;
@@ -122,7 +121,7 @@ function addAdmission(metrics: Metrics, { decisions, failedAttempts: { counts },
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_over_limit_total',
-    help: 'Those answered with 429 after too many failed keys from the same address.',
+    help: 'Failed keys answered with 429, after too many from the same address.',
     read: () => counts.overLimit,
   });
   if (cache === undefined) return;
@@ -155,23 +154,18 @@ function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
         ];
       }).flat(),
   });
-  metrics.readGauge({
-    name: 'catalog_database_connections_max',
-    help: 'Maximum number of connections of a pool.',
-    labels: ['pool'],
-    read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state.max })),
-  });
-  metrics.readGauge({
-    name: 'catalog_database_connections_pending_requests',
-    help: 'Queries that wait for a connection of a pool.',
-    labels: ['pool'],
-    read: () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state.waiting })),
-  });
+  for (const [name, help, key] of [
+    ['catalog_database_connections_max', 'Maximum number of connections of a pool.', 'max'],
+    ['catalog_database_connections_pending_requests', 'Queries that wait for a connection of a pool.', 'waiting'],
+  ] as const) {
+    const read = () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state[key] }));
+    metrics.readGauge({ name, help, labels: ['pool'], read });
+  }
 }
 
 /**
- * Serves metrics unless they are switched off. When another server on the machine has the default address, this one
- * does without.
+ * Serves metrics unless they are switched off. If another server on the machine has the default address, this one runs
+ * without metrics.
  *
  * @throws OperatorError when a configured address is not available
  */

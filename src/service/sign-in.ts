@@ -7,10 +7,10 @@ import type { RedisLink } from '../platform/redis/link.js';
 import type { SiteOptions } from '../site/context.js';
 import { OIDC_CALLBACK } from '../site/sign-in/oidc.js';
 
-/** How many sign-ins from one address may fail a minute. A search for links gets nowhere: they are 256 random bits. */
+/** Failed sign-ins from one address in a minute. Links cannot be guessed: they have 256 random bits. */
 const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
 
-/** Makes what signing in needs. It sends nothing to the identity provider, which may be down. */
+/** Creates the parts of sign-in. The identity provider, which may be down, is not contacted. */
 export function createSignIn(
   { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl }: Config,
   redis: RedisLink | undefined,
@@ -18,7 +18,7 @@ export function createSignIn(
   clock: SteadyClock,
 ): Pick<SiteOptions, 'failedSignIns' | 'signInBy'> {
   const failedSignIns = new FailedAttempts(redis, SIGN_IN_POLICY, 'sign-in-failures');
-  // The settings of a provider are there all together, or not at all.
+  // The settings of a provider are set together or not at all.
   if (
     oidcIssuer === undefined ||
     oidcClientId === undefined ||

@@ -142,16 +142,19 @@ const CONFLICTS: readonly (readonly [settings: Record<string, string>, line: str
     { DATABASE_READ_URL: 'postgres://u:hunter2@replica/catalog' },
     'DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set',
   ],
-  [{ REDIS_SENTINELS: 'h' }, 'REDIS_SENTINELS needs REDIS_URL with the name of the master, such as redis://mymaster'],
+  [
+    { REDIS_SENTINELS: 'h' },
+    'REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster',
+  ],
   ...['', ' '].map(
     (url) =>
       [
         { WORKERS: '2', REDIS_URL: url },
-        'WORKERS must be 1 without REDIS_URL: each process would count limits for itself, and allow that many times the plan',
+        'WORKERS must be 1 without REDIS_URL: each process would enforce the limits on its own, allowing a multiple of the plan',
       ] as const,
   ),
   ...['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'PUBLIC_URL'].map(
-    (name) => [{ ...COMPLETE, [name]: ' ' }, `${name} must be set: signing in by OpenID Connect needs it`] as const,
+    (name) => [{ ...COMPLETE, [name]: ' ' }, `${name} must be set: sign-in by OpenID Connect requires it`] as const,
   ),
 ];
 

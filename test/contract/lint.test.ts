@@ -84,6 +84,21 @@ describe('openapi.yaml', () => {
     );
   });
 
+  it('every operation has only what dispatch reads: plain values of the path and the query, and optional header fields', () => {
+    for (const path of Object.values(child(document, 'paths')) as Node[]) {
+      for (const { requestBody, parameters = [] } of Object.values(path) as Node[]) {
+        assert.equal(requestBody, undefined);
+        for (const { name, in: place, required, explode, schema } of (parameters as Node[]).map(resolve)) {
+          assert.ok(place === 'path' || place === 'query' || (place === 'header' && required !== true), String(name));
+          assert.ok(
+            explode === undefined && schema !== undefined && resolve(schema as Node).type !== 'array',
+            String(name),
+          );
+        }
+      }
+    }
+  });
+
   it('the generated types and the generated JSON are those of the contract', async () => {
     const args = ['openapi.yaml', '-o', 'generated/openapi.d.ts', '--check'];
     const { code, stderr } = await run('openapi-typescript', ...args);

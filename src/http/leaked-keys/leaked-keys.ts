@@ -9,7 +9,7 @@ import { deadline } from '../request/deadline.js';
 import { tooManyFailures } from '../response/rate-limit-fields.js';
 import { reportFoundKeys, type ReportParts } from './report.js';
 
-/** Where programs, and people with a form, report keys that they have found. */
+/** Where keys that were found are reported: by programs, and by people with a form. */
 export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 
 /** The most content of a report, in bytes: some 250 matches of a scanner. */
@@ -18,13 +18,13 @@ const MAX_CONTENT = 64 * 1024;
 const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, perAddress: 300 };
 
 interface LeakedKeyParts extends ReportParts {
-  /** How many proxies stand in front of the service. */
+  /** Number of trusted proxies in front of the service. */
   readonly trustedProxies: number;
   /** The pages for people, which have a form at the same path; undefined for a server without them. */
   readonly site: object | undefined;
 }
 
-/** A text that was reported as a key, and what the scanner calls this kind of key. */
+/** A text reported as a key, and the scanner's name for this kind of key. */
 interface Match {
   readonly token: string;
   readonly type: string;
@@ -35,7 +35,7 @@ interface Match {
  * `[{"token": "…", "type": "…"}]`. GitHub signs its reports. Neither the signature nor the origin of a request is
  * checked: possession of a key is enough to revoke it. openapi.json beside this file describes the call.
  *
- * The form for people is a page, which the later stages serve.
+ * The form for people is a page of the site.
  */
 export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
   const withDeadline = deadline();
@@ -93,7 +93,7 @@ function parse(text: string): string | readonly Match[] {
   );
 }
 
-/** @returns undefined for what is no JSON */
+/** @returns undefined for text that is not JSON */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -110,7 +110,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Whether a request is for the page: it reads it, or sends the form from a browser, which names the origin of a form. */
+/** Whether a request is for the page: it gets the page, or sends its form from a browser, which adds the origin. */
 function isForPeople(ctx: RequestContext): boolean {
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return true;
   return (

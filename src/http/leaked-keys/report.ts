@@ -5,13 +5,13 @@ import { revokeFoundKeys } from '../../keys/revoke.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import type { LimitState } from '../../limits/quotas.js';
 
-/** What reports of leaked keys need of the service. */
+/** The parts of the service that reports of leaked keys need. */
 export interface ReportParts {
   /** The primary. */
   readonly db: Knex;
   /** Counts reports of keys that this service does not have, by the address that sent them. */
   readonly failedReports: FailedAttempts;
-  /** Call it before a change of a key. It returns what ends the change, once it is committed. */
+  /** Begins a change of a key. Call the result once the change is committed. */
   readonly beginChange: () => EndChange;
 }
 

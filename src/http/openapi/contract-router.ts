@@ -33,14 +33,12 @@ export class ContractRouter extends OpenAPIRouter {
   readonly #templates: readonly Template[];
 
   /**
-   * @param definition - valid OpenAPI without references
-   * @throws Error if the contract has parameters that this router does not read
+   * @param definition - valid OpenAPI without references, whose required parameters are plain values of the path and the
+   *   query
    */
   constructor(definition: Document) {
     super({ definition, ignoreTrailingSlashes: false });
     this.#operations = super.getOperations();
-    const unread = this.#operations.find((operation) => !isReadable(operation));
-    if (unread) throw new Error(`${unread.operationId} has parameters or content that dispatch does not read`);
     this.#byPath = new Map(this.#operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
     this.#templates = this.#operations.filter(({ path }) => path.includes('{')).map(toTemplate);
   }
@@ -80,7 +78,7 @@ export class ContractRouter extends OpenAPIRouter {
 
 /**
  * The validator of openapi-backend without its preparations for content, header fields, and parameters that are arrays or
- * JSON, all of which ContractRouter refuses. It runs the same compiled schemas.
+ * JSON, none of which the contract has. It runs the same compiled schemas.
  */
 export class ParameterValidator extends OpenAPIValidator {
   /** Takes the contract and the options of a backend. Schemas are compiled when they are first needed. */
@@ -110,23 +108,6 @@ export class ParameterValidator extends OpenAPIValidator {
       coerced: { method, path, query: parameters.query as Record<string, string>, headers },
     };
   }
-}
-
-/** Optional header fields, such as `If-None-Match`, are read elsewhere. */
-function isReadable({ parameters = [], requestBody }: Operation): boolean {
-  return (
-    requestBody === undefined &&
-    parameters.every(
-      (parameter) =>
-        'in' in parameter &&
-        (parameter.in === 'header'
-          ? parameter.required !== true
-          : parameter.in !== 'cookie' &&
-            parameter.explode !== false &&
-            parameter.schema !== undefined &&
-            !('items' in parameter.schema)),
-    )
-  );
 }
 
 function toTemplate(operation: Operation): Template {

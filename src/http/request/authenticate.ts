@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type { Admit } from '../../admission/admission.js';
 import { Problem } from '../../errors.js';
 import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
@@ -22,13 +21,6 @@ export interface AuthenticationParts {
   /** Number of trusted proxies in front of the service. */
   readonly trustedProxies: number;
 }
-
-/** The API key of a request. */
-type Credentials =
-  | { readonly kind: 'none' }
-  /** Different keys, or one place used twice: the service never guesses which one was meant. */
-  | { readonly kind: 'conflict' }
-  | { readonly kind: 'key'; readonly key: string };
 
 /** RFC 6750, section 2.1. The scheme is case-insensitive (RFC 9110, section 11.1). */
 const BEARER = /^bearer +(\S.*)$/i;
@@ -58,41 +50,34 @@ export function authenticate(parts: AuthenticationParts): Middleware {
   };
 }
 
-/** @throws Problem unless the request carries one well-formed key */
-function requireKeyHash({ req, state }: RequestContext): KeyHash {
-  const credentials = readCredentials(req, state.target.search);
-  switch (credentials.kind) {
-    case 'none':
-      throw new Problem(
-        'missing_api_key',
-        'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".',
-        { headers: { 'WWW-Authenticate': CHALLENGE } },
-      );
-    case 'conflict':
-      throw invalidApiKey('The request carries several API keys, or the same key place twice. Send one key, once.');
-    case 'key': {
-      const hash = hashApiKey(credentials.key);
-      // Malformed text is not a guess at a key, so it is not counted.
-      if (hash === undefined) throw unknownApiKey();
-      return hash;
-    }
-  }
-}
-
 /**
  * Reads the API key from the three places that may carry it: `Authorization: Bearer`, `X-API-Key` and `api_key` in the
  * query. Empty values and `Authorization` fields of another scheme count as no key.
+ *
+ * @throws Problem unless the request carries one well-formed key
  */
-function readCredentials(request: IncomingMessage, search: URLSearchParams): Credentials {
-  const authorizations = fieldValues(request, 'authorization');
-  const headers = fieldValues(request, 'x-api-key');
-  const queries = search.getAll('api_key');
-  if (authorizations.length > 1 || headers.length > 1 || queries.length > 1) return { kind: 'conflict' };
+function requireKeyHash({ req, state }: RequestContext): KeyHash {
+  const authorizations = fieldValues(req, 'authorization');
+  const headers = fieldValues(req, 'x-api-key');
+  const queries = state.target.search.getAll('api_key');
   const token = BEARER.exec(authorizations[0] ?? '')?.[1];
-  const keys = [token, headers[0], queries[0]].filter((key) => key !== undefined && key !== '');
+  const keys = [token, headers[0], queries[0]].filter((value) => value !== undefined && value !== '');
   const [key] = keys;
-  if (key === undefined) return { kind: 'none' };
-  return keys.every((other) => other === key) ? { kind: 'key', key } : { kind: 'conflict' };
+  const isRepeated = authorizations.length > 1 || headers.length > 1 || queries.length > 1;
+  if (isRepeated || !keys.every((other) => other === key)) {
+    throw invalidApiKey('The request carries several API keys, or the same key place twice. Send one key, once.');
+  }
+  if (key === undefined) {
+    throw new Problem(
+      'missing_api_key',
+      'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".',
+      { headers: { 'WWW-Authenticate': CHALLENGE } },
+    );
+  }
+  const hash = hashApiKey(key);
+  // Malformed text is not a guess at a key, so it is not counted.
+  if (hash === undefined) throw unknownApiKey();
+  return hash;
 }
 
 function unknownApiKey(): Problem {

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { shareWhilePending } from '../../platform/async/share-while-pending.js';
 import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/telemetry/metrics.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../connection/server.js';
 
-/** Few scrapers exist, and their network is near. The default keep-alive outlasts the pause between two scrapes. */
+/** Scrapers are few and near. The default keep-alive outlasts the pause between two scrapes. */
 const LIMITS = {
   ...DEFAULT_SERVER_LIMITS,
   headersTimeoutMs: 2_000,
@@ -35,9 +34,7 @@ export async function serveMetrics(
   source: MetricsSource,
   log: Logger,
 ): Promise<MetricsServer> {
-  // Many concurrent scrapes cost little more than one.
-  const read = shareWhilePending(() => source.text());
-  const server = createHttpServer((request, response) => void answer(request, response, read, log), LIMITS);
+  const server = createHttpServer((request, response) => void answer(request, response, source, log), LIMITS);
   server.maxConnections = MAX_CONNECTIONS;
   const chosen = await listen(server, host, port, 'METRICS_ADDRESS');
   return { url: `${urlOf(host, chosen)}/metrics`, close: () => close(server, SHUTDOWN_GRACE_MS) };
@@ -46,25 +43,21 @@ export async function serveMetrics(
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  read: () => Promise<string>,
+  source: MetricsSource,
   log: Logger,
 ): Promise<void> {
-  // A client that sends content is no scraper. The content stays unread, so the connection ends with the answer.
-  if (request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined) {
-    response.setHeader('Connection', 'close');
-  }
   response.setHeader('Cache-Control', 'no-store');
   if (request.url?.split('?', 1)[0] !== '/metrics') {
-    end(response, 404, 'There is only /metrics here.\n');
+    end(response, 404, 'This address has only /metrics.\n');
   } else if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD');
-    end(response, 405, 'This path answers only to GET and HEAD.\n');
+    end(response, 405, 'This path supports only GET and HEAD.\n');
   } else {
     try {
-      end(response, 200, await read(), METRICS_MEDIA_TYPE);
+      end(response, 200, await source.text(), METRICS_MEDIA_TYPE);
     } catch (error) {
       log.error({ err: error }, 'metrics could not be read');
-      end(response, 500, 'The metrics could not be read; the log says why.\n');
+      end(response, 500, 'The metrics could not be read. The cause is in the log.\n');
     }
   }
 }

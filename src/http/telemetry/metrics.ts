@@ -3,10 +3,10 @@ import type { Metrics } from '../../platform/telemetry/metrics.js';
 /** The label of a request that reached no operation, and of one that got no answer. */
 const NONE = 'none';
 
-/** Upper bounds of durations, in seconds: from an answer out of the cache to the bound on a request. */
+/** Upper bounds of durations, in seconds, up to the bound on a request. */
 const DURATION_BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1] as const;
 
-/** These series exist before the first such answer, so that its increase is visible. */
+/** Statuses whose series exist from the start, so that the first such answer is an increase. */
 const STATUSES_FROM_THE_START = [500, 503] as const;
 
 /** Counts requests by operation and status. The contract and this service choose both, never a client. */

@@ -100,25 +100,6 @@ describe('the router of the contract', () => {
       assert.deepEqual(own.getOperations(), plain.getOperations());
     });
   }
-
-  for (const parameter of [
-    { in: 'cookie', name: 'c' },
-    { in: 'header', name: 'h', required: true },
-    { in: 'query', name: 'q', explode: false, schema: { type: 'string' } },
-    { in: 'query', name: 'q', schema: { type: 'array', items: { type: 'string' } } },
-    { in: 'query', name: 'q', content: { 'application/json': {} } },
-  ]) {
-    it(`a contract is refused that has a parameter which the router does not read: ${JSON.stringify(parameter)}`, () => {
-      const definition = toDocument({ '/a': ['get'] });
-      const { get } = definition.paths?.['/a'] ?? {};
-      assert.ok(get);
-      get.parameters = [parameter as never];
-      assert.throws(
-        () => new ContractRouter(definition),
-        /^Error: get \/a has parameters or content that dispatch does/,
-      );
-    });
-  }
 });
 
 describe('the validator of parameters', () => {
