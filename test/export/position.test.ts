@@ -7,22 +7,21 @@ import { createClient, type ChangesPage } from '../../src/follower/client.js';
 import { follow } from '../../src/follower/follow.js';
 import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
 import { addTitleAt, addTitles, titleIds } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 import { exportText } from './exporting.js';
 
 const DAY: Micros = 86_400n * MICROS_PER_SECOND;
 
 describe('the position of an export of titles', () => {
+  const world = testWorld({ service: true, each: true });
   let service: TestService;
   let db: Knex;
 
-  beforeEach(async () => {
-    service = await startService();
-    ({ db } = service);
+  beforeEach(() => {
+    ({ db, service } = world);
   });
-
-  afterEach(() => service.stop());
 
   /** @returns the titles that the feed gives after a position */
   async function followFrom(position: Micros | undefined): Promise<ChangesPage['data']> {

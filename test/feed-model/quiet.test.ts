@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { fromRfc3339, systemClock, toSeconds } from '../../src/platform/time/micros.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
 import { changesOf } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
 import { installClock, type ModelClock } from '../support/postgres/model-clock.js';
 import { holdSafeTime } from './model/alterations.js';
 import { followOnce } from './model/follower.js';
@@ -22,19 +23,18 @@ interface Visitor {
 
 // The database (see installClock) and the service share a clock that the test moves.
 describe('a follower of a quiet catalogue, over sixty days,', () => {
+  /** Microseconds since the beginning, in the test's time. */
+  let passed = 0n;
+  const world = testWorld({ service: { now: () => systemClock() + passed }, each: true });
   let service: TestService;
   let clock: ModelClock;
-  /** Microseconds since the beginning, in the test's time. */
-  let passed: bigint;
 
   beforeEach(async () => {
     passed = 0n;
-    service = await startService({ now: () => systemClock() + passed });
+    ({ service } = world);
     clock = await installClock(service.db);
     await change(service.db, 'at-first');
   });
-
-  afterEach(() => service.stop());
 
   async function change(on: Knex, svcId: string): Promise<void> {
     await on('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' });

@@ -4,7 +4,8 @@ import { restartFeed } from '../../src/catalog/restart.js';
 import { OperatorError } from '../../src/errors.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { eventually } from '../support/eventually.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
+import { testWorld } from '../support/world.js';
 import { followOnce } from './model/follower.js';
 import { Mirror, toMicros, type Violation } from './model/mirror.js';
 import { planWriters, SEED, withSeed, type PlanSize } from './model/plan.js';
@@ -120,22 +121,16 @@ async function run(service: TestService, restart: (db: Knex) => Promise<unknown>
 }
 
 describe('mirrors of a database that loses commits repeatedly', () => {
-  let service: TestService;
-
-  beforeEach(async () => {
-    service = await startService();
-  });
-
-  afterEach(() => service.stop());
+  const world = testWorld({ service: true, each: true });
 
   it(withSeed('are refused after each restart of the feed and end up with exactly the catalogue'), async () => {
-    const { violations, copies } = await run(service, restartFeed);
+    const { violations, copies } = await run(world.service, restartFeed);
     assert.deepEqual(violations, []);
     for (const times of copies) assert.ok(times >= 1 && times <= LOSSES.length, String(copies));
   });
 
   it(withSeed('keep entries that the database has lost if the feed is not restarted'), async () => {
-    const { violations, copies } = await run(service, async () => undefined);
+    const { violations, copies } = await run(world.service, async () => undefined);
     assert.deepEqual(copies, [0, 0, 0]);
     assert.ok(violations.some(({ what }) => what === 'foreign'));
   });

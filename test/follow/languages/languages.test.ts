@@ -10,8 +10,9 @@ import { systemClock, toRfc3339, toSeconds, type Micros } from '../../../src/pla
 import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { findProgram } from '../../support/programs/system-program.js';
-import { startService, type TestService } from '../../support/service.js';
+import type { TestService } from '../../support/service.js';
 import { addTitles, removeTitles } from '../../support/titles.js';
+import { testWorld } from '../../support/world.js';
 
 const SECOND = 1_000_000n;
 
@@ -30,16 +31,15 @@ function printed(position: Micros, digits: number): string {
 }
 
 describe('a client whose language prints a position with fewer digits', () => {
+  const world = testWorld({ service: true });
   let service: TestService;
   /** An hour ago, at a whole second. */
   let second: Micros;
 
-  before(async () => {
-    service = await startService();
+  before(() => {
+    ({ service } = world);
     second = (systemClock() / SECOND - 3_600n) * SECOND;
   });
-
-  after(() => service.stop());
 
   beforeEach(() => removeTitles(service.db));
 
