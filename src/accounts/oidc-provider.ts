@@ -226,7 +226,7 @@ export class OidcProvider {
 
 /**
  * Whether a query can come from the provider. openid-client checks this too, but its errors do not distinguish a forged
- * query from a fault of the provider, and only the latter belongs in the log.
+ * query from a fault of the provider. Only the latter belongs in the log.
  */
 function isCodeResponse(answer: URLSearchParams, provider: OpenIdClient.ServerMetadata): boolean {
   const names = [...answer.keys()];

@@ -126,7 +126,7 @@ async function removeSession(db: Knex, token: string | undefined): Promise<numbe
 }
 
 /**
- * Ends a session of a developer, from the next request on. Sessions of other developers are not affected.
+ * Ends a session of a developer, from the next request. Sessions of other developers are not affected.
  *
  * @returns whether there was one
  */
@@ -142,7 +142,7 @@ export async function endSessionOf(db: Knex, developerId: number, id: number): P
 }
 
 /**
- * Ends all sessions of a developer, from the next request on, and voids unused sign-in links.
+ * Ends all sessions of a developer, from the next request, and voids unused sign-in links.
  *
  * @param actor - who ends them
  * @returns how many sessions there were

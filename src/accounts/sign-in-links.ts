@@ -2,11 +2,11 @@ import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
 import { generateToken, hashToken } from './tokens.js';
 
-/** How long a sign-in link works, in minutes. */
+/** How long a sign-in link is valid, in minutes. */
 export const LINK_LIFETIME_MINUTES = 10;
 
 /**
- * Makes a link that signs a developer in, once, within {@link LINK_LIFETIME_MINUTES}.
+ * Creates a link that signs a developer in once within {@link LINK_LIFETIME_MINUTES}.
  *
  * @returns the token of the link, returned only here
  * @throws OperatorError when there is no such developer

@@ -7,7 +7,7 @@ import { redisKey, type RedisLink } from '../platform/redis/link.js';
  * database under an epoch is valid as long as that epoch is there.
  *
  * It begins with the newest timeline of the database that a server or command has connected to,
- * `<system>/<timeline>/<random>`, so that whoever is still connected to an older primary finds out.
+ * `<system>/<timeline>/<random>`, so that a server or command that is still connected to an older primary notices.
  */
 export const EPOCH_KEY = redisKey('epoch');
 

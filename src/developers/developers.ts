@@ -39,7 +39,7 @@ export async function listDevelopers(db: Knex): Promise<readonly Developer[]> {
 }
 
 /**
- * Refuses all of a developer's keys from the next request on, until reinstated. Suspending twice keeps the first time.
+ * Refuses all keys of a developer from the next request, until the developer is reinstated. Suspending twice keeps the first time.
  *
  * @throws OperatorError when there is no such developer
  */

@@ -92,7 +92,7 @@ export async function findPredecessor(db: Knex, prefix: string): Promise<KeyReco
 }
 
 /**
- * Moves a key to another plan, whose limits apply from the very next request on. Writes nothing if the key is already on
+ * Moves a key to another plan, whose limits apply from the next request. Writes nothing if the key is already on
  * that plan.
  *
  * @returns the key after the change, and its plan before

@@ -7,7 +7,7 @@ import { keyFields, type KeyRecord } from './key-record.js';
 export type RevokedKey = KeyRecord & { readonly wasRevoked: boolean };
 
 /**
- * Revokes a key permanently, from the very next request on. Revoking it again keeps the first time.
+ * Revokes a key permanently, from the next request. Revoking it again keeps the first time.
  *
  * @param which - the prefix, or the hash of the whole key
  * @throws KeyRefused when there is no such key, or when the developer who revokes it is suspended or does not own it

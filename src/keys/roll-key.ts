@@ -10,7 +10,7 @@ export interface RolledKey {
 }
 
 /**
- * Replaces a key by a successor with the same label, plan and developer. The old key expires after the overlap, or at its
+ * Replaces a key with a successor with the same label, plan and developer. The old key expires after the overlap, or at its
  * own time if that comes first.
  *
  * The successor gets the lifetime that the old key was created with: 90 days for 90 days, and none for none.

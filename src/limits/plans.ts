@@ -25,7 +25,7 @@ export async function listPlans(db: Knex): Promise<readonly Plan[]> {
   return db('plans').select<Plan[]>(PLAN_COLUMNS).orderBy(['requests_per_minute', 'id']);
 }
 
-/** @returns the plans that count for a developer, smallest first: those of the keys that work, and that of new keys */
+/** @returns the plans that apply to a developer, smallest first: those of active keys, and that of new keys */
 export async function listPlansOf(db: Knex, developerId: number): Promise<readonly Plan[]> {
   return db('plans')
     .select<Plan[]>(PLAN_COLUMNS)
@@ -41,7 +41,7 @@ export async function listPlansOf(db: Knex, developerId: number): Promise<readon
 /**
  * Changes a plan, or adds one. Values that are left out do not change.
  *
- * @returns the plan as it is now
+ * @returns the plan after the change, and whether it is new
  * @throws OperatorError when a new plan lacks a value
  */
 export async function setPlan(

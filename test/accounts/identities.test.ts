@@ -5,7 +5,6 @@ import {
   findDeveloperOf,
   findSignUp,
   linkIdentity,
-  listIdentities,
   spendProviderSignIn,
   unlinkIdentity,
 } from '../../src/accounts/identities.js';
@@ -46,20 +45,6 @@ describe('identities at a provider', () => {
     });
     assert.equal(await findDeveloperOf(world.db, { issuer: ISSUER, subject: 'mine' }), one);
     await assert.rejects(linkIdentity(world.db, 999, { issuer: ISSUER, subject: 'new' }), { name: 'OperatorError' });
-  });
-
-  it('the identities of a developer are listed in the order in which they were linked', async () => {
-    const id = await world.newDeveloper();
-    assert.deepEqual(await listIdentities(world.db, id), []);
-    for (const subject of ['z', 'a']) await linkIdentity(world.db, id, { issuer: ISSUER, subject });
-    assert.deepEqual(
-      (await listIdentities(world.db, id)).map(({ issuer, subject }) => [issuer, subject]),
-      [
-        [ISSUER, 'z'],
-        [ISSUER, 'a'],
-      ],
-    );
-    await assert.rejects(listIdentities(world.db, 999), { name: 'OperatorError' });
   });
 
   it('unlinking an identity ends all sessions of its developer and leaves an event', async () => {

@@ -86,7 +86,7 @@ describe('the loader of callers', () => {
       const queries = await queriesOf(async () => {
         const first = load(unknownHash());
         await eventually('it waits', async () => (await waitingForLock()) === 1);
-        // The last of them share a batch with those that come in time.
+        // The last of them share a batch with later ones that are in time.
         const late = Array.from({ length: 2 * BATCH + 3 }, (_, i) =>
           load(i % 2 === 0 && given ? given : unknownHash()),
         );

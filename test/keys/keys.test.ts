@@ -9,7 +9,6 @@ import {
   setDeveloperPlan,
   suspendDeveloper,
 } from '../../src/developers/developers.js';
-import { OperatorError } from '../../src/errors.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { MAX_ACTIVE_KEYS, type KeyActor, type KeyRefused } from '../../src/keys/key-change.js';
 import { stateOf, type KeyRecord, type Successor } from '../../src/keys/key-record.js';
@@ -62,16 +61,7 @@ describe('keys', () => {
     it('created keys and developers are listed, and a key is found by its hash', async () => {
       const { db } = world;
       const developer = await createDeveloper(db, { projectName: 'Atlas', attributionRequired: true });
-      const { id, createdAt } = developer;
-      assert.deepEqual(developer, {
-        id,
-        projectName: 'Atlas',
-        attributionRequired: true,
-        planId: 'free',
-        suspendedAt: null,
-        createdAt,
-      });
-      assert.match(createdAt, RFC3339);
+      const { id } = developer;
       assert.deepEqual((await listDevelopers(db)).at(-1), developer);
       const { key, ...record } = await createKey(db, { developerId: id, planId: 'pro', label: 'staging' });
       assert.deepEqual(record, {
@@ -142,23 +132,6 @@ describe('keys', () => {
         message: `Key ${prefix} is revoked. Create a new one: "catalog keys create --developer ${developerId} --plan pro".`,
       });
       assert.equal((await findKeyOf(db, developerId, prefix))?.planId, 'free');
-    });
-
-    it('a developer, plan or key that does not exist is named in the error', async () => {
-      const { db } = world;
-      const nobody = 2_000_000_000;
-      for (const [attempt, message] of [
-        [() => newKey({ developerId: nobody }), /There is no developer 2000000000\./],
-        [() => newKey({ planId: 'gone' }), /There is no plan "gone"/],
-        [() => revokeKey(db, 'svc_00000000'), /No key has the prefix "svc_00000000"/],
-        [() => revokeKey(db, { hash: hashOf(generateApiKey().key) }), /This is not a key of this service/],
-        [() => rollKey(db, 'svc_00000000', 60), /No key has the prefix "svc_00000000"/],
-        [() => setKeyPlan(db, 'svc_00000000', 'free'), /No key has the prefix "svc_00000000"/],
-        [() => suspendDeveloper(db, nobody), /There is no developer 2000000000/],
-        [() => reinstateDeveloper(db, nobody), /There is no developer 2000000000/],
-      ] as const) {
-        await assert.rejects(attempt, (error) => error instanceof OperatorError && message.test(error.message));
-      }
     });
 
     it('no UPDATE in SQL reactivates a revoked key, or gives it another hash', async () => {

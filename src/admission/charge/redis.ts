@@ -17,8 +17,8 @@ import { MemoryLimiter } from './memory.js';
  * ARGV: the windows of the two counters in milliseconds, then three values for each request: the epoch that it requires,
  * or nothing, and the limits of its two counters.
  *
- * Reply: the epoch, or nothing, then a list for each request: 1 if it was charged, 0 if refused, followed by the count and
- * the milliseconds left of each counter; or -1 alone if the epoch is not the required one.
+ * Reply: the epoch, or nothing, then a list for each request. The list is 1 if the request was charged or 0 if it was refused,
+ * followed by the count and the milliseconds left of each counter. It is -1 alone if the epoch is not the required one.
  */
 const CHARGE = `
 local epoch = redis.call('get', KEYS[1]) or ''
