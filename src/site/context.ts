@@ -11,11 +11,11 @@ import type { StaticFiles } from './delivery/static-files.js';
 import type { GuideFiles } from './guides/guide-files.js';
 import type { Contract } from './reference/contract.js';
 
-/** What the pages are made from. */
+/** The parts that the pages are made from. */
 export interface SiteParts extends ReportParts {
   readonly health: Health;
   readonly isStopping: () => boolean;
-  /** Knows where callers stand with their plans. */
+  /** Reads what is left of a developer's limits. */
   readonly limiter: QuotaReader;
   /** How many proxies stand in front of the service. */
   readonly trustedProxies: number;
@@ -25,7 +25,7 @@ export interface SiteParts extends ReportParts {
   readonly site: SiteOptions;
 }
 
-/** What only the pages need. */
+/** The parts that only the pages need. */
 export interface SiteOptions {
   readonly files: StaticFiles;
   readonly guides: GuideFiles;
@@ -33,14 +33,14 @@ export interface SiteOptions {
   readonly publicUrl: () => string;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
-  /** The provider of identities by which developers sign in; undefined where there is none. */
+  /** The identity provider that signs developers in, and whether new identities may sign up; undefined without one. */
   readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
 }
 
-/** What each page needs of the site: {@link page} takes it from the state of the request. */
+/** The state of a request for a page. */
 export interface PageState extends RequestState {
   readonly site: SiteOptions;
-  /** What a POST request sent. */
+  /** The content of a POST request. */
   form?: URLSearchParams;
 }
 

@@ -20,11 +20,11 @@ const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 export const PAGE_LIMITS: ConcurrencyLimits = { running: 3, waiting: 100, perAddress: 300 };
 
-/** Routes the pages. The list is the whole way of a request for a page, from top to bottom. */
+/** Routes the pages. The list is the whole path of a request for a page, from top to bottom. */
 export function routePages(parts: SiteParts, limits = PAGE_LIMITS): PageRouter {
   const router: PageRouter = new Router<PageState>({ sensitive: true });
   router.use(receiveForm);
-  // Without a turn among the pages: an error page needs its stylesheet too.
+  // Before the bound on pages: an error page needs its stylesheet too.
   for (const [path, file] of parts.site.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
   // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.
   addOidc(router, parts);
@@ -41,9 +41,9 @@ export function routePages(parts: SiteParts, limits = PAGE_LIMITS): PageRouter {
 type PageMiddleware = Parameters<PageRouter['use']>[0];
 
 /**
- * Serves the pages for people. Requests for the API, probes and documents go on to the later stages: only a path whose
- * first segment is that of a page enters the list above. Errors are answered with a page; a browser also gets one for a
- * path that nothing serves.
+ * Serves the pages for people. Only a path whose first segment is that of a page enters the list above. Requests for the
+ * API, probes and documents pass to the later stages. Errors are answered with a page, and so is a browser at a path that
+ * nothing serves.
  */
 export function createSite(parts: SiteParts, limits?: ConcurrencyLimits): Middleware {
   const router = routePages(parts, limits);
@@ -69,7 +69,7 @@ export function createSite(parts: SiteParts, limits?: ConcurrencyLimits): Middle
     } catch (error) {
       const isNotFound = error instanceof Problem && error.code === 'not_found';
       if (isNotFound ? !isBrowser(ctx) : !isPage) throw error;
-      // Content that was not read, or not to its end, would be taken for the next request.
+      // Content that was not read to its end would be parsed as the next request.
       if (announcesContent(ctx) && ctx.state.form === undefined) ctx.set('Connection', 'close');
       setSecurityFields(ctx);
       errorPage(ctx, error);

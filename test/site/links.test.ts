@@ -30,7 +30,7 @@ describe('the links of the pages', () => {
 
   after(() => service.stop());
 
-  it('all lead to a page that is there, and to a part that it has', async () => {
+  it('every link leads to an existing page and to an existing part of it', async () => {
     const pages = new Map<string, string>();
     const faults: string[] = [];
     const waiting = [...PAGES, ...settings].map((path) => ({ path, from: 'the list of pages' }));
@@ -57,7 +57,7 @@ describe('the links of the pages', () => {
     assert.ok(pages.size > 15 && anchors.length > 150, `${pages.size} pages, ${anchors.length} anchors`);
   });
 
-  it('each guide is in the list of guides under its own title, and leads to the guides before and after it', async () => {
+  it('each guide is listed under its own title, and links to the guides before and after it', async () => {
     const list = await send(service.url, '/docs/guides', { headers: BROWSER });
     for (const [place, { name, title }] of GUIDES.entries()) {
       assert.ok((await readGuide(name)).startsWith(`# ${title}\n`), name);
@@ -71,7 +71,7 @@ describe('the links of the pages', () => {
     }
   });
 
-  it('of the settings lead to the part of their guide that is about them', async () => {
+  it('each page of the settings links to its part of the guide', async () => {
     const guide = '/docs/guides/developer-settings';
     const { text } = await send(service.url, guide, { headers: BROWSER });
     const [overview, ...tabs] = TABS;
@@ -86,14 +86,14 @@ describe('the links of the pages', () => {
     );
   });
 
-  it('and commands of the guides for callers name the public URL', async () => {
+  it('the commands in the guides for callers name the public URL', async () => {
     for (const guide of ['contract-tests', 'mirroring']) {
       const { text } = await send(service.url, `/docs/guides/${guide}`, { headers: BROWSER });
       assert.ok(text.includes(service.url) && !text.includes('127.0.0.1:8080'), guide);
     }
   });
 
-  it('serve the chart of the performance guide', async () => {
+  it('the chart of the performance guide is served as SVG', async () => {
     const reply = await send(service.url, '/docs/guides/pictures/times.svg');
     assert.equal(reply.headers['content-type'], 'image/svg+xml');
     assert.match(reply.text, /^<svg /);
@@ -101,7 +101,7 @@ describe('the links of the pages', () => {
 });
 
 describe('Markdown', () => {
-  it('never becomes HTML of its own: tags, handlers and addresses with a script are text', () => {
+  it('tags, handlers and addresses with a script in Markdown are rendered as text', () => {
     for (const text of [
       '<script>alert(1)</script>',
       '<img src=x onerror=alert(1)>',
@@ -117,7 +117,7 @@ describe('Markdown', () => {
     }
   });
 
-  it('gives headings the anchors that GitHub gives them', () => {
+  it('headings get the anchors that GitHub gives them', () => {
     const { headings } = renderMarkdown("# What's new?\n\n## The `catalog` command");
     assert.deepEqual(headings, [
       { level: 1, text: "What's new?", id: 'whats-new' },
@@ -125,7 +125,7 @@ describe('Markdown', () => {
     ]);
   });
 
-  it('leaves a link without an address on the pages as plain text', () => {
+  it('a link without an address on the pages becomes plain text', () => {
     const { html } = renderMarkdown('[the README](../README.md) and [that](x.md)', {
       resolve: (address) => (address === 'x.md' ? '/x' : undefined),
     });

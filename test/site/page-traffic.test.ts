@@ -11,7 +11,7 @@ const AT_ONCE = 60;
 /** Requests to the API meanwhile, one after the other. */
 const CALLS = 6;
 
-describe('requests for pages that wait for a lock of the database', () => {
+describe('requests for pages', () => {
   let service: TestService;
   let visitor: Visitor;
   let release: () => Promise<void>;
@@ -43,15 +43,15 @@ describe('requests for pages that wait for a lock of the database', () => {
     });
   }
 
-  /** Asks for the settings, from an address, as a developer who is signed in. */
-  function askForPage(address: string): Promise<Reply> {
+  /** Requests the settings from an address, as a developer who is signed in. */
+  function requestPage(address: string): Promise<Reply> {
     return visitor.get('/settings', { 'x-forwarded-for': address });
   }
 
-  it('leave the API its connections: it answers all the while', async () => {
+  it('pages that wait for a lock leave the API its connections', async () => {
     let isOver = false;
-    const asking = Array.from({ length: AT_ONCE }, async (_, place) => {
-      while (!isOver) await askForPage(`192.0.2.${place}`);
+    const requests = Array.from({ length: AT_ONCE }, async (_, place) => {
+      while (!isOver) await requestPage(`192.0.2.${place}`);
     });
     try {
       await untilWaiting(3);
@@ -61,20 +61,20 @@ describe('requests for pages that wait for a lock of the database', () => {
     } finally {
       isOver = true;
       await release();
-      await Promise.all(asking);
+      await Promise.all(requests);
     }
   });
 
-  it('are answered with 503 by the deadline of a request, also those that never got their turn', async () => {
+  it('pages that wait for a lock are answered with 503 at the deadline, even before their turn', async () => {
     const from = performance.now();
-    const replies = await Promise.all(Array.from({ length: AT_ONCE }, (_, place) => askForPage(`192.0.2.${place}`)));
+    const replies = await Promise.all(Array.from({ length: AT_ONCE }, (_, place) => requestPage(`192.0.2.${place}`)));
     const took = performance.now() - from;
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [503]);
     // In turn, each until its statement is given up, they would take more than ten times as long.
     assert.ok(took < 4_000, `the last answer came after ${took.toFixed(0)} ms`);
   });
 
-  it('of one address are refused above its limit, and others still get pages', async () => {
+  it('an address above its limit is refused, and others still get pages', async () => {
     await release();
     const home = (address: string): Promise<Reply> =>
       send(service.url, '/', { headers: { accept: 'text/html', 'x-forwarded-for': address } });
@@ -88,7 +88,7 @@ describe('requests for pages that wait for a lock of the database', () => {
   });
 });
 
-describe('reports of a leaked key that wait for a lock of the database', () => {
+describe('reports of a leaked key', () => {
   let service: TestService;
 
   before(async () => {
@@ -97,7 +97,7 @@ describe('reports of a leaked key that wait for a lock of the database', () => {
 
   after(() => service.stop());
 
-  it('leave the API its connections', async () => {
+  it('reports of a leaked key that wait for a lock leave the API its connections', async () => {
     const { key, prefix } = await service.newKey();
     const report = (address: string): Promise<Reply> =>
       send(service.url, '/revoke-leaked-key', {

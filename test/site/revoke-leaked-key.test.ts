@@ -77,21 +77,21 @@ describe('revoking a key that was found', () => {
     return (await service.get('/api/v1/me', { headers })).status === 200;
   }
 
-  it('needs the whole key and nothing else, and holds from the next request on', async () => {
+  it('a program revokes a key with the whole key alone, from the next request on', async () => {
     const { key, developerId, prefix } = await service.newKey();
     assert.equal(await works(key), true);
     const { status, headers, json } = await reportKey(key);
     assert.deepEqual([status, json], [200, { revoked: true }]);
     assert.equal(headers['cache-control'], 'no-store');
     assert.equal(await works(key), false);
-    // A second report gets the same answer.
+    // Again, with the same answer.
     assert.deepEqual((await reportKey(` ${key}\n`)).json, { revoked: true });
     const [event, before] = await listEvents(service.db, { developerId, limit: 2 });
     assert.deepEqual([event?.kind, event?.actor, event?.keyPrefix], ['revoked', 'finder', prefix]);
     assert.equal(before?.kind, 'created');
   });
 
-  it('answers alike for a key that nobody has and for what is no key, and changes nothing', async () => {
+  it('an unknown key and a text that is no key get the same answer and change nothing', async () => {
     const { key, prefix } = await service.newKey();
     for (const text of [generateApiKey().key, key.slice(0, -1), prefix, '', '\u0000']) {
       const { status, json } = await reportKey(text);
@@ -100,7 +100,7 @@ describe('revoking a key that was found', () => {
     assert.equal(await works(key), true);
   });
 
-  it('takes the matches of a scanner, and answers each with its hash and whether it is a key of the service', async () => {
+  it('each match of a scanner is answered with its hash and whether it is a key of the service', async () => {
     const [first, second] = [await service.newKey(), await service.newKey()];
     const texts = [generateApiKey().key, first.key, 'svc_', second.key, first.key];
     const matches = texts.map((token, i) => ({ token, type: `type_${i}`, url: '', source: 'commit' }));
@@ -133,7 +133,7 @@ describe('revoking a key that was found', () => {
     ]);
   });
 
-  it('revokes all keys of a report that also has unknown ones, above the limit too, which counts reports', async () => {
+  it('a report above the limit, which counts reports with unknown keys, still revokes its keys', async () => {
     const { key } = await service.newKey();
     const address = newAddress();
     const unknown = (): { token: string }[] => Array.from({ length: 5 }, () => ({ token: generateApiKey().key }));
@@ -146,7 +146,7 @@ describe('revoking a key that was found', () => {
     assert.equal(await works(key), false);
   });
 
-  it('costs one query for a report of 600 unknown keys, and none for texts that are no keys', async () => {
+  it('a report of 600 unknown keys takes one query, and one of texts that are no keys takes none', async () => {
     for (const [token, queries] of [
       [() => generateApiKey().key, 1],
       [() => 'no key', 0],
@@ -158,15 +158,13 @@ describe('revoking a key that was found', () => {
     }
   });
 
-  for (const content of ['', '{', 'null', '[1]', '[{"key":"a"}]', '{}', '{"key":1}', '{"keys":["a"]}', '"svc_"']) {
-    it(`asks for a key or matches as JSON where it gets ${content === '' ? 'nothing' : content}`, async () => {
-      const reply = await report(content);
-      assertProblem(reply, 'invalid_parameter');
-      assert.equal(reply.headers['cache-control'], 'no-store');
-    });
-  }
+  it('content that is no key and no list of matches is refused with 400', async () => {
+    for (const content of ['', '{', 'null', '[1]', '[{"key":"a"}]', '{}', '{"key":1}', '{"keys":["a"]}', '"svc_"']) {
+      assertProblem(await report(content), 'invalid_parameter', { headers: { 'cache-control': 'no-store' } });
+    }
+  });
 
-  it('limits an address that sends unknown keys, and still revokes one that exists', async () => {
+  it('an address that sends unknown keys is limited, and its report of an existing key still revokes it', async () => {
     const { key } = await service.newKey();
     const address = newAddress();
     for (let i = 0; i < 3; i += 1) assert.equal((await reportKey(generateApiKey().key, address)).status, 200);
@@ -183,9 +181,9 @@ describe('revoking a key that was found', () => {
     assert.equal(await works(key), false);
   });
 
-  it('answers a program that makes a mistake with a problem document that has a code, with pages and without', async () => {
+  it('a mistake of a program is answered with a problem that has a code, with pages and without', async () => {
     const json = { 'content-type': 'application/json' };
-    // A program that forgets what it sends says that it is a form.
+    // Clients without a content type of their own often send that of a form.
     for (const type of ['text/plain', 'application/x-www-form-urlencoded']) {
       const headers = { 'content-type': type };
       for (const reply of [
@@ -210,7 +208,7 @@ describe('revoking a key that was found', () => {
     assertProblem(await send(bare.url, PATH), 'method_not_allowed', { headers: { allow: 'POST' } });
   });
 
-  it('takes JSON whatever the origin, since only the key counts, and a form from its own page alone', async () => {
+  it('JSON is accepted from any origin, since only the key counts, and a form from its own page alone', async () => {
     const elsewhere = { origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' };
     const { key } = await service.newKey();
     const form = await new Visitor(service.url).post(PATH, { key }, elsewhere);
@@ -220,7 +218,7 @@ describe('revoking a key that was found', () => {
     assert.deepEqual((await post(headers, JSON.stringify({ key }))).json, { revoked: true });
   });
 
-  it('takes a form, and does not repeat the key', async () => {
+  it('the form revokes a key and does not repeat it', async () => {
     const { key } = await service.newKey();
     const visitor = new Visitor(service.url, { 'x-forwarded-for': newAddress() });
     const form = await visitor.get(PATH);
@@ -238,7 +236,7 @@ describe('revoking a key that was found', () => {
     assert.equal(await works(key), false);
   });
 
-  it('logs nothing of a key, in whatever it came', async () => {
+  it('the log has nothing of a key, however it was sent', async () => {
     const { key } = await service.newKey();
     await reportKey(key);
     await report(`{"key":"${key}`);
@@ -255,7 +253,7 @@ describe('revoking a key that was found', () => {
     );
   });
 
-  describe('by the guide for scanners', () => {
+  describe('the guide for scanners', () => {
     let guide: string;
 
     before(async () => {
@@ -267,14 +265,14 @@ describe('revoking a key that was found', () => {
       return new RegExp(`\`\`\`${language}\n([\\s\\S]+?)\n\`\`\``).exec(guide)?.[1] ?? assert.fail(language);
     }
 
-    it('a pattern finds each key, and no text beside it', () => {
+    it('the pattern of the guide finds each key and no text beside it', () => {
       const pattern = new RegExp(block('regex'), 'g');
       const keys = Array.from({ length: 100 }, () => generateApiKey().key);
       const text = keys.map((key, i) => `KEY${i}="${key}"; x_${key} ${key}x ${key.slice(0, -1)}`).join('\n');
       assert.deepEqual(text.match(pattern), keys);
     });
 
-    it('the checksum of the worked example is right, and a key with it has the form of one', () => {
+    it('the worked example of the guide has the right checksum', () => {
       const [, body = '', sum = '', digits = '', key = ''] =
         /`(svc_\w{8}_\w{32})`[\s\S]+?`(\d+)`[\s\S]+?`(\w{6})`[\s\S]+?`(svc_\w+)`/.exec(
           guide.split('## Verify the checksum')[1] ?? '',
@@ -284,7 +282,7 @@ describe('revoking a key that was found', () => {
       assert.notEqual(hashApiKey(key), undefined);
     });
 
-    it('the program revokes a key', async () => {
+    it('the call of the guide revokes a key', async () => {
       const { key } = await service.newKey();
       const [, url, name, value] =
         /curl -X POST (\S+)[\s\S]+?-H '([^:]+): ([^']+)'/.exec(block('sh')) ?? assert.fail('no call');

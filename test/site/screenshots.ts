@@ -11,7 +11,7 @@ import { PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
 import { startWithProvider } from './settings/oidc-service.js';
 
-// Takes pictures of each page, or of those that ONLY matches, into .cache/screenshots. Each is light and dark, on a wide and
+// Takes pictures of each page, or of the pages whose path contains ONLY, into .cache/screenshots. Each is light and dark, on a wide and
 // on a narrow screen. With README=1 it also takes the picture that the README shows.
 
 const FOLDER = fileURLToPath(new URL('.cache/screenshots', ROOT));

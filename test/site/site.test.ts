@@ -48,7 +48,7 @@ describe('the site', () => {
     assert.match(reply.text, /^<!doctype html>\n<html lang="en">.*<\/html>\n$/s);
   }
 
-  it('answers a page with an entity tag, and with 304 to a browser that has it', async () => {
+  it('a page has an entity tag and is answered with 304 to a browser that has it', async () => {
     const reply = await ask('/');
     assertPage(reply, 200, { 'cache-control': 'no-cache', vary: 'Accept-Encoding' });
     const again = await ask('/', { ...BROWSER, 'if-none-match': reply.headers.etag ?? '' });
@@ -56,7 +56,7 @@ describe('the site', () => {
     assertHeaders(again, SECURITY_FIELDS);
   });
 
-  it('keeps other origins out of every page, whoever reads it', async () => {
+  it('the header fields of every page keep other origins out', async () => {
     const { developerId, prefix } = await service.newKey();
     const visitor = await signIn(service, developerId);
     for (const path of [...PAGES, ...settingsPages(prefix)]) {
@@ -66,7 +66,7 @@ describe('the site', () => {
     }
   });
 
-  it('compresses a page for a browser that asks for it', async () => {
+  it('a page is compressed for a browser that accepts it', async () => {
     const plain = await ask('/');
     const coded = await ask('/', { ...BROWSER, 'accept-encoding': 'gzip' });
     assertPage(coded, 200, { 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
@@ -74,13 +74,13 @@ describe('the site', () => {
     assert.notEqual(coded.headers.etag, plain.headers.etag);
   });
 
-  it('answers HEAD with the header fields of a page', async () => {
+  it('HEAD is answered with the header fields of a page', async () => {
     const [page, head] = await Promise.all([ask('/'), ask('/', BROWSER, 'HEAD')]);
     assert.equal(head.text, '');
     assertHeaders(head, { 'content-length': String(page.bytes.length), etag: page.headers.etag, ...SECURITY_FIELDS });
   });
 
-  it('answers other methods at a page or a file with 405, as a page', async () => {
+  it('other methods at a page or a file are answered with 405, as a page', async () => {
     const [file = ''] = assetsOf(await ask('/'));
     for (const path of ['/', file]) {
       for (const method of ['POST', 'PUT', 'DELETE', 'PROPFIND']) {
@@ -90,7 +90,7 @@ describe('the site', () => {
     }
   });
 
-  it('answers 404 at an unknown path with a page to a browser, and with a problem to all others', async () => {
+  it('an unknown path is answered with a page to a browser and with a problem to all others', async () => {
     const page = await ask('/nope');
     assertPage(page, 404, { 'cache-control': 'no-store' });
     assert.ok(page.text.includes(String(page.headers['x-request-id'])));
@@ -100,14 +100,14 @@ describe('the site', () => {
     assertProblem(await ask('/nope', {}), 'not_found');
   });
 
-  it('serves a page also with a slash at the end of its path, and nothing else with one', async () => {
+  it('a page is served also with a slash at the end of its path, and nothing else is', async () => {
     assert.equal((await ask('/docs/')).text, (await ask('/docs')).text);
     for (const path of ['/nope/', '//docs/', '/docs//', '/readyz/', '/DOCS']) assertPage(await ask(path), 404);
     assertProblem(await ask('/api/v1/stats/'), 'missing_api_key');
     assertPage(await ask('/docs/', BROWSER, 'POST'), 405);
   });
 
-  it('leaves the API and the probes as they are, also to a browser', async () => {
+  it('the API and the probes answer a browser as they answer programs', async () => {
     assertProblem(await ask('/api/v1/stats'), 'missing_api_key');
     assertProblem(await ask('/api/v1/nope'), 'missing_api_key');
     assertProblem(await ask('/livez', BROWSER, 'POST'), 'method_not_allowed');
@@ -117,14 +117,14 @@ describe('the site', () => {
     }
   });
 
-  it('ignores a little content with GET and refuses more, as the API does', async () => {
+  it('a little content with GET is ignored and more is refused, as by the API', async () => {
     const sendContent = (body: string): Promise<Reply> =>
       send(service.url, '/', { headers: { ...BROWSER, 'content-length': String(body.length) }, body });
     assert.equal((await sendContent('{}')).status, 200);
     assertPage(await sendContent('x'.repeat(20_000)), 413, { connection: 'close' });
   });
 
-  it('serves its files under names that change with their content, so that browsers may keep them', async () => {
+  it('files have names that change with their content, and browsers may keep them', async () => {
     const assets = assetsOf(await ask('/'));
     assert.equal(assets.length, 3);
     for (const path of assets) {
@@ -138,21 +138,17 @@ describe('the site', () => {
     assertProblem(await ask('/assets/site.css', {}), 'not_found');
   });
 
-  it('shows the numbers of the catalogue and the plans of the database', async () => {
+  it('the landing page shows the numbers of the catalogue and the plans, and takes no query for a second', async () => {
     const { text } = await ask('/');
     for (const cell of ['<dd>360</dd>', '<dd>240</dd>', '>60</td>', '>10,000</td>', 'All systems operational']) {
       assert.ok(text.includes(cell), cell);
     }
-  });
-
-  it('asks the database nothing for a page that was made a moment ago', async () => {
-    await ask('/');
     const before = service.queries.length;
     await Promise.all(Array.from({ length: 20 }, () => ask('/')));
     assert.equal(service.queries.length, before);
   });
 
-  it('names the base URL to which the paths of the contract are added, and first calls that work', async () => {
+  it('the pages name the base URL of the contract, and their first calls succeed', async () => {
     const [path = ''] = Object.keys(((await send(service.url, '/openapi.json')).json as { paths: object }).paths);
     for (const page of ['/', '/docs']) {
       const [, base = assert.fail(page)] =
@@ -166,14 +162,14 @@ describe('the site', () => {
     };
     for (const { language, code } of samplesOf(service.url, '/api/v1/stats')) {
       const [program = '', ...args] = runners[language];
-      // Of these, the tests bring Node.js alone.
+      // Only Node.js is certain to be installed.
       if (spawnSync(language === 'curl' ? 'curl' : program, ['--version']).status !== 0) continue;
       const { stdout, stderr } = await run(program, [...args, code], { env: { ...process.env, KEY: key } });
       assert.match(stdout, /360/, `${language}: ${stderr}`);
     }
   });
 
-  it('has no pages with SITE=off, and names PUBLIC_URL where it is set', async () => {
+  it('SITE=off leaves no pages, and PUBLIC_URL is the base URL', async () => {
     const { databaseUrl } = service;
     const without = await startService({ databaseUrl, settings: { SITE: 'off' } });
     assertProblem(await send(without.url, '/', { headers: BROWSER }), 'not_found');

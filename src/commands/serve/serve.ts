@@ -14,7 +14,7 @@ interface ServeFlags {
 export const registerServe: RegisterCommand = (program, context) => {
   program
     .command('serve')
-    .description('run the HTTP server until SIGINT or SIGTERM')
+    .description('Run the HTTP server until SIGINT or SIGTERM.')
     .option('--migrate', "bring the schema of DATABASE_URL's database up to date first")
     .option('--demo', 'fill an empty catalogue with the demo data, and create a demo developer and key')
     .addHelpText('after', `\nSettings, from the environment:\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`)
@@ -48,7 +48,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
       serverLog.write(`${welcome(url, config, prepared)}\n`);
     }
     if (!ending.aborted) await once(ending, 'abort');
-    // Nobody needs a drain when the signal arrived before the server listened.
+    // A signal that arrived before the server listened needs no drain.
     await service.stop(!isTooSoon && drains());
   } catch (error) {
     if (!ending.aborted) {

@@ -30,8 +30,8 @@ export interface ServerLog {
 }
 
 /**
- * Opens the log on standard output. Writing it never waits: what its reader or the disk cannot take yet is kept up to a
- * bound, and lines beyond that are dropped and counted. The first trouble is also reported on standard error.
+ * Opens the log on standard output. Writing it never waits: lines that its reader or the disk cannot take yet are kept up to
+ * a bound, and further lines are dropped and counted. The first failure is also reported on standard error.
  */
 export function openServerLog(context: CommandContext): ServerLog {
   const { stdout, stderr, signal, pid, workerId } = context;

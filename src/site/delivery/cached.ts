@@ -1,5 +1,5 @@
 /**
- * Keeps what a function makes for a while. Concurrent calls share one run. A failure is not kept.
+ * Caches the result of a function for a while. Concurrent calls share one run. Failures are not cached.
  *
  * @param lifetimeMs - how long a value is kept once it is made, in milliseconds
  * @param now - in milliseconds; only differences count

@@ -8,8 +8,8 @@ import { PageError } from '../layout/error-page.js';
 const MAX_CONTENT = 16 * 1024;
 
 /**
- * Reads the form of a POST request before the request takes a turn among the pages: a client may send slowly. Other
- * requests have no content that counts. The connection closes after an error.
+ * Reads the form of a POST request before the bound on pages counts the request, since a client may send slowly. Other
+ * requests need no content. The connection closes after an error.
  *
  * @throws PageError 403 for a form that another site has made a browser send, 415 for other content
  * @throws Problem as {@link readContent} and {@link rejectBody} do
@@ -34,7 +34,7 @@ export async function receiveForm(ctx: PageContext, next: () => Promise<void>): 
 function requireSameOrigin(ctx: PageContext): void {
   const site = ctx.get('Sec-Fetch-Site');
   const url = ctx.state.site.publicUrl();
-  // "none": the person has asked for it, by the address bar or a bookmark.
+  // "none": opened by the person, from the address bar or a bookmark.
   if (site === '' ? ctx.get('Origin') === url : ['same-origin', 'none'].includes(site)) return;
   throw new PageError(
     403,

@@ -12,7 +12,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Sets the header fields that each answer of the site carries, errors included. */
+/** Sets the header fields of every response of the site, including errors. */
 export function setSecurityFields(ctx: RequestContext): void {
   ctx.set({
     'Content-Security-Policy': CONTENT_SECURITY_POLICY,

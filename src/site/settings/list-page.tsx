@@ -25,7 +25,7 @@ export async function readListPage<T>(
 ): Promise<ListPage<T>> {
   const text = state.target.search.get('page') ?? '';
   const number = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1;
-  // One row more than is shown: if it is there, so is a next page.
+  // One more row than a page shows reveals whether there is a next page.
   const rows = await read({ limit: PAGE_SIZE + 1, offset: (number - 1) * PAGE_SIZE });
   return { rows: rows.slice(0, PAGE_SIZE), number, hasNext: rows.length > PAGE_SIZE };
 }

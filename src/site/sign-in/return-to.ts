@@ -4,7 +4,7 @@ import { readCookie, setCookie } from './cookies.js';
 /** Where a sign-in leads by default. */
 export const SETTINGS = '/settings';
 
-/** A page of the settings: never another host, and never an action. */
+/** A page of the settings: no other host, and no path that only takes forms. */
 const SETTINGS_PATH = /^\/settings(?:\/[A-Za-z0-9_-]+)*$/;
 
 /** How long a sign-in may take, in seconds. */

@@ -11,9 +11,9 @@ import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
 import { eventually } from '../../support/eventually.js';
 import { holdCommits } from '../../support/postgres/held-commits.js';
 import { expireIn } from '../../support/keys/expiry.js';
-import { startRedis, type TestRedis } from '../../support/redis.js';
 import type { Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
+import { testWorld } from '../../support/world.js';
 import { settingsPages } from '../pages.js';
 
 const KEY = /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
@@ -349,59 +349,31 @@ describe('the keys page', () => {
   });
 });
 
-describe('the keys page of a server that shares a Redis', () => {
-  let service: TestService;
-  let redis: TestRedis;
+describe('the pages that change keys, beside Redis', () => {
+  const world = testWorld({ redis: true, service: true });
   let direct: Redis;
   let developerId: number;
   let visitor: Visitor;
 
   before(async () => {
-    redis = await startRedis();
-    direct = new Redis(redis.url);
+    direct = new Redis(world.redis.url);
     direct.on('error', () => undefined);
-    service = await startService({ redisUrl: redis.url });
-    developerId = await newDeveloper(service);
-    visitor = await signIn(service, developerId);
+    world.defer(() => direct.disconnect());
+    developerId = await world.newDeveloper();
+    visitor = await signIn(world.service, developerId);
   });
 
-  after(async () => {
-    await service.stop();
-    direct.disconnect();
-    await redis.stop();
-  });
+  const newKey = (): Promise<CreatedKey> => world.newKey({ developerId, planId: 'free' });
+  const revoke = (prefix: string): Promise<Reply> => visitor.post(`/settings/keys/${prefix}/revoke`);
+  const roll = (prefix: string): Promise<Reply> =>
+    visitor.post(`/settings/keys/${prefix}/roll`, { form: newForm(), overlap: 'now' });
+  const find = (key: string): Promise<Reply> => visitor.post('/revoke-leaked-key', { key });
 
-  const newKey = (): Promise<CreatedKey> => createKey(service.db, { developerId, planId: 'free' });
-
-  /** @returns whether something has ended the epoch by the time of its answer */
-  async function endsEpoch(act: () => Promise<Reply>): Promise<boolean> {
-    const before = await direct.get(EPOCH_KEY);
-    assert.ok((await act()).status < 400);
-    return (await direct.get(EPOCH_KEY)) !== before;
-  }
-
-  it('ends the epoch before it answers, where it has changed a key', async () => {
+  it('a change of a key renews the epoch after its commit and not before, and nothing else does', async () => {
     const [first, second, third] = [await newKey(), await newKey(), await newKey()];
-    const revoke = (): Promise<Reply> => visitor.post(`/settings/keys/${first.prefix}/revoke`);
-    const roll = (): Promise<Reply> =>
-      visitor.post(`/settings/keys/${second.prefix}/roll`, { form: 'a'.repeat(64), overlap: 'now' });
-    const find = (): Promise<Reply> => visitor.post('/revoke-leaked-key', { key: third.key });
-    for (const act of [revoke, roll, find]) assert.equal(await endsEpoch(act), true);
-    // Anybody could make all servers ask anew about all keys otherwise, again and again.
-    const create = async (): Promise<Reply> =>
-      visitor.post('/settings/keys/new', { form: newForm(), lifetime: 'none' });
-    for (const act of [revoke, find, create]) assert.equal(await endsEpoch(act), false);
-  });
-
-  it('ends the epoch when a change is committed, and not before: a server would read the old key again', async () => {
-    const [{ prefix: first }, { prefix: second }, { key }] = [await newKey(), await newKey(), await newKey()];
-    for (const act of [
-      () => visitor.post(`/settings/keys/${first}/revoke`),
-      () => visitor.post(`/settings/keys/${second}/roll`, { form: newForm(), overlap: 'now' }),
-      () => visitor.post('/revoke-leaked-key', { key }),
-    ]) {
+    for (const act of [() => revoke(first.prefix), () => roll(second.prefix), () => find(third.key)]) {
       await direct.set(EPOCH_KEY, 'before');
-      const held = await holdCommits(service.db, 'api_keys', 'catalog serve');
+      const held = await holdCommits(world.db, 'api_keys', 'catalog serve');
       const reply = act();
       try {
         await eventually('the commit is held', () => held.isWaitedFor());
@@ -412,71 +384,50 @@ describe('the keys page of a server that shares a Redis', () => {
       assert.ok((await reply).status < 400);
       assert.notEqual(await direct.get(EPOCH_KEY), 'before');
     }
-  });
-
-  /** Revokes and rolls keys, each in every way. All pages must say from when on the old key fails. */
-  async function assertWithinMoments(): Promise<void> {
-    const [first, second, third] = [await newKey(), await newKey(), await newKey()];
-    const { status, headers } = await visitor.post(`/settings/keys/${first.prefix}/revoke`);
-    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${first.prefix}&propagation=eventual`]);
-    assert.ok((await visitor.get(headers.location ?? '')).text.includes('fail within moments.'));
-    const rolled = await visitor.post(`/settings/keys/${second.prefix}/roll`, { form: newForm(), overlap: 'now' });
-    assert.match(rolled.text, /which\s+expires within moments\./);
-    const find = (): Promise<Reply> => visitor.post('/revoke-leaked-key', { key: third.key });
-    assert.ok((await find()).text.includes('fails within moments.'));
-    // A second attempt says nothing about the moment.
-    assert.ok((await find()).text.includes('This key was already revoked.'));
-    const again = await visitor.post(`/settings/keys/${first.prefix}/revoke`);
-    assert.match((await visitor.get(again.headers.location ?? '')).text, /is already revoked\./);
-  }
-
-  it('says "within moments" where Redis cannot be reached', async () => {
-    await redis.kill();
-    await assertWithinMoments();
-  });
-});
-
-describe('the keys page of a server on a primary that was replaced', () => {
-  let redis: TestRedis;
-  let direct: Redis;
-  let service: TestService;
-
-  before(async () => {
-    redis = await startRedis();
-    direct = new Redis(redis.url);
-  });
-
-  beforeEach(async () => {
-    await direct.flushall();
-    service = await startService({ redisUrl: redis.url });
-  });
-
-  afterEach(() => service.stop());
-
-  after(async () => {
-    direct.disconnect();
-    await redis.stop();
+    // Otherwise anybody could make all servers read all keys anew, again and again.
+    const epoch = await direct.get(EPOCH_KEY);
+    const create = (): Promise<Reply> => visitor.post(NEW, { form: newForm(), lifetime: 'none' });
+    for (const act of [() => revoke(first.prefix), () => find(third.key), create]) {
+      assert.ok((await act()).status < 400);
+      assert.equal(await direct.get(EPOCH_KEY), epoch);
+    }
   });
 
   for (const [what, pathFor] of [
-    ['that a key is made', () => 'new'],
-    ['that a key was revoked before', (prefix) => `${prefix}/revoke`],
+    ['a new key', () => 'new'],
+    ['a revoked key', (prefix) => `${prefix}/revoke`],
   ] as readonly (readonly [string, (prefix: string) => string])[]) {
-    it(`does not report ${what}`, async () => {
-      const developerId = await newDeveloper(service);
-      const { prefix } = await createKey(service.db, { developerId, planId: 'free' });
-      await revokeKey(service.db, prefix);
-      const visitor = await signIn(service, developerId);
-      // What a server publishes that is connected to the next primary.
+    it(`a server on a replaced primary does not confirm ${what}`, async () => {
+      await direct.flushall();
+      const service = await world.startService();
+      const { prefix } = await newKey();
+      await revokeKey(world.db, prefix);
+      const there = await signIn(service, developerId);
+      // As a server on the next primary publishes it.
       await direct.set(EPOCH_KEY, ((await direct.get(EPOCH_KEY)) ?? '').replace('/1/', '/2/'));
-      const fields = { form: newForm(), lifetime: 'none' };
-      const { status } = await visitor.post(`/settings/keys/${pathFor(prefix)}`, fields);
+      const { status } = await there.post(`/settings/keys/${pathFor(prefix)}`, { form: newForm(), lifetime: 'none' });
       assert.equal(status, 503);
+      await service.stop();
     });
   }
+
+  it('each page that revokes or rolls a key says "within moments" while Redis is down', async () => {
+    const [first, second, third] = [await newKey(), await newKey(), await newKey()];
+    await direct.flushall();
+    await world.redis.kill();
+    const { status, headers } = await revoke(first.prefix);
+    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${first.prefix}&propagation=eventual`]);
+    assert.ok((await visitor.get(headers.location ?? '')).text.includes('fail within moments.'));
+    assert.match((await roll(second.prefix)).text, /which\s+expires within moments\./);
+    assert.ok((await find(third.key)).text.includes('fails within moments.'));
+    // A second attempt says nothing about the moment.
+    assert.ok((await find(third.key)).text.includes('This key was already revoked.'));
+    const again = await revoke(first.prefix);
+    assert.match((await visitor.get(again.headers.location ?? '')).text, /is already revoked\./);
+  });
 });
 
-/** The secret of a form that was never sent. */
+/** The token of a form that was never sent. */
 function newForm(): string {
   return randomBytes(32).toString('hex');
 }
