@@ -63,7 +63,7 @@ export async function prepareBinaries(
   account: Account | undefined,
   systemDirectory: string,
 ): Promise<Binaries> {
-  // The package may not be writable. It is then usable as it is, or not at all.
+  // The package may not be writable; then it is used unrepaired.
   await repair(directory).catch(() => undefined);
   let found = await tryPrograms(directory, account);
   if (typeof found === 'string' && account) {

@@ -75,7 +75,7 @@ async function removeUnfinished(path: string, account: Account | undefined): Pro
  * Reads a file in PostgreSQL's folder. As root, this process does nothing else there: the account that runs PostgreSQL may
  * plant a link to a file that it cannot read itself, or a pipe. Neither is read.
  *
- * @returns undefined when there is no such file, or none that may be read
+ * @returns undefined if the file does not exist or is a link
  */
 export async function readOwnFile(path: string): Promise<string | undefined> {
   const flag = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;

@@ -34,8 +34,9 @@ export interface DataDirectoryChoice {
 /**
  * Chooses and makes the data directory.
  *
- * As root it must belong to root or to the account that runs PostgreSQL, and only root may be able to replace it: each
- * parent must belong to root, and others may write to it only where it is sticky. No symbolic link leads to it.
+ * If this process is root, the directory must belong to root or to the account that runs PostgreSQL, and only root may be
+ * able to replace it: each parent must belong to root and, unless it is sticky, be writable by root alone. No part of the
+ * path may be a symbolic link.
  *
  * @throws OperatorError that names the directory and the remedy
  */

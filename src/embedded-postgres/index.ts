@@ -32,7 +32,7 @@ export interface ConnectionAddress {
   /** The number in the name of the socket; not a port of the network. */
   readonly port: number;
   readonly user: string;
-  /** Throws: the server asks for no password. */
+  /** Throws: the server requires no password. */
   readonly password: () => never;
   readonly database: string;
   readonly ssl: false;
@@ -170,11 +170,11 @@ function addressIn(socketFolder: string): ConnectionAddress {
   };
 }
 
-/** The driver calls this when a server asks for a password, instead of sending that of PGPASSWORD or ~/.pgpass. */
+/** The driver calls this if a server requires a password, instead of sending that of PGPASSWORD or ~/.pgpass. */
 function refusePassword(): never {
   throw new OperatorError(
-    'Another program answers in place of the embedded PostgreSQL: it asks for a password, and the embedded one has none. ' +
-      'Find out which program.',
+    'Another program answers in place of the embedded PostgreSQL: it requires a password, and the embedded one has none. ' +
+      'Find out which program it is.',
   );
 }
 

@@ -147,7 +147,7 @@ function launch(cluster: string, { postgres }: Binaries, { account }: DataDirect
  * Looks for the server of a cluster.
  *
  * @param cluster - absolute, without symbolic links
- * @returns undefined when none runs, whatever its lock file says
+ * @returns undefined if none runs, whatever is in its lock file
  */
 export async function readServerState(cluster: string): Promise<ServerState | undefined> {
   // PostgreSQL, `src/include/utils/pidfile.h`: the first line is the process id, the eighth the status.

@@ -158,7 +158,7 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
     try {
       const client = new pg.Client({ ...postgres.address, connectionTimeoutMillis: 5_000 });
       client.on('error', () => undefined);
-      await assert.rejects(client.connect(), /asks for a password, and the embedded one has none/);
+      await assert.rejects(client.connect(), /requires a password, and the embedded one has none/);
       await client.end();
       assert.ok(received.includes('user\0catalog') && !received.includes(process.env.PGPASSWORD));
     } finally {

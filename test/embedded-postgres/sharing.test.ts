@@ -94,7 +94,7 @@ describe('the embedded PostgreSQL of several processes', function () {
     assert.deepEqual(await readdir(fresh), ['postgresql']);
   });
 
-  it('a lock file that a killed server has left names no server, whoever has its process number now', async () => {
+  it('the lock file of a killed server names no server, even if another process has its number now', async () => {
     const user = start(true);
     await user.visit();
     const cluster = join(dataDir, 'postgresql');

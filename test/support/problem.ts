@@ -7,12 +7,12 @@ import type { Reply } from './request.js';
 interface ExpectedProblem {
   readonly detail?: string | RegExp;
   readonly type?: string;
-  /** Members beside those that every problem has. */
+  /** Members besides the common ones. */
   readonly members?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Status and title of each code, as the contract lists them for its readers: not what the code under test says. */
+/** Status and title of each code, as the contract lists them for its readers, not from the code under test. */
 const LISTED = new Map(
   [
     ...readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8').matchAll(

@@ -47,7 +47,7 @@ interface StartOptions {
 }
 
 /**
- * Starts the built program with these settings and no others. Unless they say otherwise, a server ends without delay and
+ * Starts the built program with these settings and no others. By default a server ends without delay and
  * has no pages for people, which take a tenth of its start.
  */
 export function startProgram(

@@ -86,7 +86,7 @@ function directives(settings: Readonly<Record<string, string>>): string[] {
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
-/** A Sentinel writes what it learns into its file. */
+/** A Sentinel keeps its state in its configuration file. */
 async function sentinelFile(folder: string, port: number, text: string): Promise<string> {
   const file = join(folder, 'sentinel.conf');
   await writeFile(file, `bind 127.0.0.1\nport ${port}\ndir "${folder}"\nlogfile log\n${text}`);
@@ -96,7 +96,7 @@ async function sentinelFile(folder: string, port: number, text: string): Promise
 async function start(program: string, folder: string, port: number, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(program, args, { stdio: 'ignore' });
   const isOver = (): boolean => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
-  child.once('error', () => undefined); // pid tells
+  child.once('error', () => undefined); // Its pid is undefined then.
   await eventually('Redis answers', async () => isOver() || answers(port));
   if (isOver()) throw new Error(`Redis did not start:\n${await readFile(join(folder, 'log'), 'utf8')}`);
   return child;

@@ -23,7 +23,7 @@ export interface TestService {
   newKey(): Promise<CreatedKey>;
   /** Every line that was logged. */
   readonly logged: readonly string[];
-  /** The text of every query that the service sent for requests. */
+  /** The text of every query of the service. */
   readonly queries: readonly string[];
   /** The same, each with its parameters' values. */
   readonly statements: readonly Statement[];
@@ -33,7 +33,7 @@ export interface TestService {
   stop(): Promise<void>;
 }
 
-/** A query as it is sent. */
+/** A query and the values of its parameters. */
 export interface Statement {
   readonly sql: string;
   readonly bindings: readonly unknown[];
@@ -49,12 +49,12 @@ export interface TestServiceOptions extends ServiceOverrides {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** More than any test asks for. */
+/** More than any test sends. */
 const UNLIMITED = 2_000_000_000;
 
 const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** So seldom that no such statement comes in between what a test counts, in milliseconds. */
+/** In milliseconds, so that no such statement is among those that a test counts. */
 const HOUR_MS = 3_600_000;
 
 const CHANGE = /^(\w+ (?:lost|back))/;

@@ -37,8 +37,8 @@ export function isInMemory(folder: string): boolean {
 }
 
 /**
- * Cleans up when the process ends, rather than in a hook of mocha. So it also cleans up after a single file, after
- * failures in other hooks, and after scripts without mocha.
+ * Cleans up when the process ends, rather than in a hook of mocha: also after a single file, after failures in other hooks,
+ * and after scripts without mocha.
  */
 async function prepare(): Promise<Place> {
   process.once('exit', () => {

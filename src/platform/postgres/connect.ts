@@ -111,15 +111,14 @@ async function requireUsable(options: Options, address: string): Promise<void> {
  * nobody else needs it, hence two connections that compete.
  */
 async function haveOwnSessions(one: Connection, other: Connection): Promise<boolean> {
-  const sessions = [new Set<number>(), new Set<number>()] as const;
-  for (let turn = 0; turn < 9; turn += 1) {
-    // One, one, other: poolers lend the session that came back last, or each in turn.
-    const which = turn % 3 === 2 ? 1 : 0;
-    const { rows } = await (which === 0 ? one : other).query<{ pid: number }>('select pg_backend_pid() as pid');
-    for (const { pid } of rows) sessions[which].add(pid);
+  const pidOf = async (connection: Connection): Promise<number | undefined> =>
+    (await connection.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+  const [own, others] = [await pidOf(one), await pidOf(other)];
+  // One, one, other: poolers lend the session that came back last, or each in turn.
+  for (const connection of [one, one, other, one, one, other]) {
+    if ((await pidOf(connection)) !== (connection === one ? own : others)) return false;
   }
-  const [own, others] = sessions;
-  return own.size === 1 && others.size === 1 && ![...own].some((pid) => others.has(pid));
+  return own !== others;
 }
 
 function withoutSessions(): OperatorError {

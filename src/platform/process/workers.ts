@@ -28,7 +28,7 @@ interface RunningWorker {
   listens: boolean;
 }
 
-/** In the primary process: starts workers by `node:cluster`, replaces those that end, and stops them all. */
+/** In the primary process: starts workers by `node:cluster`, replaces each that ends, and stops them all. */
 export class Workers {
   readonly #running = new Set<RunningWorker>();
   #ended = 0;

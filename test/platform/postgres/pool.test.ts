@@ -85,7 +85,7 @@ describe('a pool of connections', () => {
       assert.deepEqual(await next, [{ one: 1 }]);
     }));
 
-  it('a pool names the cause when the role has reached its limit of connections, and serves with those that it has', async () => {
+  it('a pool names the cause when the role has reached its limit of connections, and serves with the open ones', async () => {
     await world.db.raw("create role limited login password 'limited' connection limit 1");
     const url = new URL(world.url);
     [url.username, url.password] = ['limited', 'limited'];

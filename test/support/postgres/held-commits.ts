@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 export interface HeldCommits {
   /** Whether a commit is held now: the change is made, and nobody else sees it yet. */
   isWaitedFor(): Promise<boolean>;
-  /** Lets commits go, those that come later too. */
+  /** Lets these commits and later ones continue. */
   release(): Promise<void>;
 }
 

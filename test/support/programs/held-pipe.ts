@@ -6,7 +6,7 @@ import { temporaryFolder } from '../temporary-folder.js';
 /** What a pipe of Linux holds, in bytes. */
 export const PIPE_BYTES = 65_536;
 
-/** A pipe whose reader reads when a test says so. */
+/** A pipe whose reader is controlled by the test. */
 export class HeldPipe {
   readonly #chunk = Buffer.alloc(PIPE_BYTES);
   #text = '';

@@ -22,7 +22,7 @@ export interface IdentityProvider {
   /** How many requests it has got, and how many of those were for a token. */
   requests: number;
   tokenRequests: number;
-  /** Closes all connections, also those that wait for an answer. */
+  /** Closes all connections, including any that wait for an answer. */
   cutConnections(): void;
   /** Takes it away, as if its machine was off. */
   stop(): Promise<void>;
