@@ -87,7 +87,7 @@ describe('authentication', () => {
 
   after(() => service.stop());
 
-  function ask(headers: RequestOptions['headers'] = {}, query = ''): Promise<Reply> {
+  function get(headers: RequestOptions['headers'] = {}, query = ''): Promise<Reply> {
     return send(service.url, PATH + query, { headers });
   }
 
@@ -123,7 +123,7 @@ describe('authentication', () => {
       const filled = (text: string): string => text.replaceAll('{key}', key).replaceAll('{other}', other);
       const headers: Record<string, string[]> = {};
       for (const [name, value] of fields) (headers[name] ??= []).push(filled(value));
-      const reply = await ask(headers, filled(query));
+      const reply = await get(headers, filled(query));
       if (outcome === 'a valid key') assert.equal(reply.status, 200);
       else if (outcome === 'no key') assertMissing(reply);
       else assertInvalid(reply, outcome === 'several keys' ? CONFLICT : UNUSABLE);
@@ -133,29 +133,29 @@ describe('authentication', () => {
   it('text that is not a key, a mistyped key and an unknown key are refused alike', async () => {
     const mistyped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
     for (const wrong of ['x', 'svc_', `${key}x`, key.slice(0, -1), key.toLowerCase(), mistyped, other]) {
-      assertInvalid(await ask({ authorization: `Bearer ${wrong}` }), UNUSABLE);
+      assertInvalid(await get({ authorization: `Bearer ${wrong}` }), UNUSABLE);
     }
   });
 
   it('a forged secret under the prefix of a valid key is refused, before and after that key is used', async () => {
     const { key: real, prefix } = await service.newKey();
     const forged = forgeKey(prefix);
-    assertInvalid(await ask({ 'x-api-key': forged }), UNUSABLE);
-    assert.equal((await ask({ 'x-api-key': real })).status, 200);
-    assertInvalid(await ask({ 'x-api-key': forged }), UNUSABLE);
-    assertInvalid(await ask({ authorization: `Bearer ${forgeKey(prefix)}` }), UNUSABLE);
-    assert.equal((await ask({ 'x-api-key': real })).status, 200);
+    assertInvalid(await get({ 'x-api-key': forged }), UNUSABLE);
+    assert.equal((await get({ 'x-api-key': real })).status, 200);
+    assertInvalid(await get({ 'x-api-key': forged }), UNUSABLE);
+    assertInvalid(await get({ authorization: `Bearer ${forgeKey(prefix)}` }), UNUSABLE);
+    assert.equal((await get({ 'x-api-key': real })).status, 200);
   });
 
   it('a key is case-sensitive', async () => {
     const rest = key.slice('svc'.length);
-    for (const start of ['SVC', 'Svc', 'sVC']) assertInvalid(await ask({ 'x-api-key': start + rest }), UNUSABLE);
+    for (const start of ['SVC', 'Svc', 'sVC']) assertInvalid(await get({ 'x-api-key': start + rest }), UNUSABLE);
     // With a checksum that is right for these letters, too.
     assertInvalid(
-      await ask({ 'x-api-key': forgeKey(`SVC${key.slice('svc'.length, 'svc_12345678'.length)}`) }),
+      await get({ 'x-api-key': forgeKey(`SVC${key.slice('svc'.length, 'svc_12345678'.length)}`) }),
       UNUSABLE,
     );
-    assert.equal((await ask({ 'x-api-key': key })).status, 200);
+    assert.equal((await get({ 'x-api-key': key })).status, 200);
   });
 
   it('every path of the API requires a key, whatever the method', async () => {
@@ -183,11 +183,11 @@ describe('authentication', () => {
   });
 
   it('HEAD without a key is answered like GET, without the body', async () => {
-    const get = await ask();
+    const answered = await get();
     const head = await send(service.url, PATH, { method: 'HEAD' });
     assert.equal(head.status, 401);
     assert.equal(head.text, '');
-    assert.deepEqual(without(head.headers, VARYING), without(get.headers, VARYING));
+    assert.deepEqual(without(head.headers, VARYING), without(answered.headers, VARYING));
   });
 
   it('paths outside the API require no key', async () => {
@@ -215,11 +215,11 @@ describe('authentication', () => {
 
   it('a malformed key is refused without a query', async () => {
     const before = service.queries.length;
-    await ask({ authorization: 'Bearer svc_12345678_nonsense' });
-    await ask({ authorization: `Bearer ${key.slice(0, -1)}` });
-    await ask();
+    await get({ authorization: 'Bearer svc_12345678_nonsense' });
+    await get({ authorization: `Bearer ${key.slice(0, -1)}` });
+    await get();
     assert.equal(service.queries.length, before);
-    await ask({ authorization: `Bearer ${other}` });
+    await get({ authorization: `Bearer ${other}` });
     assert.equal(service.queries.length, before + 1);
   });
 });

@@ -31,7 +31,7 @@ describe('metrics with Redis and a replica', () => {
     await database.close();
   });
 
-  async function ask(path: string, times = 1, apiKey = key): Promise<void> {
+  async function request(path: string, times = 1, apiKey = key): Promise<void> {
     for (let i = 0; i < times; i += 1) {
       const { status } = await send(server.url, `/api/v1${path}`, { headers: { 'x-api-key': apiKey } });
       assert.equal(status, apiKey === key ? 200 : 429);
@@ -53,10 +53,10 @@ describe('metrics with Redis and a replica', () => {
   const looked = (result: string): string => `catalog_caller_cache_lookups_total{result="${result}"}`;
 
   it('lookups in the cache and decisions of the limits are counted', async () => {
-    await ask('/me', 10);
+    await request('/me', 10);
     const { key: small } = await newKey(database.db, await newPlan(database.db, 'none', 1, 1));
     assert.equal((await send(server.url, '/api/v1/me', { headers: { 'x-api-key': small } })).status, 200);
-    await ask('/me', 3, small);
+    await request('/me', 3, small);
     const state = stateOf(await server.scrape());
     // The database announced the new plan and key, which emptied the cache.
     const { [looked('miss')]: misses = 0, [looked('hit')]: hits = 0, [looked('stale')]: stale = 0, ...others } = state;
@@ -81,7 +81,7 @@ describe('metrics with Redis and a replica', () => {
     await eventually('the key is cached', async () => {
       const hits = async (): Promise<number> => (await server.scrape()).series.get(looked('hit')) ?? 0;
       const before = await hits();
-      await ask('/me');
+      await request('/me');
       return (await hits()) === before + 1;
     });
     const before = stateOf(await server.scrape());
@@ -89,7 +89,7 @@ describe('metrics with Redis and a replica', () => {
     const direct = new Redis(redis.url);
     await direct.set('{catalog}:epoch', 'another');
     direct.disconnect();
-    await ask('/me', 3);
+    await request('/me', 3);
     const after = stateOf(await server.scrape());
     assert.deepEqual(
       ['stale', 'miss', 'hit'].map((result) => (after[looked(result)] ?? 0) - (before[looked(result)] ?? 0)),
@@ -99,7 +99,7 @@ describe('metrics with Redis and a replica', () => {
   });
 
   it('the loss of the replica is shown', async () => {
-    await ask('/stats');
+    await request('/stats');
     assert.equal((await server.scrape()).series.get(up('replica')), 0);
     const pools = [...(await server.scrape()).series.keys()].filter((name) => name.startsWith('catalog_database_'));
     assert.equal(pools.filter((name) => name.includes('pool="replica"')).length, 4);
@@ -110,7 +110,7 @@ describe('metrics with Redis and a replica', () => {
     const before = stateOf(await server.scrape());
     await redis.kill();
     await eventually('the loss is seen', async () => (await server.scrape()).series.get(up('redis')) === 0);
-    await ask('/me', 4);
+    await request('/me', 4);
     const during = stateOf(await server.scrape());
     assert.equal(during[decided('process', 'served')], 4);
     assert.equal(during[decided('redis', 'served')], before[decided('redis', 'served')]);
@@ -119,7 +119,7 @@ describe('metrics with Redis and a replica', () => {
 
     await redis.restart();
     await eventually('it is back', async () => (await server.scrape()).series.get(up('redis')) === 1);
-    await ask('/me', 3);
+    await request('/me', 3);
     const after = await server.scrape();
     assert.deepEqual(nonZero(after, 'catalog_rate_limit_decisions_total'), {
       [decided('redis', 'served')]: (before[decided('redis', 'served')] ?? 0) + 3,
