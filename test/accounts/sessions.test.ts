@@ -35,30 +35,17 @@ describe('sessions', () => {
       });
   }
 
-  it('a session is found by its token, with the current state of its developer', async () => {
+  it('a session is found by its token and no other text, with the current state of its developer', async () => {
     const developerId = await world.newDeveloper();
     const token = await start(developerId);
     const { id, signedInAt, ...session } = (await findSession(world.db, token)) ?? assert.fail();
     assert.ok(id > 0 && Math.abs(Date.now() - Date.parse(signedInAt)) < 60_000);
     assert.deepEqual(session, { developerId, projectName: 'Test project', suspendedAt: null, isRecent: true });
-    await suspendDeveloper(world.db, developerId);
-    assert.notEqual((await findSession(world.db, token))?.suspendedAt, null);
-  });
-
-  it('a session is found by no other text', async () => {
-    const token = await start(await world.newDeveloper());
     for (const text of [undefined, '', token.slice(1), `${token}0`, token.toUpperCase(), '0'.repeat(64)]) {
       assert.equal(await findSession(world.db, text), undefined);
     }
-  });
-
-  it('a session has 256 random bits, and the database has only their SHA-256', async () => {
-    const token = await start(await world.newDeveloper());
-    assert.match(token, /^[0-9a-f]{64}$/);
-    const stored = JSON.stringify(
-      await world.db('sessions').select(world.db.raw("encode(hash, 'hex') as hash"), 'user_agent'),
-    );
-    assert.ok(!stored.includes(token));
+    await suspendDeveloper(world.db, developerId);
+    assert.notEqual((await findSession(world.db, token))?.suspendedAt, null);
   });
 
   it('a session ends after eight hours without use, by the clock of the database', async () => {
