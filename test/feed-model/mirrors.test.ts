@@ -22,7 +22,9 @@ describe('mirrors that follow the feed', () => {
     const result = await runModel({ url: server.url, key, databaseUrl, db }, { seed: SEED, size: SIZE, ...options });
     assert.deepEqual(result.violations, []);
     assert.ok(result.tally.committed > 60 && result.tally.rolledBack > 0, JSON.stringify(result.tally));
-    for (const [name, entries] of Object.entries(result.delivered)) assert.ok(entries > 500, `${name}: ${entries}`);
+    // Followers that begin later, with a copy, get what the writers happen to change afterwards.
+    const fromTheBeginning = Object.entries(result.delivered).filter(([name]) => !name.includes('copy'));
+    for (const [name, entries] of fromTheBeginning) assert.ok(entries > 500, `${name}: ${entries}`);
     return result;
   }
 
