@@ -10,8 +10,8 @@ const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
 
 const NOTES = `
 Use it for a database that was restored from a backup, or for a standby that took over without the last commits. Mirrors
-may then have entries that no longer exist, which the feed cannot announce. From this command on, every server answers
-earlier positions with 400 since_out_of_window, and a mirror needs a fresh copy of the catalogue.
+may then have entries that no longer exist, which the feed cannot announce. After this command, every server answers
+earlier positions with 400 since_out_of_window, and each mirror needs a fresh copy of the catalogue.
 
 The feed begins a minute after the database's clock and after the last stamp. If the lost database's clock was further
 ahead, use --after with the latest position that a mirror may have: the greatest "since" in the servers' logs.`;
@@ -21,10 +21,10 @@ export const registerFeed: RegisterCommand = (program, context) => {
   const feed = program.command('feed').description('Manage the feed of changes that mirrors follow.');
   addJsonCommand(feed, 'restart', 'catalog feed restart', 'catalog feed restart --after 1795218005.123456')
     .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
-    .option('--after <seconds>', 'also begin later than this position: Unix time in seconds', position)
+    .option('--after <seconds>', 'begin later than this position as well: Unix time in seconds', position)
     .addHelpText('after', NOTES)
     .action(async ({ after, json }: { after?: number; json?: boolean }) => {
-      // Keys have gone back in time as well, and servers may still be connected to the lost database.
+      // Keys are older too, and servers may still be connected to the lost database.
       const latest = after === undefined ? undefined : BigInt(Math.round(after * 1e6));
       const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }));
       const { start, clock } = result;

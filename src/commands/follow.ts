@@ -22,13 +22,13 @@ const DEFAULT_INTERVAL = 15;
 const HELP = `
 Writes every created or updated entry to standard output as a line of NDJSON, oldest first. The position is saved in the
 state file after the lines have left the program; if standard output is a file, after they are on the disk. Every entry
-arrives at least once. After a crash the last page may repeat and a line may be cut short: skip lines that are not JSON,
+arrives at least once. After a crash the last page may repeat and a line may be cut short: skip lines that are not JSON;
 their entries repeat.
 
 Set CATALOG_API_KEY to your key. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" keeps it out of the shell's history.
 
 Temporary failures are reported on standard error and retried; Retry-After is honoured. Exit code 0: SIGINT, SIGTERM, the
-reader of the lines has closed, or --once. Exit code 1: you must act, and the message says how.
+reader of the lines has closed, or --once. Exit code 1: you must act, and the message explains how.
 
 A mirror begins with a full copy of the catalogue from its operator, or empty. With the state file that comes with the copy
 (catalog export --state), it continues exactly where the copy ends. Without one, set --since to an hour before the copy was
@@ -42,10 +42,10 @@ Examples:
 export const registerFollow: RegisterCommand = (program, context) => {
   program
     .command('follow')
-    .description('Write the changes of a service as NDJSON, resuming where it stopped.')
+    .description('Write the changes of a service as NDJSON, resuming where the last run stopped.')
     .requiredOption('--base-url <url>', 'service to follow: the URL before /api/v1')
     .requiredOption('--state <file>', 'file that keeps the position; created if missing')
-    .option('--since <seconds>', 'where to begin while there is no state file: Unix time in seconds', position)
+    .option('--since <seconds>', 'where to start without a state file: Unix time in seconds', position)
     .option('--interval <seconds>', 'pause between polls when nothing more is waiting', interval, DEFAULT_INTERVAL)
     .option('--once', 'exit when nothing more is waiting')
     .addHelpText('after', HELP)

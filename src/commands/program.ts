@@ -40,7 +40,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
-    // Commander has written the error or the help.
+    // Commander has already written the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
     stderr.write(`catalog: ${asStarted(await explain(error), command)}\n`);
     return EXIT_FAILED;

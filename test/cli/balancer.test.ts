@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { newKey, newPlan } from '../support/deployments/deployment.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/programs/free-port.js';
@@ -11,18 +9,16 @@ import { KeptConnections, requestFor } from '../support/http/kept-connections.js
 import { startServer, type ServerProcess } from '../support/program.js';
 import { findProgram, HAPROXY } from '../support/programs/system-program.js';
 import { linesOf } from '../support/deployments/workers.js';
+import { testWorld } from '../support/world.js';
 
-/** Kept by clients, all the time. */
+/** Connections that clients keep open all the time. */
 const CONNECTIONS = 500;
 
-/** Of them that wait for an answer at a time. */
+/** Connections that wait for a response at a time. */
 const AT_A_TIME = 50;
 
-/** Between two rounds of requests, in milliseconds: clients that are busy, on servers that are not full. */
+/** Pause between two rounds of requests, in milliseconds: busy clients, but servers with room. */
 const PAUSE_MS = 600;
-
-/** More requests than the test sends. */
-const MANY = 2_000_000_000;
 
 const TIMEOUT_MS = 180_000;
 
@@ -34,7 +30,7 @@ const NAMES = ['one', 'two'] as const;
 describe('two servers behind the balancer of the guide', function () {
   this.timeout(TIMEOUT_MS);
   let program: string;
-  let database: OpenTestDatabase | undefined;
+  const world = testWorld();
   let key: string;
   let balancer: Balancer | undefined;
   let url: string;
@@ -43,8 +39,11 @@ describe('two servers behind the balancer of the guide', function () {
 
   before(async function () {
     program = findProgram(HAPROXY) ?? skipWithout('HAProxy', this);
-    database = await openTestDatabase();
-    ({ key } = await newKey(database.db, await newPlan(database.db, 'unlimited', MANY, MANY)));
+    ({ key } = await world.newKey());
+    world.defer(async () => {
+      await balancer?.stop();
+      await Promise.all(Object.values(servers).map((server) => server.stop('SIGKILL')));
+    });
     for (const name of NAMES) {
       ports[name] = await freePort();
       await start(name);
@@ -55,23 +54,16 @@ describe('two servers behind the balancer of the guide', function () {
     for (const name of NAMES) await isUp(name);
   });
 
-  after(async () => {
-    await balancer?.stop();
-    await Promise.all(Object.values(servers).map((server) => server.stop('SIGKILL')));
-    await database?.close();
-  });
-
   /** With the default of DRAIN_SECONDS. */
   async function start(name: (typeof NAMES)[number]): Promise<void> {
     servers[name] = await startServer({
-      DATABASE_URL: database?.url ?? '',
+      ...world.environment,
       PORT: String(ports[name]),
-      TRUST_PROXY: '1',
       DRAIN_SECONDS: '',
     });
   }
 
-  /** What the guide shows, with the addresses of this test. */
+  /** The configuration of the guide, with the addresses of this test. */
   async function configuration(port: number): Promise<string> {
     const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('operators/scale-out')) ?? [];
     const changes: [string, string][] = [
@@ -93,7 +85,7 @@ describe('two servers behind the balancer of the guide', function () {
     return eventually(`${name} is up`, async () => (await statisticsOf(name)).status === 'UP');
   }
 
-  it('are replaced one after the other under load without a failed request or a reset connection', async () => {
+  it('servers are replaced one after the other under load without a failed request or a reset connection', async () => {
     const clients = new KeptConnections(url, CONNECTIONS, requestFor('/api/v1/me', key));
     let rounds = 0;
     const over = new AbortController();

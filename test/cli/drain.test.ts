@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
-import { newKey, newPlan } from '../support/deployments/deployment.js';
 import { converse } from '../support/http/conversation.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { assertProblem } from '../support/problem.js';
 import { timesLogged, type ServerProcess } from '../support/program.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
 import { send, type Reply } from '../support/request.js';
 import { isAlive } from '../support/programs/server-processes.js';
 import { startWorkers, workersOf } from '../support/deployments/workers.js';
+import { testWorld } from '../support/world.js';
 
 /** Long enough for all that a test does meanwhile. */
 const DRAIN_SECONDS = 4;
@@ -22,52 +20,37 @@ const KEPT = 16;
 
 for (const workers of [1, 2]) {
   describe(`a server that SIGTERM stops (processes: ${workers})`, () => {
-    let database: OpenTestDatabase;
-    let redis: TestRedis;
+    const world = testWorld({ redis: true });
     let headers: { authorization: string };
     let server: ServerProcess;
 
-    before(async () => {
-      [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
-      const plan = await newPlan(database.db, 'unlimited', 2_000_000_000, 2_000_000_000);
-      headers = { authorization: `Bearer ${(await newKey(database.db, plan)).key}` };
-    });
-
-    after(async () => {
-      await redis.stop();
-      await database.close();
-    });
+    before(async () => (headers = { authorization: `Bearer ${(await world.newKey()).key}` }));
 
     afterEach(() => server.stop('SIGKILL'));
 
     async function start(drainSeconds: string, detached = false): Promise<void> {
-      const environment = {
-        DATABASE_URL: database.url,
-        REDIS_URL: redis.url,
-        DRAIN_SECONDS: drainSeconds,
-      };
-      server = await startWorkers(environment, workers, [], { detached });
+      server = await startWorkers({ ...world.environment, DRAIN_SECONDS: drainSeconds }, workers, [], { detached });
     }
 
-    /** Waits until every process has been told to end. */
-    function told(): Promise<unknown> {
+    /** Waits until every process is stopping. */
+    function untilStopping(): Promise<unknown> {
       const processes = workers === 1 ? 1 : workers + 1;
-      return eventually('all processes are told', () => timesLogged(server, 'stopping') === processes);
+      return eventually('all processes are stopping', () => timesLogged(server, 'stopping') === processes);
     }
 
     function assertServed({ status, headers: { connection } }: Reply): void {
       assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
     }
 
-    it('keeps serving for DRAIN_SECONDS while balancers and clients leave', async () => {
+    it('a server keeps serving for DRAIN_SECONDS while balancers and clients leave', async () => {
       await start(String(DRAIN_SECONDS));
       const agent = new Agent({ keepAlive: true });
       const kept = await send(server.url, '/api/v1/me', { headers, agent });
       assert.deepEqual([kept.status, kept.headers.connection], [200, 'keep-alive']);
 
-      const askedAt = performance.now();
+      const stoppedAt = performance.now();
       const ended = server.stop();
-      await told();
+      await untilStopping();
       // As many as it takes for each worker to get some.
       for (let i = 0; i < workers * 2; i += 1) {
         const readiness = await send(server.url, '/readyz');
@@ -93,14 +76,14 @@ for (const workers of [1, 2]) {
 
       const { code, stderr } = await ended;
       assert.deepEqual([code, stderr], [0, '']);
-      assert.ok(performance.now() - askedAt >= DRAIN_SECONDS * 1_000);
+      assert.ok(performance.now() - stoppedAt >= DRAIN_SECONDS * 1_000);
       await assert.rejects(send(server.url, '/livez'), { code: 'ECONNREFUSED' });
     });
 
     for (const drainSeconds of ['0', '1']) {
-      it(`answers every request of clients that send one after the other until it refuses connections (DRAIN_SECONDS=${drainSeconds})`, async function () {
-        // A process may not get its turn for longer than clients keep their connections. Without the order of the end, most
-        // clients are reset each time.
+      it(`clients that send request after request are all answered until connections are refused (DRAIN_SECONDS=${drainSeconds})`, async function () {
+        // On a busy machine, a process may wait longer than clients keep their connections. If the server closed in another
+        // order, most clients would be reset each time.
         this.retries(2);
         await start(drainSeconds);
         let answers = 0;
@@ -124,26 +107,26 @@ for (const workers of [1, 2]) {
       });
     }
 
-    it('ends without a drain on SIGINT', async () => {
+    it('SIGINT ends a server without a drain', async () => {
       await start(ENDLESS_SECONDS);
       assert.equal((await server.stop('SIGINT')).code, 0);
     });
 
-    it('ends at once on a second signal', async () => {
+    it('a second signal ends a server at once', async () => {
       await start(ENDLESS_SECONDS);
       const pids = workersOf(server);
       const ended = server.stop();
-      await told();
+      await untilStopping();
       assert.equal((await send(server.url, '/livez')).status, 200);
       server.child.kill('SIGINT');
       assert.equal((await ended).code, 1);
       await eventually('all processes are gone', () => !pids.some(isAlive));
     });
 
-    it('drains when all its processes get SIGTERM, as systemd sends it', async () => {
+    it('a server drains when all its processes get SIGTERM, as systemd sends it', async () => {
       await start(String(DRAIN_SECONDS), true);
       process.kill(-(server.child.pid ?? assert.fail()), 'SIGTERM');
-      await told();
+      await untilStopping();
       for (let i = 0; i < workers * 2; i += 1) assertServed(await send(server.url, '/api/v1/me', { headers }));
     });
   });

@@ -2,28 +2,26 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram } from '../support/program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+import { testWorld } from '../support/world.js';
 
 describe('the program as a process', () => {
-  let database: OpenTestDatabase;
-  before(async () => (database = await openTestDatabase()));
-  after(() => database.close());
+  const world = testWorld();
 
-  it('ends with the exit code of its command: 0, 1 for a failure, 2 for wrong arguments', async () => {
+  it('the process ends with the exit code of its command: 0, 1 for a failure, 2 for wrong arguments', async () => {
     const help = await runProgram(['keys', '--help'], {});
     assert.deepEqual({ code: help.code, stderr: help.stderr }, { code: 0, stderr: '' });
     assert.match(help.stdout, /^Usage: node .build\/cli.js keys /);
     const failed = await runProgram(['keys', 'list'], { DATABASE_URL: 'postgres://127.0.0.1:1/none' });
     assert.deepEqual({ code: failed.code, stdout: failed.stdout }, { code: 1, stdout: '' });
     assert.match(failed.stderr, /^catalog: .*DATABASE_URL/);
-    const misused = await runProgram(['keys', 'list', '--nonsense'], { DATABASE_URL: database.url });
+    const misused = await runProgram(['keys', 'list', '--nonsense'], { DATABASE_URL: world.url });
     assert.deepEqual({ code: misused.code, stdout: misused.stdout }, { code: 2, stdout: '' });
     assert.match(misused.stderr, /^error: unknown option '--nonsense'/);
   });
 
-  it('prints commands as it was started, so that they can be copied', async () => {
+  it('printed commands begin as the program was started, so that they can be copied', async () => {
     const folder = await temporaryFolder();
     const link = `${folder}/catalog`;
     await symlink(fileURLToPath(new URL('../../.build/cli.js', import.meta.url)), link);
@@ -36,7 +34,7 @@ describe('the program as a process', () => {
     for (const [script, npm, cwd, command] of starts) {
       const run = (...args: string[]): { stdout: string; stderr: string } =>
         spawnSync(process.execPath, [...script, ...args], {
-          env: { DATABASE_URL: database.url, ...npm },
+          env: { DATABASE_URL: world.url, ...npm },
           cwd,
           encoding: 'utf8',
         });
@@ -52,11 +50,11 @@ describe('the program as a process', () => {
     }
   });
 
-  it('passes standard input and the environment to its command', async () => {
+  it('a command gets standard input and the environment of the process', async () => {
     const args = ['import', '-', '--kind', 'people', '--format', 'csv', '--json'];
-    const { code, stdout, stderr } = await runProgram(args, { DATABASE_URL: database.url }, 'svc_id,name\np,Person\n');
+    const { code, stdout, stderr } = await runProgram(args, { DATABASE_URL: world.url }, 'svc_id,name\np,Person\n');
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     assert.deepEqual({ ...(JSON.parse(stdout) as object), created: 1 }, JSON.parse(stdout));
-    assert.deepEqual(await database.db('people').select('svc_id', 'name'), [{ svc_id: 'p', name: 'Person' }]);
+    assert.deepEqual(await world.db('people').select('svc_id', 'name'), [{ svc_id: 'p', name: 'Person' }]);
   });
 });

@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { runProgram, type Outcome } from '../support/program.js';
 import { freePort } from '../support/programs/free-port.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import { startRedis } from '../support/redis.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { findProgram, REDIS } from '../support/programs/system-program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { newKey } from '../support/deployments/deployment.js';
+import { testWorld } from '../support/world.js';
 
 const PASSWORD = 'p@ss/w:rd?#%';
 const SENTINEL_PASSWORD = 's&t=1';
 
 describe('Redis behind TLS, with a certificate of a private authority and passwords', () => {
-  const servers: TestRedis[] = [];
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let developer: string;
   let certificate: string;
   /** Where each kind listens with TLS. */
@@ -23,8 +21,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
 
   before(async function () {
     if (!canTls()) skipWithout('openssl and a Redis server built with TLS', this);
-    database = await openTestDatabase();
-    developer = String((await newKey(database.db, 'free')).developerId);
+    developer = String((await world.newKey()).developerId);
     const folder = await temporaryFolder();
     certificate = join(folder, 'certificate.pem');
     const key = join(folder, 'key.pem');
@@ -44,27 +41,22 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
       'tls-ca-cert-file': certificate,
       'tls-auth-clients': 'no',
     });
-    servers.push(await startRedis({ settings: { ...tls(ports.server), requirepass: PASSWORD } }));
-    servers.push(
-      await startRedis({
-        sentinel: [
-          ...Object.entries(tls(ports.sentinel)).map(([name, value]) => `${name} "${value}"`),
-          'tls-replication yes',
-          `requirepass "${SENTINEL_PASSWORD}"`,
-          `sentinel monitor mymaster 127.0.0.1 ${ports.server} 1`,
-          `sentinel auth-pass mymaster "${PASSWORD}"`,
-        ].join('\n'),
-      }),
-    );
-  });
-
-  after(async () => {
-    for (const server of servers) await server.stop();
-    await database.close();
+    const redis = await startRedis({ settings: { ...tls(ports.server), requirepass: PASSWORD } });
+    world.defer(() => redis.stop());
+    const sentinel = await startRedis({
+      sentinel: [
+        ...Object.entries(tls(ports.sentinel)).map(([name, value]) => `${name} "${value}"`),
+        'tls-replication yes',
+        `requirepass "${SENTINEL_PASSWORD}"`,
+        `sentinel monitor mymaster 127.0.0.1 ${ports.server} 1`,
+        `sentinel auth-pass mymaster "${PASSWORD}"`,
+      ].join('\n'),
+    });
+    world.defer(() => sentinel.stop());
   });
 
   function usage(environment: Readonly<Record<string, string>>): Promise<Outcome> {
-    return runProgram(['usage', '--developer', developer], { DATABASE_URL: database.url, ...environment });
+    return runProgram(['usage', '--developer', developer], { DATABASE_URL: world.url, ...environment });
   }
 
   for (const [what, at] of [
@@ -107,7 +99,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
 function canTls(): boolean {
   const program = findProgram(REDIS);
   if (program === undefined || spawnSync('openssl', ['version']).status !== 0) return false;
-  // It ends at once in either case: for want of a certificate, or because it does not know the setting.
+  // It ends at once in either case: without a certificate, or because the setting does not exist.
   const { stderr } = spawnSync(program, ['--port', '0', '--tls-port', '1'], { encoding: 'utf8' });
   return !stderr.includes('Bad directive');
 }

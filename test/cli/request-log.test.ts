@@ -1,30 +1,22 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, type CreatedKey } from '../../src/keys/keys.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { eventually } from '../support/eventually.js';
-import { startServer, type ServerProcess } from '../support/program.js';
+import type { ServerProcess } from '../support/program.js';
 import { send } from '../support/request.js';
+import { testWorld } from '../support/world.js';
 
 type Line = Readonly<Record<string, unknown>>;
 
 describe('the request log of the program', () => {
-  let database: OpenTestDatabase;
+  const world = testWorld();
   let server: ServerProcess;
   let record: CreatedKey;
 
   before(async () => {
-    database = await openTestDatabase();
-    const { id } = await createDeveloper(database.db, { projectName: 'P', attributionRequired: false });
-    record = await createKey(database.db, { developerId: id, planId: 'free' });
-    server = await startServer({ DATABASE_URL: database.url });
-  });
-
-  after(async () => {
-    await server.stop();
-    await database.close();
+    record = await world.newKey();
+    server = await world.startServer();
   });
 
   function lines(): Line[] {
@@ -36,7 +28,7 @@ describe('the request log of the program', () => {
     return eventually(`the line of ${requestId}`, () => lines().find((line) => line.request_id === requestId));
   }
 
-  it('has one line for each request, with its documented members', async () => {
+  it('each request has one line with its documented members', async () => {
     const { key, prefix } = record;
     for (const [id, path, headers, expected] of [
       ['a-me', '/api/v1/me', { 'x-api-key': key }, { operation: 'getMe', status: 200, key_prefix: prefix }],
@@ -60,9 +52,9 @@ describe('the request log of the program', () => {
     }
   });
 
-  it('contains no key of requests that fail or are malformed', async () => {
+  it('no key of a request that fails or is malformed is in the log', async () => {
     const { key, prefix } = record;
-    await database.db.raw('alter table catalog_counts rename to mislaid');
+    await world.db.raw('alter table catalog_counts rename to mislaid');
     try {
       for (const [path, headers] of [
         ['/api/v1/stats', { authorization: `Bearer ${key}` }],
@@ -74,7 +66,7 @@ describe('the request log of the program', () => {
         assert.equal((await lineOf(String(answered['x-request-id']))).key_prefix, prefix);
       }
     } finally {
-      await database.db.raw('alter table mislaid rename to catalog_counts');
+      await world.db.raw('alter table mislaid rename to catalog_counts');
     }
     for (const [request, status] of [
       [`GET /api/v1/me?api_key=${key} HTTP/9.9\r\n\r\n`, 400],
@@ -89,7 +81,7 @@ describe('the request log of the program', () => {
       assert.equal((await lineOf(requestId)).status, status);
     }
     const { stdout, stderr } = server.output;
-    // Not even some of what makes a key a secret.
+    // Not even a part of the secret.
     const secret = key.slice('svc_12345678_'.length);
     for (let at = 0; at + 12 <= secret.length; at += 1) {
       assert.ok(!(stdout + stderr).includes(secret.slice(at, at + 12)), `from the ${at}th character on`);

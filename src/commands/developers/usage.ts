@@ -19,8 +19,8 @@ interface Usage {
 
 export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, withRedis }) => {
   addJsonCommand(program, 'usage', 'catalog usage --developer 1')
-    .description('Show what a developer has used of the current minute and day, for each plan of their keys.')
-    .requiredOption('--developer <id>', 'developer whose requests were counted', positiveInteger)
+    .description('Show how much of each limit a developer has used, for each plan of their keys.')
+    .requiredOption('--developer <id>', 'id of the developer', positiveInteger)
     .action(async ({ developer, json }: { developer: number; json?: boolean }) => {
       const plans = await withDatabase(async (db) => {
         const used = new Set((await listKeys(db, developer)).map(({ planId }) => planId));

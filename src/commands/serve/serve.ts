@@ -91,7 +91,9 @@ async function startWorker({
 }
 
 function settingsHelp(): string {
-  return Object.values(SETTINGS)
-    .map(({ name, description, default: fallback }) => `  ${name.padEnd(19)} ${description} (${fallback})`)
+  const settings = Object.values(SETTINGS);
+  const width = Math.max(...settings.map(({ name }) => name.length));
+  return settings
+    .map(({ name, description, default: fallback }) => `  ${name.padEnd(width)}  ${description} (${fallback})`)
     .join('\n');
 }

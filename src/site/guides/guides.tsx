@@ -1,8 +1,9 @@
-import { Fragment, type VNode } from 'preact';
+import type { VNode } from 'preact';
 import type { PageRouter, SiteOptions, SiteParts } from '../context.js';
 import { cached } from '../delivery/cached.js';
 import { publicPage } from '../layout/page.js';
 import { renderMarkdown } from '../layout/markdown.js';
+import { WithSidebar } from '../layout/with-sidebar.js';
 import { errorId } from '../reference/anchors.js';
 import type { Audience, Guide } from './guide-files.js';
 
@@ -81,43 +82,20 @@ function GuidePage({
     resolve: (address) => addressOnPage(address, name),
     linkCode: linkErrorCode,
   });
+  const sections = headings.filter(({ level }) => level === 2);
+  const groups = [
+    { title: 'On this page', links: sections.map(({ id, text: heading }) => [`#${id}`, heading] as const) },
+    ...byAudience(site.guides.guides).map(({ label, group }) => ({
+      title: label,
+      links: group.map((other) => [`${ROOT}/${other.name}`, other.title] as const),
+    })),
+  ];
   return (
-    <div class="container-wide with-sidebar">
-      <nav class="sidebar" aria-label="Guides">
-        <details>
-          <summary>Contents</summary>
-          <p class="sidebar-title">On this page</p>
-          <ul>
-            {headings
-              .filter(({ level }) => level === 2)
-              .map(({ id, text: heading }) => (
-                <li key={id}>
-                  <a href={`#${id}`}>{heading}</a>
-                </li>
-              ))}
-          </ul>
-          {byAudience(site.guides.guides).map(({ audience, label, group }) => (
-            <Fragment key={audience}>
-              <p class="sidebar-title">{label}</p>
-              <ul>
-                {group.map((other) => (
-                  <li key={other.name}>
-                    <a href={`${ROOT}/${other.name}`} aria-current={other.name === name ? 'page' : undefined}>
-                      {other.title}
-                    </a>
-                  </li>
-                ))}
-              </ul>
-            </Fragment>
-          ))}
-        </details>
-      </nav>
-      <div class="content">
-        <h1>{title}</h1>
-        <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
-        <Neighbours name={name} guides={site.guides.guides} />
-      </div>
-    </div>
+    <WithSidebar label="Guides" groups={groups} current={`${ROOT}/${name}`}>
+      <h1>{title}</h1>
+      <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
+      <Neighbours name={name} guides={site.guides.guides} />
+    </WithSidebar>
   );
 }
 

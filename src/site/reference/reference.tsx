@@ -6,9 +6,10 @@ import { cached } from '../delivery/cached.js';
 import { CodeBlock } from '../layout/components.js';
 import { HTML, renderPage } from '../layout/page.js';
 import { renderMarkdown } from '../layout/markdown.js';
+import { WithSidebar } from '../layout/with-sidebar.js';
 import { codeLinks, errorId, securityId } from './anchors.js';
 import { tagsOf } from './contract.js';
-import { Navigation } from './navigation.js';
+import { linkGroups, Search } from './navigation.js';
 import { Operations } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
 import { Schemas } from './schemas.js';
@@ -40,29 +41,26 @@ function Reference({ context }: { readonly context: ReferenceContext }): VNode {
     rowId: errorId,
   });
   return (
-    <div class="container-wide with-sidebar">
-      <Navigation contract={contract} headings={introduction.headings} />
-      <div class="content">
-        <h1 id="introduction">{info.title}</h1>
-        <p class="muted">
-          Version {info.version} · OpenAPI {contract.openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
-          <a href="/openapi.yaml">YAML</a> · <a href="/openapi.json">JSON</a>
-        </p>
-        <dl class="base-url">
-          <dt>Base URL</dt>
-          <dd>
-            <code>{context.baseUrl}</code>
-          </dd>
-        </dl>
-        <div class="prose introduction" dangerouslySetInnerHTML={{ __html: introduction.html }} />
-        <Operations context={context} />
-        <Security context={context} />
-        <SharedResponses context={context} />
-        <Headers context={context} />
-        <Schemas context={context} />
-        <Sdks context={context} />
-      </div>
-    </div>
+    <WithSidebar label="Reference" groups={linkGroups(contract, introduction.headings)} search={<Search />}>
+      <h1 id="introduction">{info.title}</h1>
+      <p class="muted">
+        Version {info.version} · OpenAPI {contract.openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
+        <a href="/openapi.yaml">YAML</a> · <a href="/openapi.json">JSON</a>
+      </p>
+      <dl class="base-url">
+        <dt>Base URL</dt>
+        <dd>
+          <code>{context.baseUrl}</code>
+        </dd>
+      </dl>
+      <div class="prose introduction" dangerouslySetInnerHTML={{ __html: introduction.html }} />
+      <Operations context={context} />
+      <Security context={context} />
+      <SharedResponses context={context} />
+      <Headers context={context} />
+      <Schemas context={context} />
+      <Sdks context={context} />
+    </WithSidebar>
   );
 }
 

@@ -74,9 +74,8 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
       }
       const { formHash, ...fields } = details;
       const { developerId } = ctx.state.session;
-      const by = { kind: 'developer', developerId, formHash } as const;
       const endChange = beginChange();
-      const created = await createKey(db, { ...fields, developerId }, by);
+      const created = await createKey(db, { ...fields, developerId }, { kind: 'developer', developerId, formHash });
       await endChange(false);
       const body = <ShownKey created={created} baseUrl={site.publicUrl()} />;
       settingsPage(ctx, { title: 'Key created', tab: 'keys' }, body);

@@ -1,0 +1,47 @@
+import type { ComponentChildren, VNode } from 'preact';
+
+/** Links under a title, each with its address and its text. */
+export interface LinkGroup {
+  readonly title: string;
+  readonly links: readonly (readonly [address: string, text: string])[];
+}
+
+interface WithSidebarProps {
+  /** What the links lead to, for screen readers. */
+  readonly label: string;
+  readonly groups: readonly LinkGroup[];
+  /** The address whose link is marked as the current page. */
+  readonly current?: string;
+  /** Stands above the links. */
+  readonly search?: VNode;
+  readonly children: ComponentChildren;
+}
+
+/** A wide page with a table of contents beside it. */
+export function WithSidebar({ label, groups, current, search, children }: WithSidebarProps): VNode {
+  return (
+    <div class="container-wide with-sidebar">
+      <nav class="sidebar" aria-label={label}>
+        {search}
+        <details>
+          <summary>Contents</summary>
+          {groups.map(({ title, links }) => (
+            <>
+              <p class="sidebar-title">{title}</p>
+              <ul>
+                {links.map(([address, text]) => (
+                  <li key={address}>
+                    <a href={address} aria-current={address === current ? 'page' : undefined}>
+                      {text}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </>
+          ))}
+        </details>
+      </nav>
+      <div class="content">{children}</div>
+    </div>
+  );
+}
