@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { OperatorError } from '../../src/errors.js';
 import { eventually } from '../support/eventually.js';
+import { toRfc3339 } from '../../src/platform/time/micros.js';
 import { installClock } from '../support/postgres/model-clock.js';
 import { startService } from '../support/service.js';
 import { addTitles } from '../support/titles.js';
@@ -108,6 +109,31 @@ async function play(
   }
 }
 
+const entry = (second: number) => ({
+  svc_id: `t${second}`,
+  media_type: 'movie' as const,
+  title: 'T',
+  updated_at: toRfc3339(toMicros(second)),
+  has_bundles: false,
+});
+
+describe('the checks of a mirror find a page', () => {
+  for (const [what, seconds, meta, kind] of [
+    ['whose entries go backwards', [12, 11], {}, 'backwards'],
+    ['of too many entries', Array.from({ length: 201 }, (_, i) => 11 + i), { next_since: 211 }, 'page'],
+    ['that announces more although it is short', [11], { has_more: true, next_since: 11 }, 'page'],
+    ['with an entry at the requested position', [10, 11], {}, 'page'],
+    ['whose position lies before the requested one', [], { next_since: 9 }, 'position'],
+    ['whose position lies before its last entry', [11, 12], { next_since: 11 }, 'position'],
+  ] as const) {
+    it(what, () => {
+      const mirror = new Mirror('mirror', toMicros(5));
+      mirror.page({ data: seconds.map(entry), meta: { has_more: false, next_since: 12, ...meta } }, 10);
+      assert.deepEqual([...new Set(mirror.violations.map((one) => one.what))], [kind]);
+    });
+  }
+});
+
 describe('the checks of a mirror find a feed', () => {
   for (const [what, alter, interleaving, kind, where] of [
     ['without the writers lock', dropLock, commitsLate, 'lost', /^follower: a of/],
@@ -118,7 +144,7 @@ describe('the checks of a mirror find a feed', () => {
       stampWithClockAlone,
       clockStandsStill,
       'tie',
-      /^follower: title-0002 at (\S+) after \1$/,
+      /^follower: title-\d{4} at (\S+) after \1$/,
     ],
   ] as const) {
     it(`${what}, step by step`, async () => {
