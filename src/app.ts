@@ -23,7 +23,7 @@ import { recordRequests } from './http/telemetry/record-requests.js';
 import type { UsageCounter } from './usage/usage-counter.js';
 import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
-import { createSite } from './site/site.js';
+import type { createSite } from './site/site.js';
 
 export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts, ReportParts, DocumentParts {
   readonly log: Logger;
@@ -33,7 +33,7 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   /** Whether answers close their connections. */
   readonly closesConnections: () => boolean;
   /** Undefined for a server without pages for people. */
-  readonly site: SiteOptions | undefined;
+  readonly site: { readonly create: typeof createSite; readonly options: SiteOptions } | undefined;
 }
 
 /**
@@ -53,7 +53,8 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(requireHost);
   app.use(onlyFor(outsideApi, revokeLeakedKeys(parts)));
   if (parts.site) {
-    const site = createSite({ ...parts, contract: document as unknown as Contract, site: parts.site });
+    const { create, options } = parts.site;
+    const site = create({ ...parts, contract: document as unknown as Contract, site: options });
     app.use(onlyFor(outsideApi, site));
   }
   app.use(onlyFor(withBody, rejectBody));

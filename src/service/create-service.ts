@@ -24,19 +24,17 @@ import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
 import { connect, type DatabaseOptions } from './connect.js';
 import { createMetrics, openMetrics } from './metrics.js';
-import { createSignIn } from './sign-in.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import { databaseCheck, openDatabase, poolOf } from '../platform/postgres/database.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
-import { readStaticFiles } from '../site/delivery/static-files.js';
-import { readGuides } from '../site/guides/guide-files.js';
 import { CloseStack } from '../platform/process/close-stack.js';
 import { recurring } from '../platform/async/recurring.js';
 import { SteadyClock } from '../platform/time/steady-clock.js';
 import { readFrom, readFromReplica, type Read } from '../platform/postgres/replica.js';
 import { UsageCounter } from '../usage/usage-counter.js';
+import type * as Site from './site.js';
 
 /** The same bound for a replica, in milliseconds: the primary can still answer in time when the replica does not. */
 const REPLICA_TIMEOUT_MS = 300;
@@ -55,6 +53,8 @@ export interface ServiceOptions extends DatabaseOptions {
   readonly droppedLines: () => number;
   /** Called when the database is open, before the service takes requests. */
   readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
+  /** The pages for people; undefined for a server without. */
+  readonly site?: typeof Site | undefined;
   readonly overrides?: ServiceOverrides;
 }
 
@@ -100,7 +100,7 @@ export function createService(options: ServiceOptions): Promise<ServiceProcess> 
 }
 
 async function open(options: ServiceOptions, opened: CloseStack): Promise<ServiceProcess> {
-  const { config, log, droppedLines, packageRoot, overrides = {} } = options;
+  const { config, log, droppedLines, packageRoot, site, overrides = {} } = options;
   const database = opened.add(await connect(options), (it) => it.close());
   await options.prepare?.(database);
   const { db } = database;
@@ -164,14 +164,15 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     now,
     isStopping: () => stopping !== undefined,
     closesConnections: () => closesConnections,
-    site: config.site
-      ? {
-          files: await readStaticFiles(packageRoot),
-          guides: await readGuides(packageRoot),
-          publicUrl: () => config.publicUrl ?? url,
-          ...createSignIn(config, admission.redis, log, clock),
-        }
-      : undefined,
+    site: site && {
+      create: site.createSite,
+      options: {
+        files: await site.readStaticFiles(packageRoot),
+        guides: await site.readGuides(packageRoot),
+        publicUrl: () => config.publicUrl ?? url,
+        ...site.createSignIn(config, admission.redis, log, clock),
+      },
+    },
   });
   const serverLimits = { ...DEFAULT_SERVER_LIMITS, ...overrides.serverLimits };
   const server = createHttpServer(app.callback(), serverLimits, ({ requestId, problem }) => {

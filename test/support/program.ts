@@ -48,7 +48,7 @@ interface StartOptions {
 
 /**
  * Starts the built program with these settings and no others. By default a server ends without delay and
- * has no pages for people, which take a tenth of its start.
+ * has no pages for people, which take a fifth of its start.
  */
 export function startProgram(
   args: readonly string[],

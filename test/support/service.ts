@@ -6,6 +6,7 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { createService, type ServiceOverrides } from '../../src/service/create-service.js';
+import * as site from '../../src/service/site.js';
 import { connectTo, openTestDatabase } from './database.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 
@@ -68,16 +69,18 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   const changes: string[] = [];
   const statements: Statement[] = [];
   const queries: string[] = [];
+  const config = readConfig({
+    PORT: '0',
+    METRICS_ADDRESS: 'off',
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_SIZE: '8',
+    REDIS_URL: redisUrl,
+    TRUST_PROXY: trustedProxies?.toString(),
+    ...settings,
+  });
   const service = await createService({
-    config: readConfig({
-      PORT: '0',
-      METRICS_ADDRESS: 'off',
-      DATABASE_URL: databaseUrl,
-      DATABASE_POOL_SIZE: '8',
-      REDIS_URL: redisUrl,
-      TRUST_PROXY: trustedProxies?.toString(),
-      ...settings,
-    }),
+    config,
+    site: config.site ? site : undefined,
     log: createLog('info', keepLines(logged, changes)),
     droppedLines: () => 0,
     packageRoot: PACKAGE_ROOT,

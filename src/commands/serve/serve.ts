@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { SETTINGS } from '../../config/settings.js';
 import type { OperatorError } from '../../errors.js';
-import type { RunningService, ServiceOptions } from '../../service/create-service.js';
+import type { RunningService, ServiceOptions, ServiceProcess } from '../../service/create-service.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import type { Demo } from '../demo/prepare-demo.js';
 import { openServerLog } from './server-log.js';
@@ -71,8 +71,13 @@ async function start(options: ServiceOptions): Promise<RunningService> {
     const { serveWithWorkers } = await import('../../service/workers.js');
     return serveWithWorkers(options);
   }
+  return startService(options);
+}
+
+/** Starts the service in this process. Loads the pages for people only if it has them. */
+async function startService(options: ServiceOptions): Promise<ServiceProcess> {
   const { createService } = await import('../../service/create-service.js');
-  return createService(options);
+  return createService({ ...options, site: options.config.site ? await import('../../service/site.js') : undefined });
 }
 
 /** Starts this process as a worker. The primary opens and migrates the database, and serves the metrics of all workers. */
@@ -84,8 +89,7 @@ async function startWorker({
 }: ServiceOptions): Promise<RunningService> {
   const { Metrics } = await import('../../platform/telemetry/metrics.js');
   Metrics.answerPrimary();
-  const { createService } = await import('../../service/create-service.js');
-  const service = await createService({ ...options, migrate: false, config: { ...config, metricsAddress: undefined } });
+  const service = await startService({ ...options, migrate: false, config: { ...config, metricsAddress: undefined } });
   Metrics.answerPrimary(service.metrics);
   return service;
 }
