@@ -72,18 +72,18 @@ describe('revoking a key that was found', () => {
     return `192.0.2.${addresses}`;
   }
 
-  async function works(key: string): Promise<boolean> {
+  async function isActive(key: string): Promise<boolean> {
     const headers = { 'x-api-key': key, 'x-forwarded-for': newAddress() };
     return (await service.get('/api/v1/me', { headers })).status === 200;
   }
 
   it('a program revokes a key with the whole key alone, from the next request on', async () => {
     const { key, developerId, prefix } = await service.newKey();
-    assert.equal(await works(key), true);
+    assert.equal(await isActive(key), true);
     const { status, headers, json } = await reportKey(key);
     assert.deepEqual([status, json], [200, { revoked: true }]);
     assert.equal(headers['cache-control'], 'no-store');
-    assert.equal(await works(key), false);
+    assert.equal(await isActive(key), false);
     // Again, with the same answer.
     assert.deepEqual((await reportKey(` ${key}\n`)).json, { revoked: true });
     const [event, before] = await listEvents(service.db, { developerId, limit: 2 });
@@ -97,7 +97,7 @@ describe('revoking a key that was found', () => {
       const { status, json } = await reportKey(text);
       assert.deepEqual([status, json], [200, { revoked: false }]);
     }
-    assert.equal(await works(key), true);
+    assert.equal(await isActive(key), true);
   });
 
   it('each match of a scanner is answered with its hash and whether it is a key of the service', async () => {
@@ -118,7 +118,7 @@ describe('revoking a key that was found', () => {
     );
     assert.ok(!text.includes(first.key.slice(13, 30)));
     for (const { key, developerId } of [first, second]) {
-      assert.equal(await works(key), false);
+      assert.equal(await isActive(key), false);
       const revoked = (await listEvents(service.db, { developerId, limit: 9 })).filter(
         ({ kind }) => kind === 'revoked',
       );
@@ -143,7 +143,7 @@ describe('revoking a key that was found', () => {
       type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
       members: { 'violated-policies': ['failures'] },
     });
-    assert.equal(await works(key), false);
+    assert.equal(await isActive(key), false);
   });
 
   it('a report of 600 unknown keys takes one query, and one of texts that are no keys takes none', async () => {
@@ -178,7 +178,7 @@ describe('revoking a key that was found', () => {
     assert.equal((await page()).status, 429);
     assert.equal((await reportKey(generateApiKey().key)).status, 200);
     assert.deepEqual((await reportKey(key, address)).json, { revoked: true });
-    assert.equal(await works(key), false);
+    assert.equal(await isActive(key), false);
   });
 
   it('a mistake of a program is answered with a problem that has a code, with pages and without', async () => {
@@ -213,7 +213,7 @@ describe('revoking a key that was found', () => {
     const { key } = await service.newKey();
     const form = await new Visitor(service.url).post(PATH, { key }, elsewhere);
     assert.deepEqual([form.status, form.headers['content-type']], [403, 'text/html; charset=utf-8']);
-    assert.equal(await works(key), true);
+    assert.equal(await isActive(key), true);
     const headers = { 'content-type': 'application/json', ...elsewhere };
     assert.deepEqual((await post(headers, JSON.stringify({ key }))).json, { revoked: true });
   });
@@ -233,7 +233,7 @@ describe('revoking a key that was found', () => {
       assert.ok(reply.text.includes(answer), answer);
       assert.ok(!reply.text.includes(text.slice(13, 30)));
     }
-    assert.equal(await works(key), false);
+    assert.equal(await isActive(key), false);
   });
 
   it('the log has nothing of a key, however it was sent', async () => {

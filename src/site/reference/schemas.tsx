@@ -1,4 +1,4 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { VNode } from 'preact';
 import { schemaId } from './anchors.js';
 import { resolve, type OrReference, type Schema } from './contract.js';
 import { Text, type ReferenceContext } from './text.js';
@@ -43,35 +43,28 @@ interface BoundsProps {
 
 /** The bounds of a value besides its type, and an example; nothing if it has neither. */
 export function Bounds({ schema, example }: BoundsProps): VNode | null {
-  const bounds: ComponentChildren[] = Object.entries(BOUNDS)
+  const bounds: [words: string, ...values: unknown[]][] = Object.entries(BOUNDS)
     .filter(([keyword]) => schema[keyword] !== undefined)
-    .map(([keyword, words]) => (
-      <li key={keyword}>
-        {words} <code>{String(schema[keyword])}</code>
-      </li>
-    ));
-  if (schema.enum) {
-    bounds.push(
-      <li key="enum">
-        {schema.enum.length > 1 ? 'one of ' : 'always '}
-        {schema.enum.map((value, index) => (
-          <>
-            {index > 0 && ', '}
-            <code>{String(value)}</code>
-          </>
-        ))}
-      </li>,
-    );
-  }
-  if (schema.uniqueItems === true) bounds.push(<li key="uniqueItems">items are unique</li>);
-  if (example !== undefined) {
-    bounds.push(
-      <li key="example">
-        example <code>{String(example)}</code>
-      </li>,
-    );
-  }
-  return bounds.length === 0 ? null : <ul class="bounds">{bounds}</ul>;
+    .map(([keyword, words]) => [words, schema[keyword]]);
+  if (schema.enum) bounds.push([schema.enum.length > 1 ? 'one of' : 'always', ...schema.enum]);
+  if (schema.uniqueItems === true) bounds.push(['items are unique']);
+  if (example !== undefined) bounds.push(['example', example]);
+  if (bounds.length === 0) return null;
+  return (
+    <ul class="bounds">
+      {bounds.map(([words, ...values]) => (
+        <li key={words}>
+          {words}{' '}
+          {values.map((value, index) => (
+            <>
+              {index > 0 && ', '}
+              <code>{String(value)}</code>
+            </>
+          ))}
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 interface FieldProps extends SchemaProps {

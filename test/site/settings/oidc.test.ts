@@ -220,7 +220,7 @@ describe('signing in by OpenID Connect', () => {
       statuses.push(status);
     });
     try {
-      await eventually('all but those that may wait are refused', () =>
+      await eventually('the sign-ins above the bound are refused', () =>
         Promise.resolve(
           statuses.length === addresses.length - waiting && provider.tokenRequests === requests + waiting,
         ),

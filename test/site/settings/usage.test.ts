@@ -4,9 +4,9 @@ import { createKey } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
-import { startRedis, type TestRedis } from '../../support/redis.js';
 import { send } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
+import { testWorld } from '../../support/world.js';
 
 const ATTACK = '<script>alert("x")</script>';
 
@@ -157,25 +157,14 @@ describe('the usage page', () => {
 });
 
 describe('the usage page of several servers', () => {
-  let redis: TestRedis;
-  let services: TestService[];
-
-  before(async () => {
-    redis = await startRedis();
-    const first = await startService({ redisUrl: redis.url });
-    services = [first, await startService({ redisUrl: redis.url, databaseUrl: first.databaseUrl })];
-  });
-
-  after(async () => {
-    for (const service of services.toReversed()) await service.stop();
-    await redis.stop();
-  });
+  const world = testWorld({ redis: true, service: true });
 
   it('each server shows what all servers have counted', async () => {
-    const [one = assert.fail(), two = assert.fail()] = services;
-    const developerId = await newDeveloper(one);
-    const { key } = await createKey(one.db, { developerId, planId: 'free' });
-    for (const { url } of [one, two, two]) await send(url, '/api/v1/me', { headers: { 'x-api-key': key } });
+    const services = [world.service, await world.startService()];
+    const { key, developerId } = await world.newKey({ planId: 'free' });
+    for (const { url } of [...services, world.service]) {
+      assert.equal((await send(url, '/api/v1/me', { headers: { 'x-api-key': key } })).status, 200);
+    }
     for (const service of services) {
       const { text } = await (await signIn(service, developerId)).get('/settings/usage');
       assert.ok(text.includes('57 of 60 left'));
