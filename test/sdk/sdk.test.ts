@@ -72,7 +72,7 @@ async function expectedReport({ db, key }: TestService): Promise<unknown> {
     },
     title: { ...entries[0], available_in_library: false, created_at: entries[0]?.updated_at },
     unknown: [404, 'No such title'],
-    tooOld: 'since_out_of_window: go on from oldest_since',
+    tooOld: 'since_out_of_window: continue from oldest_since',
     milliseconds: 'invalid_since: Parameter since invalid',
   };
 }

@@ -20,7 +20,7 @@ export async function startMeasuredServer(environment: Readonly<Record<string, s
   return { ...server, scrape: () => scrape(metricsUrlOf(server)) };
 }
 
-/** Returns the URL of a server's metrics, as it is logged. */
+/** Returns the logged URL of a server's metrics. */
 export function metricsUrlOf({ output }: ServerProcess): string {
   return /"metrics_url":"([^"]+)"/.exec(output.stdout)?.[1] ?? assert.fail(`no metrics: ${output.stdout}`);
 }
