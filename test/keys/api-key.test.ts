@@ -16,7 +16,7 @@ const anyKey = fc.tuple(base62(8), base62(32)).map(([id, secret]) => {
   return body + modelChecksum(body);
 });
 
-/** CRC-32 as its definition says it, bit by bit, in base62. */
+/** CRC-32 by its definition, bit by bit, in base62. */
 function modelChecksum(body: string): string {
   let crc = 0xffffffffn;
   for (const byte of Buffer.from(body)) {

@@ -45,7 +45,7 @@ describe('the times at which keys were last used', () => {
     return (await listKeys(world.db)).find((record) => record.prefix === prefix)?.lastUsedAt;
   }
 
-  /** Asserts that a key was last used so many hours ago by the clock of the database, which is that of the test. */
+  /** Asserts that a key was last used this many hours ago by the clock of the database, which is that of the test. */
   async function assertUsed(prefix: string, hoursAgo: number): Promise<void> {
     const late = Date.now() - Date.parse((await lastUsed(prefix)) ?? assert.fail('never used')) - hoursAgo * HOUR_MS;
     assert.ok(Math.abs(late) < TOLERANCE_MS, `${late} ms late`);

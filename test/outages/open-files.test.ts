@@ -32,7 +32,7 @@ describe('a server that may open few files', () => {
     return new KeptConnections(server.url, count, requestFor('/api/v1/stats', key));
   }
 
-  /** Lines of the log that say how many connections there are, shortened. */
+  /** Lines of the log with the number of connections, shortened. */
   function reports(): { msg: string; max_connections: number }[] {
     return (logOf(server) as unknown as { msg: string; max_connections: number | undefined }[]).flatMap(
       ({ msg, max_connections }) =>

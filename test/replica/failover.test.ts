@@ -15,7 +15,7 @@ const MANY = 16;
 
 const COMPONENTS = [['database'], ['database', 'redis', 'announcements']] as const;
 
-describe('a DATABASE_URL that comes to lead to a standby', () => {
+describe('a DATABASE_URL that leads to a standby', () => {
   const world = testWorld({ ownServer: true, redis: true });
   let standby: TestReplica;
   let network: TcpProxy;

@@ -111,7 +111,7 @@ describe('limits over three server processes', () => {
     await redis.pexpire(`{catalog}:count:minute:${developerId}:edge`, 700);
     const [refused] = await storm(1, key);
     assert.deepEqual([refused?.status, refused?.retryAfter], [429, 1]);
-    await delay(1_000); // what Retry-After says
+    await delay(1_000); // as Retry-After requires
     const [served] = await storm(1, key);
     assert.deepEqual([served?.status, served?.remaining[0]], [200, 99]);
   });

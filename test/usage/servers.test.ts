@@ -45,7 +45,7 @@ describe('the usage that several servers count', () => {
       await Promise.all(services.map(askInTurn));
       return statuses;
     };
-    // A fault of the service: a table that it reads is away.
+    // A fault of the service: a table that it reads is missing.
     await db.raw('alter table titles rename to away');
     assert.deepEqual(new Set(await askAll(7, two.key, '/titles/a')), new Set([500]));
     await db.raw('alter table away rename to titles');

@@ -9,7 +9,7 @@ import { testWorld } from '../support/world.js';
 /** Past keys, each used once, and sessions of the largest developer. */
 const MANY = 10_000;
 
-/** How often a page is asked for, to find what it costs when nothing else delays it. */
+/** How often a page is requested, to find what it costs when nothing else delays it. */
 const ATTEMPTS = 5;
 
 describe('the settings of a developer with thousands of past keys', () => {

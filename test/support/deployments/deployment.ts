@@ -7,7 +7,7 @@ import { setPlan } from '../../../src/limits/plans.js';
 /** What tests look at in an answer. */
 export interface Answer {
   readonly status: number;
-  /** What is left of the minute and of the day; empty where the answer does not say. */
+  /** What is left of the minute and of the day; empty if the answer has no such field. */
   readonly remaining: readonly number[];
   readonly retryAfter: number | undefined;
 }

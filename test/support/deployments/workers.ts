@@ -29,7 +29,7 @@ export function linesOf(server: RunningProgram, message: string): Line[] {
   return logOf(server).filter(({ msg }) => msg === message);
 }
 
-/** The process numbers of the workers that listen now, as the log tells. */
+/** The process numbers of the workers that listen now, according to the log. */
 export function workersOf(server: RunningProgram): number[] {
   const gone = linesOf(server, 'worker ended').map(({ pid }) => pid);
   return linesOf(server, 'worker listening').flatMap(({ pid }) => (pid === undefined || gone.includes(pid) ? [] : pid));

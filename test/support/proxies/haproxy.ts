@@ -12,9 +12,9 @@ export type ServerStatistics = Readonly<Record<string, string>>;
 
 /** A balancer that runs. It is stopped with the test run at the latest. */
 export interface Balancer {
-  /** @returns what it says of each server behind it, by the name of the server */
+  /** @returns the state of each server behind it, by the name of the server */
   servers(): Promise<ReadonlyMap<string, ServerStatistics>>;
-  /** @returns what it has said of itself: warnings and errors */
+  /** @returns its log so far: warnings and errors */
   said(): string;
   stop(): Promise<void>;
 }
