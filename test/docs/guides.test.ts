@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
-import { operations } from '../../src/api/index.js';
 import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { SETTINGS } from '../../src/config/settings.js';
 import { ERROR_CODES } from '../../src/errors.js';
@@ -18,7 +15,6 @@ import { Health } from '../../src/platform/telemetry/health.js';
 import { runCommand } from '../support/programs/command.js';
 import { GUIDES, readGuide, readReadme, ROOT, tableOf } from '../support/guides.js';
 import { startService, type TestService } from '../support/service.js';
-import { temporaryFolder } from '../support/temporary-folder.js';
 
 describe('the guides', () => {
   it('a guide lists exactly the error codes of the service, with their statuses', async () => {
@@ -101,23 +97,6 @@ describe('the guides', () => {
     });
 
     after(() => service.stop());
-
-    it('Dredd finds with the hooks of the guide that every operation conforms', async () => {
-      const guide = await readGuide('contract-tests');
-      const code = (language: string): string =>
-        new RegExp(`\`\`\`${language}\\n([\\s\\S]+?)\`\`\``).exec(guide)?.[1] ?? assert.fail(language);
-      const folder = await temporaryFolder();
-      await writeFile(`${folder}/hooks.js`, code('js'));
-      const commands = code('sh')
-        .replaceAll('http://127.0.0.1:8080', service.url)
-        .replace(/npx dredd@\S+/, fileURLToPath(new URL('node_modules/.bin/dredd', ROOT)));
-      const { stdout } = await promisify(execFile)('sh', ['-ec', commands], {
-        cwd: folder,
-        env: { ...process.env, API_KEY: key },
-      });
-      const count = Object.keys(operations).length;
-      assert.match(stdout, new RegExp(` ${count} passing, 0 failing, 0 errors, `));
-    });
 
     it('the loop of the guide follows the changes', async () => {
       const program = /```js\n([\s\S]+?)```/.exec(await readGuide('mirroring'))?.[1] ?? assert.fail('no program');
