@@ -204,24 +204,18 @@ describe('the keys page', () => {
     });
   }
 
-  it('a key is revoked after a question that names its last use, and a notice confirms only what is true', async () => {
+  it('a key is revoked after a question that names its last use', async () => {
     const { key, prefix } = await newKey();
     const path = `/settings/keys/${prefix}/revoke`;
     assert.ok((await visitor.get(path)).text.includes('It has never been used.'));
     assert.equal(await statusOf(key), 200);
     await service.db('api_keys').where({ prefix }).update({ last_used_at: '2026-01-02T03:04:05Z' });
     assert.ok((await visitor.get(path)).text.includes('2026-01-02 03:04 UTC'));
-    const { status, headers } = await visitor.post(path);
-    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${prefix}&propagation=immediate`]);
-    assert.equal(await statusOf(key), 401);
-    const { text } = await visitor.get(headers.location ?? '');
+    const { status, text } = await visitor.post(path);
+    assert.equal(status, 200);
     assert.ok(text.includes('has been revoked. Requests with it now fail.'));
-    assert.ok(text.includes('Inactive keys'));
-    const other = await newKey();
-    for (const claim of [other.prefix, service.key.slice(0, 12), 'svc_00000000', ATTACK]) {
-      const lie = await visitor.get(`/settings/keys?revoked=${encodeURIComponent(claim)}&propagation=immediate`);
-      assert.ok(!lie.text.includes('tone-ok">Key'), claim);
-    }
+    assert.equal(await statusOf(key), 401);
+    assert.ok((await visitor.get('/settings/keys')).text.includes('Inactive keys'));
   });
 
   it('a rolled key names its successor and whether that is active, and revoking the successor needs a warning', async () => {
@@ -270,8 +264,7 @@ describe('the keys page', () => {
     await visitor.post(`/settings/keys/${prefix}/revoke`);
     await assertRefused(/This key is revoked\./);
     const question = await visitor.get(`/settings/keys/${prefix}/revoke`);
-    assert.equal(question.status, 303);
-    assert.ok((await visitor.get(question.headers.location ?? '')).text.includes('is already revoked'));
+    assert.ok(question.text.includes('is already revoked') && !question.text.includes('<form class="form"'));
   });
 
   it('a key of another developer is neither shown nor changed', async () => {
@@ -315,7 +308,7 @@ describe('the keys page', () => {
     assert.equal((await listKeys(service.db, developerId)).length, 1);
     const path = `/settings/keys/${prefix}/revoke`;
     assert.ok((await visitor.get(path)).text.includes(`Revoke ${prefix}</button>`));
-    assert.equal((await visitor.post(path)).status, 303);
+    assert.equal((await visitor.post(path)).status, 200);
     assert.equal(await statusOf(key), 401);
     // The sign-in leads back to the form that was requested last.
     const token = await createSignInLink(service.db, developerId);
@@ -415,15 +408,12 @@ describe('the pages that change keys, beside Redis', () => {
     const [first, second, third] = [await newKey(), await newKey(), await newKey()];
     await direct.flushall();
     await world.redis.kill();
-    const { status, headers } = await revoke(first.prefix);
-    assert.deepEqual([status, headers.location], [303, `/settings/keys?revoked=${first.prefix}&propagation=eventual`]);
-    assert.ok((await visitor.get(headers.location ?? '')).text.includes('fail within moments.'));
+    assert.ok((await revoke(first.prefix)).text.includes('fail within moments.'));
     assert.match((await roll(second.prefix)).text, /which\s+expires within moments\./);
     assert.ok((await find(third.key)).text.includes('fails within moments.'));
     // A second attempt says nothing about the moment.
     assert.ok((await find(third.key)).text.includes('This key was already revoked.'));
-    const again = await revoke(first.prefix);
-    assert.match((await visitor.get(again.headers.location ?? '')).text, /is already revoked\./);
+    assert.ok((await revoke(first.prefix)).text.includes('is already revoked.'));
   });
 });
 

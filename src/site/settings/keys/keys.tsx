@@ -1,5 +1,3 @@
-import type { Knex } from 'knex';
-import type { VNode } from 'preact';
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { createKey, findKeyOf, findPredecessor, listKeysOf } from '../../../keys/keys.js';
@@ -9,13 +7,12 @@ import { toMilliseconds } from '../../../platform/time/micros.js';
 import type { Propagation } from '../../../admission/invalidate-callers.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Notice } from '../../layout/components.js';
-import { seeOther } from '../../sign-in/return-to.js';
 import type { Guard, Guards, SettingsContext } from '../guards.js';
 import { readListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
 import { NewKeyForm, readNewKey, readRoll, RevokeForm, RollForm } from './key-forms.js';
 import { KeyList } from './key-list.js';
-import { answerRefusal, noSuchKey } from './refusals.js';
+import { answerRefusal, BackToKeys, noSuchKey } from './refusals.js';
 import { ShownKey } from './shown-key.js';
 
 const PATH = '/settings/keys';
@@ -46,14 +43,10 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
     requireSession(async (ctx) => {
       const { developerId, suspendedAt, isRecent } = ctx.state.session;
       const keys = await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice));
-      settingsPage(
-        ctx,
-        { title: 'Keys', tab: 'keys' },
-        <>
-          {await revokedNotice(ctx, db)}
-          <KeyList keys={keys} now={toMilliseconds(now())} isReadOnly={suspendedAt !== null} isRecent={isRecent} />
-        </>,
+      const list = (
+        <KeyList keys={keys} now={toMilliseconds(now())} isReadOnly={suspendedAt !== null} isRecent={isRecent} />
       );
+      settingsPage(ctx, { title: 'Keys', tab: 'keys' }, list);
     }),
   );
 
@@ -116,7 +109,7 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
     about(notSuspended, async (ctx, record) => {
       const { prefix } = record;
       if (record.revokedAt !== null) {
-        seeOther(ctx, revokedPath(prefix, 'none'));
+        showRevoked(ctx, prefix, 'none');
         return;
       }
       const predecessor = await findPredecessor(db, prefix);
@@ -133,7 +126,7 @@ export function addKeys(router: PageRouter, { db, site, now, beginChange }: Site
       const { developerId } = ctx.state.session;
       const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
       const propagation = await endChange(!wasRevoked);
-      seeOther(ctx, revokedPath(prefix, wasRevoked ? 'none' : propagation));
+      showRevoked(ctx, prefix, wasRevoked ? 'none' : propagation);
     }),
   );
 }
@@ -145,26 +138,21 @@ function prefixOf(ctx: SettingsContext): string {
   return prefix;
 }
 
-/** @returns the address of the list, with a notice about the revoked key */
-function revokedPath(prefix: string, propagation: Propagation | 'none'): string {
-  return `${PATH}?revoked=${encodeURIComponent(prefix)}&propagation=${propagation}`;
-}
+const REVOKED = {
+  none: 'is already revoked.',
+  immediate: 'has been revoked. Requests with it now fail.',
+  eventual: 'has been revoked. Requests with it fail within moments.',
+} as const;
 
-/** When a revocation takes effect, by `?propagation=`. Any other value means that the key was already revoked. */
-const REVOKED: ReadonlyMap<unknown, string> = new Map<Propagation, string>([
-  ['immediate', 'has been revoked. Requests with it now fail.'],
-  ['eventual', 'has been revoked. Requests with it fail within moments.'],
-]);
-
-/** Confirms that a key was revoked. Anybody can write such an address, so the notice checks the key. */
-async function revokedNotice({ query, state }: SettingsContext, db: Knex): Promise<VNode | undefined> {
-  const { revoked: prefix, propagation } = query;
-  if (typeof prefix !== 'string' || !isKeyPrefix(prefix)) return undefined;
-  const record = await findKeyOf(db, state.session.developerId, prefix);
-  if (typeof record?.revokedAt !== 'string') return undefined;
-  return (
-    <Notice tone="ok">
-      Key <code>{prefix}</code> {REVOKED.get(propagation) ?? 'is already revoked.'}
-    </Notice>
+function showRevoked(ctx: SettingsContext, prefix: string, propagation: Propagation | 'none'): void {
+  settingsPage(
+    ctx,
+    { title: 'Key revoked', tab: 'keys' },
+    <>
+      <Notice tone="ok">
+        Key <code>{prefix}</code> {REVOKED[propagation]}
+      </Notice>
+      <BackToKeys />
+    </>,
   );
 }

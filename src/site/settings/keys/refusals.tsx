@@ -14,12 +14,18 @@ export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'You
     { title, tab: 'keys', status: 409 },
     <>
       <Notice tone="warning">{explain(error)}</Notice>
-      <p>
-        <a class="button" href="/settings/keys">
-          Back to your keys
-        </a>
-      </p>
+      <BackToKeys />
     </>,
+  );
+}
+
+export function BackToKeys(): VNode {
+  return (
+    <p>
+      <a class="button" href="/settings/keys">
+        Back to your keys
+      </a>
+    </p>
   );
 }
 
