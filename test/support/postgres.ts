@@ -105,7 +105,9 @@ export async function startPostgres(): Promise<TcpServer & TestPostgres> {
  * @returns its folder
  */
 async function provideMigratedCluster(): Promise<string> {
-  const hash = createHash('sha256').update((await findNativePackage()).version);
+  const hash = createHash('sha256')
+    .update((await findNativePackage()).version)
+    .update(await readFile(new URL(import.meta.url)));
   for (const folder of MADE_BY) {
     const names = await readdir(new URL(folder, ROOT), { recursive: true });
     for (const name of names.filter((it) => /\.(?:sql|ts)$/.test(it)).sort()) {
