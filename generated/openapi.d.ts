@@ -76,7 +76,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look a title up
+         * Look up a title
          * @description Returns one movie or series by its `svc_id`.
          */
         get: operations["getTitle"];
@@ -146,7 +146,7 @@ export interface components {
              */
             next_since: number;
         };
-        /** @description A title as an entry of the changes. Fields may be added. */
+        /** @description A title as it appears in the feed of changes. Fields may be added. */
         CatalogEntry: {
             svc_id: components["schemas"]["SvcId"];
             media_type: components["schemas"]["MediaType"];
@@ -165,7 +165,7 @@ export interface components {
         TitleResponse: {
             data: components["schemas"]["Title"];
         };
-        /** @description A title in full, with the fields of its entry among the changes. Fields may be added. */
+        /** @description A title in full, including the fields of its entry in the feed. Fields may be added. */
         Title: components["schemas"]["CatalogEntry"] & {
             /** @description Whether the title can be delivered in the library. */
             available_in_library: boolean;
@@ -193,16 +193,16 @@ export interface components {
         Plan: {
             /** @description The plan's id. */
             id: string;
-            /** @description The plan's name, for people. */
+            /** @description The plan's display name. */
             name: string;
             /**
              * Format: int32
-             * @description The requests allowed in 60 seconds, over all keys of the developer on this plan.
+             * @description The requests allowed in 60 seconds, across all keys of the developer on this plan.
              */
             requests_per_minute: number;
             /**
              * Format: int32
-             * @description The requests allowed in 86,400 seconds, over all keys of the developer on this plan.
+             * @description The requests allowed in 86,400 seconds, across all keys of the developer on this plan.
              */
             requests_per_day: number;
             /** @description Whether the data may be used commercially. */
@@ -221,13 +221,13 @@ export interface components {
         RateLimitPolicyField: string;
         /** @description The remaining requests of each limit of the plan. */
         RateLimitField: string;
-        /** @description A quota and a window for each limit of the plan, or for the limit on failed keys from one address. */
+        /** @description A quota and a window for each limit of the plan, or for the limit on invalid keys from one IP address. */
         AnyRateLimitPolicyField: string;
-        /** @description The remaining requests of each limit of the plan, or of the limit on failed keys from one address. */
+        /** @description The remaining requests of each limit of the plan, or of the limit on invalid keys from one IP address. */
         AnyRateLimitField: string;
         /**
-         * @description An error (RFC 9457), identified by `code`. Fields and codes may be added: treat an unknown code like the others of
-         *     its status.
+         * @description An error (RFC 9457), identified by `code`. Fields and codes may be added: treat an unknown code like any other
+         *     with the same status.
          */
         Problem: {
             /**
@@ -288,7 +288,7 @@ export interface components {
             content?: never;
         };
         /**
-         * @description A part of the address is invalid (`invalid_parameter`), as described in `detail`, or the request is not well-formed
+         * @description Part of the URL is invalid (`invalid_parameter`), as described in `detail`, or the request is not well-formed
          *     HTTP (`malformed_request`).
          */
         BadRequest: {
@@ -378,8 +378,8 @@ export interface components {
             };
         };
         /**
-         * @description A limit named in `violated-policies` is exceeded (`rate_limit_exceeded`): one of the plan's or, for a failed key,
-         *     the limit on failed keys from your address. Wait for the seconds in `Retry-After`.
+         * @description A limit named in `violated-policies` is exceeded (`rate_limit_exceeded`): one of the plan's or, for an invalid
+         *     key, the limit on invalid keys from your IP address. Wait the number of seconds in `Retry-After`.
          */
         RateLimitExceeded: {
             headers: {
@@ -410,7 +410,7 @@ export interface components {
             };
         };
         /**
-         * @description A dependency of the service is temporarily unavailable (`service_unavailable`). Wait for the seconds in
+         * @description A dependency of the service is temporarily unavailable (`service_unavailable`). Wait the number of seconds in
          *     `Retry-After`.
          */
         ServiceUnavailable: {
@@ -430,8 +430,8 @@ export interface components {
     };
     parameters: {
         /**
-         * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, it is 304 without a
-         *     body.
+         * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, the status is 304
+         *     and there is no body.
          * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
          */
         IfNoneMatch: string;
@@ -445,12 +445,12 @@ export interface components {
          */
         XRequestId: components["schemas"]["RequestId"];
         /**
-         * @description Responses depend on the key, so that a cache never serves one caller's response to another.
+         * @description Keeps caches from serving one caller's response to another, since responses depend on the key.
          * @example Authorization, X-API-Key
          */
         Vary: "Authorization, X-API-Key";
         /**
-         * @description As `Vary` elsewhere; absent with `malformed_request`, which is sent before the key is checked.
+         * @description Same as on other responses; sent only once the key has been checked.
          * @example Authorization, X-API-Key
          */
         VaryUnlessMalformed: "Authorization, X-API-Key";
@@ -465,7 +465,7 @@ export interface components {
          */
         ContentEncoding: "gzip" | "br";
         /**
-         * @description The next page, relative to the address of this one; absent if `has_more` is false. A client that sends its key in
+         * @description The next page, relative to the URL of this one; absent if `has_more` is false. A client that sends its key in
          *     the query must add it again.
          * @example <?since=1795218005.123456>; rel="next"
          */
@@ -491,32 +491,32 @@ export interface components {
          */
         RateLimitPolicy: components["schemas"]["RateLimitPolicyField"];
         /**
-         * @description As `RateLimit-Policy` elsewhere; absent with `malformed_request`, which is sent before the key is checked.
+         * @description Same as on other responses; absent with `malformed_request`, which is sent before the key is checked.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicyUnlessMalformed: components["schemas"]["RateLimitPolicyField"];
         /**
-         * @description As `RateLimit-Policy` elsewhere; absent if the failure occurred before the plan was read.
+         * @description Same as on other responses; absent if the failure occurred before the plan was read.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicyIfKnown: components["schemas"]["RateLimitPolicyField"];
         /**
-         * @description The current state as a structured field list: `r` requests remain, and the quota is restored in `t` seconds.
+         * @description The current state as a structured field list: `r` requests remain, and the quota resets in `t` seconds.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimit: components["schemas"]["RateLimitField"];
         /**
-         * @description As `RateLimit` elsewhere; absent with `malformed_request`, which is sent before the key is checked.
+         * @description Same as on other responses; absent with `malformed_request`, which is sent before the key is checked.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimitUnlessMalformed: components["schemas"]["RateLimitField"];
         /**
-         * @description As `RateLimit` elsewhere; absent if the failure occurred before the count was read.
+         * @description Same as on other responses; absent if the failure occurred before the count was read.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimitIfKnown: components["schemas"]["RateLimitField"];
         /**
-         * @description As `RateLimit-Policy` elsewhere; for a failed key, the limit on failed keys from one address.
+         * @description As `RateLimit-Policy` elsewhere; for an invalid key, the limit on invalid keys from one IP address.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicyExceeded: components["schemas"]["AnyRateLimitPolicyField"];
@@ -550,8 +550,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, it is 304 without a
-                 *     body.
+                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, the status is 304
+                 *     and there is no body.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -595,13 +595,13 @@ export interface operations {
                  * @description A Unix timestamp in seconds; the page has the changes after it. Many titles can change within one second, and
                  *     a page may end anywhere among them, so send `meta.next_since` back unchanged.
                  *
-                 *     The value has six significant decimals (microseconds) and is rounded to them. The position of an entry never
-                 *     ends in 0. A value whose sixth decimal is 0 or missing may have been rounded up: the page then starts 50
-                 *     microseconds earlier and may repeat entries. Exponent notation is accepted. The value has at most 64
-                 *     characters after percent-decoding.
+                 *     Only six decimals (microseconds) are significant; the value is rounded to them. The sixth decimal of an
+                 *     entry's position is never 0. A value whose sixth decimal is 0 or missing may have been rounded up: the page
+                 *     then starts 50 microseconds earlier and may repeat entries. Exponent notation is accepted. The value has at
+                 *     most 64 characters after percent-decoding.
                  *
                  *     A value more than 30 days in the past, or before the beginning of the feed, is answered with
-                 *     `since_out_of_window`. Since clocks differ, up to 60 seconds in the future are accepted; beyond that, the
+                 *     `since_out_of_window`. Because clocks differ, values up to 60 seconds in the future are accepted; beyond that, the
                  *     response is `invalid_since`. A value from the service is never too far in the future.
                  * @example 1795218005.123456
                  */
@@ -609,8 +609,8 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, it is 304 without a
-                 *     body.
+                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, the status is 304
+                 *     and there is no body.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -639,9 +639,9 @@ export interface operations {
             };
             304: components["responses"]["ChangesNotModified"];
             /**
-             * @description `since` is missing (`missing_since`), is not a usable timestamp (`invalid_since`) or lies too far in the
-             *     past (`since_out_of_window`, with `oldest_since`). Or another part of the address is invalid
-             *     (`invalid_parameter`). Or the request is not HTTP (`malformed_request`).
+             * @description `since` is missing (`missing_since`), is not a usable timestamp (`invalid_since`) or is too far in the past
+             *     (`since_out_of_window`, with `oldest_since`); another part of the URL is invalid (`invalid_parameter`); or
+             *     the request is not well-formed HTTP (`malformed_request`).
              */
             400: {
                 headers: {
@@ -705,16 +705,16 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, it is 304 without a
-                 *     body.
+                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, the status is 304
+                 *     and there is no body.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
-                 * @description The title's `svc_id`. A value that cannot be an id is answered with `invalid_parameter`. An id that no title
-                 *     has is answered with `title_not_found`.
+                 * @description The title's `svc_id`. A malformed id returns `invalid_parameter`; an id that does not exist returns
+                 *     `title_not_found`.
                  * @example blade-runner-1982
                  */
                 title_id: components["schemas"]["SvcId"];
@@ -741,7 +741,7 @@ export interface operations {
             304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
-            /** @description The catalogue has no title of this id (`title_not_found`). */
+            /** @description The catalogue has no title with this id (`title_not_found`). */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];

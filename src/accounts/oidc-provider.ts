@@ -32,7 +32,7 @@ export class SignInRefused extends Error {
 
   /** @param message - for the person */
   constructor(
-    message = 'Your provider did not sign you in, it took too long, or it began in another browser. Open the sign-in page and try again.',
+    message = 'Your provider refused the sign-in, or the sign-in took too long or was started in another browser. Open the sign-in page and try again.',
   ) {
     super(message);
   }

@@ -62,7 +62,7 @@ export async function restartFeed(
       const farthest = fromRfc3339(clock) + FARTHEST_AHEAD;
       if (after !== undefined && after > farthest) {
         throw new OperatorError(
-          `The position ${toRfc3339(after)} is more than a day ahead of the database's clock, ${clock}. Give Unix time in ` +
+          `The position ${toRfc3339(after)} is more than a day ahead of the database's clock, ${clock}. Use Unix time in ` +
             'seconds, and check that clock. The feed is unchanged.',
         );
       }
@@ -85,7 +85,7 @@ async function lockWriters(transaction: Knex, timeoutMs: number): Promise<void> 
   } catch (error) {
     if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
     throw new OperatorError(
-      `Writers have held the catalogue for ${timeoutMs / 1000} s. Wait for them or stop them, then try again. The feed is unchanged.`,
+      `Writers have kept the catalogue locked for ${timeoutMs / 1000} s. Wait for them to finish or stop them, then try again. The feed is unchanged.`,
       { cause: error },
     );
   }

@@ -37,7 +37,7 @@ export function parseSince(values: readonly string[]): Micros {
   if (text === undefined) {
     throw new Problem(
       'missing_since',
-      'The query parameter since is required: Unix time in seconds. To begin, send the position that came with your copy of the catalogue, or a time an hour before the copy, at most 30 days ago; then send meta.next_since of each response.',
+      'The query parameter since is required: Unix time in seconds. To start, send the position that came with your copy of the catalogue, or the time one hour before the copy was started, at most 30 days ago. Then send the meta.next_since of each response.',
     );
   }
   if (values.length > 1) throw invalidSince('since is given more than once. Send it once.');
@@ -105,13 +105,13 @@ export function requireWithinWindow(
   if (since < start) {
     throw outOfWindow(
       start > offered ? start : offered,
-      'since lies before the time at which the catalogue was restored: earlier responses of the feed are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was begun, or from oldest_since if that is later.',
+      'since is earlier than the time at which the catalogue was restored, and responses of the feed from before then are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was begun, or from oldest_since if that is later.',
     );
   }
   if (since < oldest) {
     throw outOfWindow(
       offered,
-      'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it. Or continue from oldest_since, which is accepted for another minute, without the changes in between.',
+      'since is more than 30 days in the past, further back than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it. Or continue from oldest_since, which is accepted for another minute, and miss the changes in between.',
     );
   }
   if (since > newest && since > (now > clock ? now : clock) + CLOCK_SKEW) throw farAhead(since);
@@ -124,8 +124,8 @@ function outOfWindow(oldest: Micros, detail: string): Problem {
 function farAhead(since: Micros): Problem {
   return invalidSince(
     since >= SURELY_NOT_SECONDS
-      ? 'since lies far in the future and looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.'
-      : 'since lies more than 60 seconds in the future. Send Unix time in seconds, and check your clock.',
+      ? 'since is far in the future and looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.'
+      : 'since is more than 60 seconds in the future. Send Unix time in seconds, and check your clock.',
   );
 }
 

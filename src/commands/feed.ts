@@ -13,15 +13,16 @@ Use it for a database that was restored from a backup, or for a standby that too
 may then have entries that no longer exist, which the feed cannot announce. After this command, every server answers
 earlier positions with 400 since_out_of_window, and each mirror needs a fresh copy of the catalogue.
 
-The feed begins a minute after the database's clock and after the last stamp. If the lost database's clock was further
-ahead, use --after with the latest position that a mirror may have: the greatest "since" in the servers' logs.`;
+The feed restarts a minute after the database's clock or the last change's timestamp, whichever is later. If the lost
+database's clock was further ahead, use --after with the latest position that a mirror may have: the greatest "since" in
+the servers' logs.`;
 
 export const registerFeed: RegisterCommand = (program, context) => {
   const { stdout } = context;
   const feed = program.command('feed').description('Manage the feed of changes that mirrors follow.');
   addJsonCommand(feed, 'restart', 'catalog feed restart', 'catalog feed restart --after 1795218005.123456')
     .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
-    .option('--after <seconds>', 'begin later than this position as well: Unix time in seconds', position)
+    .option('--after <seconds>', 'also restart later than this position: Unix time in seconds', position)
     .addHelpText('after', NOTES)
     .action(async ({ after, json }: { after?: number; json?: boolean }) => {
       // Keys are older too, and servers may still be connected to the lost database.
@@ -34,7 +35,7 @@ export const registerFeed: RegisterCommand = (program, context) => {
       if (start - clock > NOTABLY_AHEAD) {
         const seconds = (start - clock) / MICROS_PER_SECOND;
         lines.push(
-          `This is ${seconds} s ahead of the database's clock: until then, new entries have times in the future.`,
+          `This is ${seconds} s ahead of the database's clock: until the clock catches up, new entries have timestamps in the future.`,
         );
       }
       report(stdout, json, { beginning: toSeconds(start), clock: toSeconds(clock) }, lines.join('\n'));

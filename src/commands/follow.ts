@@ -21,18 +21,21 @@ const DEFAULT_INTERVAL = 15;
 
 const HELP = `
 Writes every created or updated entry to standard output as a line of NDJSON, oldest first. The position is saved in the
-state file after the lines have left the program; if standard output is a file, after they are on the disk. Every entry
-arrives at least once. After a crash the last page may repeat and a line may be cut short: skip lines that are not JSON;
-their entries repeat.
+state file once the lines are written; if standard output is a file, once they are synced to disk. Every entry arrives
+at least once. After a crash the last page may repeat and a line may be cut short: skip lines that are not JSON; their
+entries repeat.
 
-Set CATALOG_API_KEY to your key. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" keeps it out of the shell's history.
+Set CATALOG_API_KEY to your key. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" keeps it out of the shell's
+history.
 
-Temporary failures are reported on standard error and retried; Retry-After is honoured. Exit code 0: SIGINT, SIGTERM, the
-reader of the lines has closed, or --once. Exit code 1: you must act, and the message explains how.
+Temporary failures are reported on standard error and retried; Retry-After is honoured. The exit code is 0 after SIGINT
+or SIGTERM, when the reader of standard output closes it, or when --once has caught up. It is 1 if you need to act; the
+message says how.
 
-A mirror begins with a full copy of the catalogue from its operator, or empty. With the state file that comes with the copy
-(catalog export --state), it continues exactly where the copy ends. Without one, set --since to an hour before the copy was
-begun: the hour covers entries that were being written then. Applying an entry twice does no harm.
+A mirror starts either empty or from a full copy of the catalogue, which its operator provides. With the state file that
+comes with the copy (catalog export --state), it continues exactly where the copy ends. Without one, set --since to an
+hour before the copy was started: the hour covers entries that were being written then. Applying an entry twice does no
+harm.
 
 Examples:
   catalog follow --base-url https://catalog.example.com --state mirror.json >> changes.ndjson
@@ -42,12 +45,12 @@ Examples:
 export const registerFollow: RegisterCommand = (program, context) => {
   program
     .command('follow')
-    .description('Write the changes of a service as NDJSON, resuming where the last run stopped.')
+    .description("Follow a service's feed and write its changes as NDJSON, resuming where the last run stopped.")
     .requiredOption('--base-url <url>', 'service to follow: the URL before /api/v1')
     .requiredOption('--state <file>', 'file that keeps the position; created if missing')
-    .option('--since <seconds>', 'where to start without a state file: Unix time in seconds', position)
-    .option('--interval <seconds>', 'pause between polls when nothing more is waiting', interval, DEFAULT_INTERVAL)
-    .option('--once', 'exit when nothing more is waiting')
+    .option('--since <seconds>', 'position to start from if there is no state file: Unix time in seconds', position)
+    .option('--interval <seconds>', 'pause between polls once caught up', interval, DEFAULT_INTERVAL)
+    .option('--once', 'exit once caught up')
     .addHelpText('after', HELP)
     .action((flags: FollowFlags) => run(flags, context));
 };
@@ -87,12 +90,12 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
 function requireSince(file: string): never {
   throw new OperatorError(
     `The state file ${file} does not exist yet: add --since, the Unix time to begin at. A mirror first needs a full copy of ` +
-      'the catalogue. Use the state file that came with it, or set --since to an hour before the copy was begun.',
+      'the catalogue. Use the state file that came with it, or set --since to an hour before the copy was started.',
   );
 }
 
 function interval(text: string): number {
   const seconds = /^\d{1,5}(?:\.\d{1,3})?$/.test(text) ? Number(text) : 0;
-  if (seconds < 0.1 || seconds > 86_400) throw new InvalidArgumentError('Give seconds, from 0.1 to 86400.');
+  if (seconds < 0.1 || seconds > 86_400) throw new InvalidArgumentError('Use seconds, from 0.1 to 86400.');
   return seconds;
 }

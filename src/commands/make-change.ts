@@ -8,7 +8,7 @@ interface Change<T> {
   /** What the change returned. */
   readonly result: T;
   /** When it applies on every server, in words. */
-  readonly applies: 'from the next request on' | 'within moments';
+  readonly applies: 'from the next request' | 'within moments';
 }
 
 /** For changes of what servers read anew for each request: no cached callers need to be dropped. */
@@ -33,7 +33,7 @@ export function makeChange<T>(
     const obstacle = await reachServers(context, fence, invalidates);
     if (fence.newest !== timeline) throw superseded(timeline?.number, fence.newest?.number);
     if (invalidates && obstacle !== undefined) context.stderr.write(`catalog: ${obstacle}\n`);
-    return { result, applies: obstacle === undefined ? 'from the next request on' : 'within moments' };
+    return { result, applies: obstacle === undefined ? 'from the next request' : 'within moments' };
   });
 }
 
@@ -58,15 +58,15 @@ async function reachServers(
     return 'REDIS_URL is not set here: servers that share a Redis apply the change within moments.';
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
-    return `${error.message} The change is made. Servers that can still reach Redis apply it within moments, through the database.`;
+    return `${error.message} The change was saved. Servers that can still reach Redis apply it within moments, through the database.`;
   }
 }
 
 function superseded(own = 0, newest = 0): OperatorError {
   return new OperatorError(
-    `The database named by DATABASE_URL is no longer the primary: it is on timeline ${own}, and another server was ` +
-      `promoted and began timeline ${newest}. The change was made in the old database alone and is lost. Set ` +
+    `The database named by DATABASE_URL is no longer the primary: it is on timeline ${own}, but another server was  ` +
+      `promoted to timeline ${newest}. The change was made only in the old database and is lost. Set ` +
       'DATABASE_URL to the new primary and run this command again. If you restored this older copy on purpose, see ' +
-      '"Restart the feed" in the guide Back up and restore.',
+      '"Restart the feed" in the "Back up and restore" guide.',
   );
 }

@@ -50,7 +50,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
 /** @param name - of the command; help and unknown names need all of them */
 async function createProgram(name: string | undefined, context: CommandContext): Promise<Command> {
   const program = new Command('catalog')
-    .description('Operates the Catalog Lookup Service.')
+    .description('Operate the Catalog Lookup Service.')
     .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free')
     .showHelpAfterError('(use --help for usage)')
     .configureOutput({
@@ -82,10 +82,10 @@ function asStarted(text: string, command: string): string {
 
 async function explain(error: unknown): Promise<string> {
   if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
-  if (isRefusal(error)) return `the database refused this: ${error.message} (SQLSTATE ${error.code})`;
+  if (isRefusal(error)) return `The database rejected this: ${error.message} (SQLSTATE ${error.code})`;
   const { isDatabaseUnavailable } = await import('../platform/postgres/errors.js');
   if (isDatabaseUnavailable(error)) {
-    return `the database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
+    return `The database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -62,12 +62,12 @@ export const SETTINGS = {
     'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0; rediss for TLS; ' +
     'no Redis Cluster'),
   redisSentinels: optional('REDIS_SENTINELS', parseSentinels,
-    'Sentinels that name the master, host:26379,host:26379; REDIS_URL then has its name as the host'),
+    "Sentinels that name the master, host:26379,host:26379; the host in REDIS_URL is then the master's name"),
   /** Never printed. */
   redisSentinelPassword: optional('REDIS_SENTINEL_PASSWORD', String, 'password of the Sentinels, if they have one'),
   /** An origin, without a slash at its end. */
   publicUrl: optional('PUBLIC_URL', parsePublicUrl,
-    'public https:// URL of the pages, also used in documents for programs; http:// only on this machine', 'http://HOST:PORT'),
+    'public https:// URL of the pages, also used in machine-readable documents; http:// only on this machine', 'http://HOST:PORT'),
   oidcIssuer: optional('OIDC_ISSUER', parseIssuer,
     'OpenID Connect provider for developer sign-in; requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET and PUBLIC_URL'),
   oidcClientId: optional('OIDC_CLIENT_ID', String, 'client id of this service at the provider'),
@@ -79,17 +79,17 @@ export const SETTINGS = {
   trustedProxies: setting('TRUST_PROXY', 0, parseProxies,
     'number of trusted proxies; sets which X-Forwarded-For entry counts', 'off'),
   /** Whether the server has pages for people beside the API. */
-  site: setting('SITE', true, parseSwitch, 'off to serve the API without pages for people', 'on'),
+  site: setting('SITE', true, parseSwitch, 'off to serve only the API, without web pages', 'on'),
   securityContact: optional('SECURITY_CONTACT', parseContact,
     'where to report security problems, mailto:… or https://…; served in /.well-known/security.txt'),
   workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes that share the port; more than one requires REDIS_URL'),
   drainSeconds: setting('DRAIN_SECONDS', 5, parseWholeNumber(0, 600),
     'seconds to keep serving after SIGTERM; 0 stops at once'),
   /** Undefined for the default place of the embedded PostgreSQL. */
-  dataDir: optional('DATA_DIR', String, 'folder of the embedded PostgreSQL', '.data in the checkout'),
+  dataDir: optional('DATA_DIR', String, 'data directory of the embedded PostgreSQL', '.data in the checkout'),
   metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', METRICS_ADDRESS, parseMetricsAddress(METRICS_ADDRESS.host),
     'address of /metrics for Prometheus, host:port; port 0 for any free one; off for no metrics', '127.0.0.1:9464'),
-  logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseLogLevel, 'trace, debug, info, warn, error, fatal or silent'),
+  logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseLogLevel, 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
 };
 
 type Settings = typeof SETTINGS;

@@ -26,8 +26,8 @@ export async function ensureCluster({ path, account }: DataDirectory, { initdb, 
     const version = /^\d+(?:\.\d+)?$/.exec(existing.trim())?.[0] ?? 'unknown version';
     if (version === major) return;
     throw new OperatorError(
-      `The data in ${cluster} is of PostgreSQL ${version}, and this is PostgreSQL ${major}. Dump it with the version it ` +
-        'was made with and import it here, or set DATA_DIR to another folder.',
+      `The data in ${cluster} was created by PostgreSQL ${version}, but this is PostgreSQL ${major}. Dump it with the version that  ` +
+        'created it and restore it here, or set DATA_DIR to another directory.',
     );
   }
   try {

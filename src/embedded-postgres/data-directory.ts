@@ -78,7 +78,7 @@ async function openAsRoot(path: string, trusted = '/'): Promise<DataDirectory> {
   if (await canEnter(path, account)) return { path, account };
   throw new OperatorError(
     `The data directory ${path} cannot be used: PostgreSQL does not run as root, and the user it runs as (uid ${account.uid}) ` +
-      'cannot enter one of the parents. Set DATA_DIR to a directory that every user can reach.',
+      'cannot enter one of its parent directories. Set DATA_DIR to a directory that every user can reach.',
   );
 }
 
@@ -102,7 +102,7 @@ export async function makeTrusted(path: string, trusted = '/', account?: Account
   }
   if (found.isSymbolicLink()) {
     throw new OperatorError(
-      `The data directory ${dataDirectory} cannot be used by root: ${path} is a symbolic link, and root follows none. Set ` +
+      `The data directory ${dataDirectory} cannot be used by root: ${path} is a symbolic link, which is not followed as root. Set ` +
         'DATA_DIR to a path without links.',
     );
   }
@@ -119,7 +119,7 @@ export async function makeTrusted(path: string, trusted = '/', account?: Account
 function refused(dataDirectory: string, reason: string, remedy: string): OperatorError {
   return new OperatorError(
     `The data directory ${dataDirectory} cannot be used by root: ${reason}, so others could replace what root writes. Set ` +
-      `DATA_DIR to a directory that only root can change, also by its parents, or, if you trust what is in it: ${remedy}`,
+      `DATA_DIR to a directory that only root can change, including all of its parents. Or, if you trust its contents, run: ${remedy}`,
   );
 }
 

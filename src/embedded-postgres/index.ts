@@ -112,7 +112,7 @@ async function isServed(cluster: string, mayJoin: boolean): Promise<boolean> {
     if (Date.now() > deadline) {
       throw new OperatorError(
         `Another process uses the PostgreSQL in ${cluster} (process ${state.pid}). Stop it first, or set DATA_DIR to ` +
-          'another folder.',
+          'another directory.',
       );
     }
     await delay(POLL_INTERVAL_MS);
@@ -139,8 +139,8 @@ async function takeLock(dataDirectory: string): Promise<() => Promise<void>> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ELOCKED') throw error;
     throw new OperatorError(
-      `Another process has been using the PostgreSQL in ${dataDirectory} alone for more than ${MAX_LOCKED_MS / 1000} s. ` +
-        'Wait for it to end, or look for one that hangs.',
+      `Another process has had exclusive use of the PostgreSQL in ${dataDirectory} for more than ${MAX_LOCKED_MS / 1000} s. ` +
+        'Wait for it to finish, or find out whether it hangs.',
       { cause: error },
     );
   }
@@ -151,7 +151,9 @@ async function openSocketFolder(folder: string): Promise<{ path: string; close: 
   const path = join(folder, `.s.PGSQL.${SOCKET_PORT}`);
   if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) return { path: folder, close: () => Promise.resolve() };
   if (platform() !== 'linux') {
-    throw new OperatorError(`The path ${path} is too long for a socket. Set DATA_DIR to a folder with a shorter path.`);
+    throw new OperatorError(
+      `The path ${path} is too long for a socket. Set DATA_DIR to a directory with a shorter path.`,
+    );
   }
   const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
   return { path: `/proc/self/fd/${handle.fd}`, close: () => handle.close() };

@@ -46,7 +46,7 @@ const TEMPORARY = new Set([408, 425, 429]);
 export function parseBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new OperatorError('The base URL is not a valid URL. Give one such as https://catalog.example.com.');
+    throw new OperatorError('The base URL is not a valid URL. Use one such as https://catalog.example.com.');
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
     throw new OperatorError('The base URL must have no user, password, query or fragment.');
@@ -116,7 +116,7 @@ function refusal(problem: Refusal<'getChanges'> | undefined, shown: string, resp
         (oldest === undefined ? '' : `, which begins at ${showPosition(oldest)}`) +
         `; changes ${oldest === undefined ? 'since then' : 'in between'} are no longer available (${shown}). Get a fresh full copy of the catalogue from its operator ` +
         'and start with the state file that comes with it. Without one, delete the state file and start with --since set ' +
-        `to an hour before that copy was begun${oldest === undefined ? '' : `, or to ${oldest} if that is later`}.`
+        `to an hour before that copy was started${oldest === undefined ? '' : `, or to ${oldest} if that is later`}.`
       );
     }
     case 'missing_api_key':
@@ -129,7 +129,7 @@ function refusal(problem: Refusal<'getChanges'> | undefined, shown: string, resp
   }
   if (response.status >= 300 && response.status < 400) {
     const target = printable(response.headers.get('Location') ?? 'an unknown location', MAX_FOREIGN_TEXT);
-    return `The base URL redirects to ${target} (${shown}). Give the address of the service itself.`;
+    return `The base URL redirects to ${target} (${shown}). Use the URL of the service itself.`;
   }
   return problem
     ? `The service refused the request (${shown}).`

@@ -50,7 +50,7 @@ export async function follow(options: FollowOptions): Promise<number> {
         if (once && waited > patience.onceMs) {
           const seconds = Math.ceil(wait / 1000);
           throw new OperatorError(
-            `${reason}. Gave up because of --once; try again in ${seconds} s. The position is kept.`,
+            `${reason}. Gave up because of --once; try again in ${seconds} s. The saved position is unchanged.`,
           );
         }
         onFailure?.(reason, wait);
@@ -81,8 +81,8 @@ export async function follow(options: FollowOptions): Promise<number> {
 function requireProgress({ meta }: ChangesPage, since: number): void {
   if (meta.has_more && meta.next_since <= since) {
     throw new OperatorError(
-      `The service does not advance from ${showPosition(since)}: its next position is ${showPosition(meta.next_since)}. ` +
-        'Report this fault to its operator. The position is kept.',
+      `The service is not advancing: after ${showPosition(since)} it returned the next position ${showPosition(meta.next_since)}. ` +
+        'Report this fault to its operator. The saved position is unchanged.',
     );
   }
 }

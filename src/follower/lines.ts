@@ -22,7 +22,7 @@ export async function writeLines(stream: LineStream, entries: readonly unknown[]
     if (stream.fd !== undefined) await syncFile(stream.fd);
   } catch (error) {
     if (error === signal.reason || (error as NodeJS.ErrnoException).code === 'EPIPE') throw error;
-    throw new OperatorError(`Cannot write the lines: ${(error as Error).message}. The position is kept.`, {
+    throw new OperatorError(`Cannot write the lines: ${(error as Error).message}. The saved position is unchanged.`, {
       cause: error,
     });
   }

@@ -114,7 +114,7 @@ async function readPosition(path: string, file: string, baseUrl: string): Promis
     throw new OperatorError(
       `${file} is damaged, or is not a state file. Restore it from a backup: an older one only repeats entries. Otherwise ` +
         'get a fresh copy of the catalogue from its operator and start with its state file, or delete this file and start ' +
-        'with --since set to an hour before the copy was begun.',
+        'with --since set to an hour before the copy was started.',
     );
   }
   if (document.base_url !== baseUrl) {

@@ -54,7 +54,7 @@ export async function setPlan(
     const plan = { ...existing, ...changes, id };
     if (!isComplete(plan)) {
       throw new OperatorError(
-        `There is no plan "${id}" yet: to add it, give --name, --per-minute, --per-day and --commercial-use or --no-commercial-use.`,
+        `There is no plan "${id}" yet: to add it, use --name, --per-minute, --per-day and --commercial-use or --no-commercial-use.`,
       );
     }
     const row = {

@@ -49,7 +49,7 @@ interface ServiceStatus {
 function describeStatus(readiness: Readiness): ServiceStatus {
   const { isReady, reasons } = reportReadiness(readiness);
   const details = reasons.map(({ detail }) => detail);
-  if (!isReady) return { tone: 'danger', summary: 'Not ready', details };
+  if (!isReady) return { tone: 'danger', summary: 'Unavailable', details };
   if (reasons.length > 0) return { tone: 'warning', summary: 'Degraded', details };
   return { tone: 'ok', summary: 'All systems operational', details };
 }
@@ -72,7 +72,7 @@ function Landing({ baseUrl, numbers, status }: LandingContent): VNode {
         <p class="hero-status">
           <Badge tone={status.tone}>{status.summary}</Badge>
         </p>
-        <h1 id="what">Look titles up. Follow every change.</h1>
+        <h1 id="what">Look up titles. Follow every change.</h1>
         <p class="lead">
           A read-only HTTP API for movies, series, people and curated collections, built for back ends and described by
           an OpenAPI contract.
@@ -112,10 +112,11 @@ function Landing({ baseUrl, numbers, status }: LandingContent): VNode {
       </section>
 
       <section aria-labelledby="first-call">
-        <h2 id="first-call">First call</h2>
+        <h2 id="first-call">Make your first call</h2>
         <p>
-          Put your key into the environment, then request the totals of the catalogue. In a shell, run{' '}
-          <code>read -rs KEY &amp;&amp; export KEY</code> and paste the key, which keeps it out of your history.
+          Put your key in an environment variable, then request the catalogue's totals. In a shell, run{' '}
+          <code>read -rs KEY &amp;&amp; export KEY</code> then paste the key and press Enter. This keeps it out of your
+          shell history.
         </p>
         <SampleTabs name="language" baseUrl={baseUrl} target="/api/v1/stats" />
         {numbers !== undefined && <CodeBlock label="Response" code={statsResponse(numbers.counts)} />}
@@ -124,8 +125,7 @@ function Landing({ baseUrl, numbers, status }: LandingContent): VNode {
       <section aria-labelledby="plans">
         <h2 id="plans">Plans and limits</h2>
         <p>
-          A plan limits the requests of all your keys together. Every response carries the number of requests you have
-          left.
+          All your keys on a plan share its limits. Every response to a valid key shows how many requests you have left.
         </p>
         {numbers === undefined ? <Notice tone="warning">{NUMBERS_MISSING}</Notice> : <Plans plans={numbers.plans} />}
       </section>

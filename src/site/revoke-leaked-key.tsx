@@ -78,12 +78,12 @@ function show(ctx: PageContext, { outcome, error }: Reported): void {
         />
         <FormActions label="Revoke key" tone="danger" />
       </form>
-      <h2>For programs</h2>
+      <h2>Automated reports</h2>
       <p>
-        Secret scanners send the key as JSON. The response is 200 with <code>{'{"revoked":true}'}</code>, or{' '}
+        Secret scanners can send the key as JSON. The response is 200 with <code>{'{"revoked":true}'}</code>, or{' '}
         <code>false</code> for anything that is not a key of this service. See the{' '}
-        <a href="/docs/guides/leaked-keys">guide</a> for the pattern of keys, and{' '}
-        <a href="/openapi-leaked-keys.json">the OpenAPI document</a> for this call.
+        <a href="/docs/guides/leaked-keys">guide</a> for the key format, and{' '}
+        <a href="/openapi-leaked-keys.json">the OpenAPI document</a> for the request and its responses.
       </p>
       <CodeBlock
         label="curl"

@@ -90,7 +90,7 @@ function firstSegment(path: string): string {
 function requireAnswer({ status, response }: PageContext): void {
   if (status === 404) throw new Problem('not_found', 'There is no page at this path.');
   if (status === 405 || status === 501) {
-    throw new Problem('method_not_allowed', `This page answers only to ${response.get('Allow')}.`);
+    throw new Problem('method_not_allowed', `This page supports only ${response.get('Allow')}.`);
   }
 }
 

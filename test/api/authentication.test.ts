@@ -115,7 +115,8 @@ describe('authentication', () => {
   };
   const UNUSABLE =
     'The API key is unknown, revoked or expired, or its developer is suspended. Check it, or get a new one.';
-  const CONFLICT = 'The request carries several API keys, or the same key place twice. Send one key, once.';
+  const CONFLICT =
+    'The request contains different API keys, or repeats a header or parameter that carries one. Send one key, once.';
 
   for (const [fields, query, outcome] of CREDENTIALS) {
     const sent = [...fields.map((field) => field.join(': ')), query].filter((text) => text !== '').join(' and ');

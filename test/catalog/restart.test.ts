@@ -90,7 +90,11 @@ describe('a restart of the feed', () => {
   });
 
   for (const [what, act, message] of [
-    ['writers keep the lock for too long', 'write', /^Writers have held the catalogue for 0\.05 s\. Wait for them/],
+    [
+      'writers keep the lock for too long',
+      'write',
+      /^Writers have kept the catalogue locked for 0\.05 s\. Wait for them/,
+    ],
     ['a position lies more than a day ahead', 'far', /is more than a day ahead of the database's clock, 20/],
   ] as const) {
     it(`does not change the feed if ${what}`, async () => {

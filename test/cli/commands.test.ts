@@ -154,7 +154,7 @@ describe('the command line', () => {
     await world.db('catalog_counts').update({ movies: 7 });
     const found = await catalog('stats', 'verify');
     assert.equal(found.code, 1);
-    assert.match(found.stderr, /^catalog: Wrong: movies is kept as 7, but a recount found 1$/m);
+    assert.match(found.stderr, /^catalog: Wrong counter movies: stored 7, counted 1$/m);
     const document = await catalog('stats', 'verify', '--json');
     assert.equal(document.code, 1);
     assert.deepEqual((JSON.parse(document.stdout) as Record<string, unknown>).mismatches, [
@@ -162,8 +162,8 @@ describe('the command line', () => {
     ]);
     const repaired = await catalog('stats', 'verify', '--repair');
     assert.equal(repaired.code, 0);
-    assert.match(repaired.stdout, /^Repaired movies is kept as 7/m);
-    assert.match((await catalog('stats', 'verify')).stdout, /^All counters are right: titles 2, movies 1, series 1/);
+    assert.match(repaired.stdout, /^Repaired movies: stored 7/m);
+    assert.match((await catalog('stats', 'verify')).stdout, /^All counters are correct: titles 2, movies 1, series 1/);
   });
 
   it('a database named by DATABASE_URL is migrated only by "migrate"', async () => {
@@ -172,7 +172,7 @@ describe('the command line', () => {
       const environment = { DATABASE_URL: empty.url };
       const refused = await runCommand(['plans', 'list'], environment);
       assert.equal(refused.code, 1);
-      assert.match(refused.stderr, /^catalog: .* lacks 001_.*"catalog migrate"/);
+      assert.match(refused.stderr, /^catalog: .* lacks the migrations 001_.*"catalog migrate"/);
       assert.match((await runCommand(['migrate'], environment)).stdout, /^Applied 001_/);
       assert.equal((await runCommand(['migrate'], environment)).stdout, 'The schema is up to date.\n');
       assert.match((await runCommand(['plans', 'list'], environment)).stdout, /^free/m);

@@ -145,7 +145,7 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.equal((await json(`${create} --expires 2100-01-31T18:30Z`)).expires_at, '2100-01-31T18:30:00.000000Z');
     assert.match(
       await output(`${create} --expires 2100-02-28`),
-      /^Created svc_\w{8} on plan free, until 2100-02-28T00:00:00Z\. The key is shown this once/,
+      /^Created svc_\w{8} on plan free; it expires at 2100-02-28T00:00:00Z\. The key is shown only once/,
     );
     for (const when of ['90', '0d', '99999d', '2020-01-01', '2100-02-30', '2100-13-01', '2100-01-31T18:30', '']) {
       await assertFails(`${create} --expires ${when}`, 2, /Use a (?:duration such as 90d|number with s, m, h or d)/);
@@ -156,7 +156,7 @@ describe('the commands for developers, keys and sign-in', () => {
     const old = await newKey();
     const stdout = await output(`keys roll ${old.prefix} --overlap 24h`);
     const [, until = '', successor = '', key = ''] =
-      /^Rolled svc_\w{8}: it is accepted until (\S+)\. Its successor (svc_\w{8}) is shown this once:\n {2}(\S+)\n$/.exec(
+      /^Rolled svc_\w{8}\. The old key is accepted until (\S+)\. Its successor (svc_\w{8}) is shown only once:\n {2}(\S+)\n$/.exec(
         stdout,
       ) ?? assert.fail(stdout);
     const left = Date.parse(until) - Date.now();
@@ -171,7 +171,7 @@ describe('the commands for developers, keys and sign-in', () => {
   it('a key that is rolled with the overlap "now" ends at once and cannot be rolled again', async () => {
     const [old, second] = [await newKey(), await newKey()];
     const roll = `keys roll ${old.prefix} --overlap now`;
-    assert.match(await output(roll), /: it is refused within moments\. Its successor /);
+    assert.match(await output(roll), /\. The old key is refused within moments\. Its successor /);
     assert.equal(await isActive(old.key), false);
     await assertFails(roll, 1, /^catalog: Key svc_\w{8} has expired and cannot be rolled\./);
     const document = await json(`keys roll ${second.prefix} --overlap 0s`);

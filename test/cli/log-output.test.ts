@@ -20,7 +20,7 @@ const DROPPED = 'catalog_log_lines_dropped_total';
 const MOST_KEPT = 1_048_576;
 
 /** How the report on standard error begins. */
-const REPORT = 'catalog: Lines of the log may be dropped, and are counted. ';
+const REPORT = 'catalog: Log lines may be dropped; dropped lines are counted. ';
 
 /** A path that makes a long line, although nothing in it may be a part of a key. */
 const LONG_PATH = `/nope/${'elevenChars/'.repeat(16)}`;
@@ -118,7 +118,7 @@ describe('the log of a server', () => {
       const { code, stderr } = await server.ended;
       assert.equal(code, 0);
       // Once for each process.
-      const reports = `${REPORT}It cannot be written: ENOSPC: no space left on device, write.\n`;
+      const reports = `${REPORT}The log cannot be written: ENOSPC: no space left on device, write.\n`;
       assert.equal(stderr, reports.repeat(workers === 1 ? 1 : workers + 1));
     });
 
@@ -155,7 +155,7 @@ describe('the log of a server', () => {
       server.child.kill('SIGTERM');
       const { code, stderr } = await server.ended;
       assert.equal(code, 0);
-      assert.equal(stderr, `${REPORT}Its reader does not keep up.\n`.repeat(reporters.length));
+      assert.equal(stderr, `${REPORT}The reader of the log is not keeping up.\n`.repeat(reporters.length));
       assert.equal(linesOf(pipe.read()).at(-1)?.msg, 'stopped');
       pipe.leave();
     });
@@ -174,7 +174,7 @@ describe('the log of a server', () => {
       await server.request(1);
       const { code, stderr } = await server.ended;
       assert.equal(code, 1);
-      assert.equal(stderr, 'catalog: Nobody reads the log on standard output any more, so the server has ended.\n');
+      assert.equal(stderr, 'catalog: The reader of the log on standard output has gone, so the server has stopped.\n');
       await areGone(pids);
     });
   }
@@ -198,7 +198,7 @@ describe('the log of a server', () => {
     server.child.kill('SIGTERM');
     const { code, stderr } = await server.ended;
     assert.equal(code, 0);
-    assert.equal(stderr, `${REPORT}It cannot be written: EFBIG: file too large, write.\n`);
+    assert.equal(stderr, `${REPORT}The log cannot be written: EFBIG: file too large, write.\n`);
   });
 });
 

@@ -70,7 +70,7 @@ describe('commands beside servers that share a Redis', () => {
       ],
     });
     const table = (await catalog(...usage)).stdout;
-    assert.match(table, /^plan +per +used +left +limit +resets in \(s\)\n/);
+    assert.match(table, /^plan +per +used +remaining +limit +resets in \(s\)\n/);
     assert.match(table, /^free +minute +3 +57 +60 +\d+$/m);
     assert.match(table, /^free +day +3 +9997 +10000 +\d+$/m);
   });
@@ -92,13 +92,13 @@ describe('commands beside servers that share a Redis', () => {
     assert.deepEqual(await catalog('usage', '--developer', '2000000000'), {
       code: 1,
       stdout: '',
-      stderr: 'catalog: There is no developer 2000000000 with a key.\n',
+      stderr: 'catalog: Developer 2000000000 does not exist or has no keys.\n',
     });
     assert.deepEqual(await runCommand(usage, { DATABASE_URL: world.url }), {
       code: 1,
       stdout: '',
       stderr:
-        'catalog: Without REDIS_URL, only the server process has the counts: see the RateLimit field of its answers to the developer.\n',
+        'catalog: REDIS_URL is not set, so only the server process has the counts. The developer can read them in the RateLimit header of each response.\n',
     });
     await direct.config('SET', 'requirepass', 's3cret');
     try {
@@ -154,7 +154,7 @@ describe('commands beside servers that share a Redis', () => {
       stdout: `Revoked ${second.prefix}. It is refused within moments, permanently.\n`,
       stderr:
         `catalog: The Redis named by REDIS_URL cannot be reached (connect ECONNREFUSED ${world.redis.url.slice('redis://'.length)}).` +
-        ' The change is made. Servers that can still reach Redis apply it within moments, through the database.\n',
+        ' The change was saved. Servers that can still reach Redis apply it within moments, through the database.\n',
     });
     assert.equal(
       (await catalog('keys', 'set-plan', third.prefix, '--plan', 'pro')).stdout,

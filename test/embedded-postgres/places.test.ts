@@ -66,7 +66,7 @@ describe('the places of the embedded PostgreSQL', function () {
         name: 'OperatorError',
         message:
           `The data directory ${behind} cannot be used: PostgreSQL does not run as root, and the user it runs as (uid ${uid}) ` +
-          'cannot enter one of the parents. Set DATA_DIR to a directory that every user can reach.',
+          'cannot enter one of its parent directories. Set DATA_DIR to a directory that every user can reach.',
       });
     });
 
@@ -127,7 +127,7 @@ describe('the places of the embedded PostgreSQL', function () {
     await assert.rejects(open(), {
       name: 'OperatorError',
       message:
-        `The data in ${cluster} is of PostgreSQL 9, and this is PostgreSQL 18. Dump it with the version it was made with ` +
+        `The data in ${cluster} was created by PostgreSQL 9, but this is PostgreSQL 18. Dump it with the version that created it ` +
         'and import it here, or set DATA_DIR to another folder.',
     });
   });

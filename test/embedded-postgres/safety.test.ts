@@ -83,7 +83,7 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
       for (const path of [dataDir, join(dataDir, 'new')]) {
         await assert.rejects(open(path), {
           message:
-            `The data directory ${path} cannot be used by root: ${dataDir} is a symbolic link, and root follows none. Set ` +
+            `The data directory ${path} cannot be used by root: ${dataDir} is a symbolic link, which is not followed as root. Set ` +
             'DATA_DIR to a path without links.',
         });
       }

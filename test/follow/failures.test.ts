@@ -175,7 +175,7 @@ describe('a follower', () => {
     assert.equal(
       'error' in end && end.error.message,
       'The service responded with 429 rate_limit_exceeded: Some detail. Gave up because of --once; try again in 301 s. ' +
-        'The position is kept.',
+        'The saved position is unchanged.',
     );
   });
 
@@ -231,12 +231,12 @@ describe('a follower', () => {
     [
       'the service gives the same position again',
       { body: { ...PAGE, meta: { has_more: true, next_since: SINCE } } },
-      /^The service does not advance from 1795218000 /,
+      /^The service is not advancing: after 1795218000 /,
     ],
     [
       'the service announces more but sends nothing',
       { body: { data: [], meta: { has_more: true, next_since: SINCE } } },
-      /^The service does not advance/,
+      /^The service is not advancing/,
     ],
   ] as const satisfies readonly (readonly [string, Scripted, RegExp])[]) {
     it(`ends with advice, delivers and saves nothing, if ${what}`, async () => {
@@ -260,7 +260,7 @@ describe('a follower', () => {
       assert.deepEqual([server.requests.length, other.requests], [1, []]);
       assert.equal(
         'error' in end && end.error.message,
-        `The base URL redirects to ${location} (${status}). Give the address of the service itself.`,
+        `The base URL redirects to ${location} (${status}). Use the URL of the service itself.`,
       );
     });
   }

@@ -81,7 +81,7 @@ describe('catalog import', () => {
   it('refuses files that it cannot read or whose format it cannot infer', async () => {
     const flags = ['--kind', 'people'];
     await assertRefused([inFolder('none.csv'), ...flags], /^catalog: Cannot read .*none\.csv: no such file\.$/m);
-    await assertRefused([inFolder('folder.csv'), ...flags], /folder\.csv is a folder, expected a file\.$/m);
+    await assertRefused([inFolder('folder.csv'), ...flags], /folder\.csv is a directory, not a file\.$/m);
     const advice = 'add --format csv or --format tsv or --format ndjson\\.$';
     const unknown = new RegExp(`Cannot infer a format for .*unknown\\.txt: ${advice}`, 'm');
     await assertRefused([inFolder('unknown.txt'), ...flags], unknown);
@@ -110,8 +110,8 @@ describe('catalog import', () => {
       [[...FLAGS, '--format', 'xml'], /Allowed choices are csv, tsv, ndjson/],
       [[...FLAGS, '--column', 'title'], /Give OURS=THEIRS/],
       [[...FLAGS, '--column', 'title=x'], /title is mapped twice/],
-      [[...FLAGS, '--value', 'Movie=movie'], /Give COLUMN:THEIRS=OURS/],
-      [[...FLAGS, '--value', 'media_type:Movie'], /Give COLUMN:THEIRS=OURS/],
+      [[...FLAGS, '--value', 'Movie=movie'], /Use COLUMN:THEIRS=OURS/],
+      [[...FLAGS, '--value', 'media_type:Movie'], /Use COLUMN:THEIRS=OURS/],
       [[...FLAGS, ...VALUES, ...VALUES], /media_type:Movie is mapped twice/],
     ] as const) {
       await assertRefused([inFolder('titles.csv'), ...args], message, 2);

@@ -402,7 +402,7 @@ describe('an import', () => {
     await assertRefused(flipped, {}, /^The gzip data is damaged or incomplete \(/);
     await assertRefused(Buffer.from(`\ufeff${TITLES}`, 'utf16le'), {}, 'The file is UTF-16 text; convert it to UTF-8.');
     await assertRefused(Buffer.from('PK\x03\x04...'), {}, /^The file is a ZIP archive or a spreadsheet/);
-    await assertRefused('', {}, 'The file is empty, expected a header line.');
+    await assertRefused('', {}, 'The file is empty; a header line is required.');
     assert.deepEqual((await catalogue.import('', { format: 'ndjson' })).result, counts({}));
     assert.deepEqual((await catalogue.import('svc_id,media_type,title\n')).result, counts({}));
   });

@@ -133,7 +133,7 @@ describe('a reader of files', () => {
   for (const [what, file, events] of [
     ['columns in any order, with white space around their names', 'x, name ,"svc_id",x\n1,n,s,2\n', ['2: s|n']],
     ['a header alone', 'svc_id,name', []],
-    ['no header', '\n\r\n', ['The file is empty, expected a header line.']],
+    ['no header', '\n\r\n', ['The file is empty; a header line is required.']],
     [
       'a header without a needed column',
       'id,name\na,b\n',

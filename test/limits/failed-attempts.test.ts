@@ -54,7 +54,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
       assert.match(seconds, /^(?:60|5\d)$/);
       assertProblem(reply, 'rate_limit_exceeded', {
         type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-        detail: `Too many keys from your address have failed. Send a valid key, which is served at once, or wait ${seconds} s, as Retry-After says.`,
+        detail: `Too many invalid keys from your IP address. Requests with a valid key are still served; otherwise wait ${seconds} s (see Retry-After).`,
         members: { 'violated-policies': ['failures'] },
         headers: {
           'ratelimit-policy': `"failures";q=${LIMIT};w=60`,

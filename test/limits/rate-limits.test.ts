@@ -48,7 +48,7 @@ describe('rate limits', () => {
     const retryAfter = String(reply.headers['retry-after']);
     assertProblem(reply, 'rate_limit_exceeded', {
       type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-      detail: `The plan's requests per minute are used up. Wait ${retryAfter} s, as Retry-After says, and try again.`,
+      detail: `You have used up your plan's requests per minute. Wait ${retryAfter} s (see Retry-After), then try again.`,
       members: { 'violated-policies': ['minute'] },
       headers: { vary: 'Authorization, X-API-Key', 'ratelimit-policy': '"minute";q=2;w=60, "day";q=10000;w=86400' },
     });
@@ -72,7 +72,7 @@ describe('rate limits', () => {
       const reply = await ask(key);
       assertProblem(reply, 'rate_limit_exceeded', {
         type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-        detail: /^The plan's requests per day are used up\. Wait 86\d\d\d s,/,
+        detail: /^You have used up your plan's requests per day\. Wait 86\d\d\d s,/,
         members: { 'violated-policies': ['day'] },
         headers: { vary: 'Authorization, X-API-Key', 'ratelimit-policy': '"minute";q=100;w=60, "day";q=2;w=86400' },
       });
@@ -87,7 +87,7 @@ describe('rate limits', () => {
     const reply = await ask(key);
     assertProblem(reply, 'rate_limit_exceeded', {
       type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-      detail: /^The plan's requests per minute and per day are used up\./,
+      detail: /^You have used up your plan's requests per minute and per day\./,
       members: { 'violated-policies': ['minute', 'day'] },
     });
     assert.match(String(reply.headers['retry-after']), /^86[34]\d\d$/);

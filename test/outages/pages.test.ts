@@ -15,13 +15,16 @@ describe('the pages during an outage', () => {
     const { status, text } = await send(url, '/');
     assert.equal(status, 200);
     assert.ok(text.includes('The database is not responding'));
-    assert.ok(text.includes('Not ready') && text.includes('Requests that need the database are answered with 503.'));
+    assert.ok(text.includes('Unavailable') && text.includes('Requests that need the database are answered with 503.'));
     assert.ok(text.includes('curl -H'));
     health.note('database', 'up');
     health.note('redis', 'lost');
     await eventually('the page shows the new status', async () => {
       const degraded = await send(url, '/');
-      return degraded.text.includes('Degraded') && degraded.text.includes('Limits are counted in each process');
+      return (
+        degraded.text.includes('Degraded') &&
+        degraded.text.includes('Redis is down; each process enforces limits on its own')
+      );
     });
     server.close();
   });

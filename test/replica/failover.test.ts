@@ -98,10 +98,7 @@ describe('a DATABASE_URL that leads to a standby', () => {
       await database.db.raw(`alter database ${name} set default_transaction_read_only = on`);
       const { code, stderr } = await runProgram(['serve'], { DATABASE_URL: database.url, METRICS_ADDRESS: 'off' });
       assert.equal(code, 1);
-      assert.match(
-        stderr,
-        /^catalog: The database named by DATABASE_URL takes no writes.+default_transaction_read_only/,
-      );
+      assert.match(stderr, /^catalog: The database named by DATABASE_URL is read-only.+default_transaction_read_only/);
     } finally {
       await database.close();
     }

@@ -83,7 +83,7 @@ describe('requests for pages', () => {
       reply = await home('192.0.2.1');
     assert.equal(reply.status, 429);
     assert.ok(Number(reply.headers['retry-after']) >= 1);
-    assert.ok(reply.text.includes('Your address has sent too many requests.'));
+    assert.ok(reply.text.includes('Too many requests from your IP address.'));
     assert.equal((await home('192.0.2.2')).status, 200);
   });
 });

@@ -77,7 +77,7 @@ describe('revoking a key that was found', () => {
     return (await service.get('/api/v1/me', { headers })).status === 200;
   }
 
-  it('a program revokes a key with the whole key alone, from the next request on', async () => {
+  it('a program revokes a key with the whole key alone, from the next request', async () => {
     const { key, developerId, prefix } = await service.newKey();
     assert.equal(await isActive(key), true);
     const { status, headers, json } = await reportKey(key);

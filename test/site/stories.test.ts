@@ -189,7 +189,7 @@ describe('a person in Chromium', () => {
         await page.getByText('Rolled', { exact: true }).waitFor();
         await page.getByRole('link', { name: `Revoke ${first.slice(0, 12)}` }).click();
         await page.getByRole('button', { name: `Revoke ${first.slice(0, 12)}` }).click();
-        await page.getByText('has been revoked. Requests with it now fail.').waitFor();
+        await page.getByText('has been revoked. Requests that use it now fail.').waitFor();
         assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
         await fits();
 
@@ -208,7 +208,7 @@ describe('a person in Chromium', () => {
         await page.getByRole('button', { name: 'Create key' }).dblclick();
         // Without the script, the browser may show the answer to the second click, which explains what to do.
         await page
-          .getByRole('heading', { name: javaScript ? 'Key created' : /^(Key created|Your keys were not changed)$/ })
+          .getByRole('heading', { name: javaScript ? 'Key created' : /^(Key created|No changes made)$/ })
           .waitFor();
         assert.equal((await listKeys(service.db, developerId)).length, 1);
         if (javaScript) assert.match(await shownKey(page), KEY);

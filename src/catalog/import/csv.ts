@@ -73,7 +73,7 @@ export class CsvReader implements RowReader {
 
   end(): void {
     this.#readRows(true);
-    if (this.#places === undefined) throw new OperatorError('The file is empty, expected a header line.');
+    if (this.#places === undefined) throw new OperatorError('The file is empty; a header line is required.');
   }
 
   #readRows(isEnd: boolean): void {

@@ -53,11 +53,15 @@ export async function removeRepeated(session: ClientBase, onRepeated: (row: Repe
   await session.query('begin');
   // A cursor keeps memory flat, however many there are.
   await session.query(`declare repeated_rows cursor for select * from ${repeated} order by line`);
+  let found = 0;
   let fetched: RepeatedRow[];
   do {
     ({ rows: fetched } = await session.query<RepeatedRow>(`fetch ${FETCHED_ROWS} from repeated_rows`));
     fetched.forEach(onRepeated);
+    found += fetched.length;
   } while (fetched.length > 0);
-  await session.query(`delete from ${STAGING} staged using ${repeated} where staged.line = repeated.line`);
+  // The search takes a second for a million rows.
+  if (found > 0)
+    await session.query(`delete from ${STAGING} staged using ${repeated} where staged.line = repeated.line`);
   await session.query('commit');
 }

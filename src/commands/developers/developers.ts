@@ -19,7 +19,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
   addJsonCommand(developers, 'create', 'catalog developers create --project-name "Film club"')
     .description('Register a developer.')
     .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', text(200))
-    .option('--attribution-required', 'require the project to name the catalogue as its source', false)
+    .option('--attribution-required', 'require the project to credit the catalogue where it shows its data', false)
     .action(async (options: { projectName: string; attributionRequired: boolean; json?: boolean }) => {
       const { result: developer } = await makeChange(context, (db) => createDeveloper(db, options), UNCACHED);
       const { id } = developer;
@@ -53,11 +53,11 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     });
 
   addJsonCommand(developers, 'suspend', 'catalog developers suspend 1')
-    .description("Refuse all of a developer's keys, from the next request on.")
+    .description("Refuse all of a developer's keys. Applies from the next request.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {
       const change = await makeChange(context, (db) => suspendDeveloper(db, id));
-      const line = `Suspended developer ${id}. To undo: catalog developers reinstate ${id}`;
+      const line = `Suspended developer ${id}. To undo: ${command} developers reinstate ${id}`;
       report(stdout, json, { developer: change.result }, line);
     });
 

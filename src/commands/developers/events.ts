@@ -7,7 +7,7 @@ const DEFAULT_LIMIT = 50;
 
 export const registerEvents: RegisterCommand = (program, { stdout, withDatabase }) => {
   addJsonCommand(program, 'events', 'catalog events --developer 1')
-    .description('Show what happened to developers and keys, when, and who did it, newest first.')
+    .description('List events of developers and keys, newest first: what happened, when, and who did it.')
     .option('--developer <id>', 'events of one developer only', positiveInteger)
     .option('--limit <number>', 'maximum number of events', positiveInteger, DEFAULT_LIMIT)
     .action(async ({ developer, limit, json }: { developer?: number; limit: number; json?: boolean }) => {

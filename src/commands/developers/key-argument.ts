@@ -15,7 +15,7 @@ export function readPrefix(argument: string, command: Command): string {
   return command.error(
     prefix === undefined
       ? 'error: the prefix of a key is svc_ and 8 letters and digits; "catalog keys list" shows it'
-      : `error: use the prefix alone, ${prefix}: every user of this machine can read the arguments of a program`,
+      : `error: use only the prefix, ${prefix}: other users of this machine can see command-line arguments`,
   );
 }
 

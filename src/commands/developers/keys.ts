@@ -44,17 +44,15 @@ export const registerKeys: RegisterCommand = (program, context) => {
     'catalog keys create --developer 1 --plan free --expires 90d',
   )
     .description('Create a key and print it once. Only its hash is stored.')
-    .option('--developer <id>', 'owner of the key', positiveInteger)
-    .option('--plan <plan>', 'plan that sets its limits', planId)
-    .option('--label <text>', 'name for people, such as the environment that uses it', text(200))
+    .option('--developer <id>', 'id of the developer who owns the key; required without --demo', positiveInteger)
+    .option('--plan <plan>', 'plan that sets its limits; required without --demo', planId)
+    .option('--label <text>', 'label for your own reference, such as the environment that uses the key', text(200))
     .option('--expires <when>', 'expiry: a duration such as 90d, or a date or time in UTC', expiry)
     .addOption(
-      new Option('--demo', 'create it for the demo developer, without --developer and --plan').conflicts([
-        'developer',
-        'plan',
-        'label',
-        'expires',
-      ]),
+      new Option(
+        '--demo',
+        'create a key for the demo developer; cannot be combined with --developer, --plan, --label or --expires',
+      ).conflicts(['developer', 'plan', 'label', 'expires']),
     )
     .action(async ({ developer, plan, label, expires, demo, json }: CreateOptions, command: Command) => {
       if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
@@ -67,14 +65,14 @@ export const registerKeys: RegisterCommand = (program, context) => {
             : createKey(db, { developerId: developer, planId: plan, label, expires }),
         UNCACHED,
       );
-      const end = created.expiresAt === null ? '' : `, until ${shortTime(created.expiresAt) ?? ''}`;
+      const end = created.expiresAt === null ? '' : `; it expires at ${shortTime(created.expiresAt) ?? ''}`;
       const what = `Created ${created.prefix} on plan ${created.planId}${end}.`;
-      const lines = `${what} The key is shown this once; keep it safe:\n  ${created.key}`;
+      const lines = `${what} The key is shown only once; keep it safe:\n  ${created.key}`;
       report(stdout, json, newKeyDocument(created), lines);
     });
 
   addJsonCommand(keys, 'list', 'catalog keys list --developer 1')
-    .description('List keys by their prefix.')
+    .description('List keys, each identified by its prefix.')
     .option('--developer <id>', 'keys of one developer only', positiveInteger)
     .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {
       const rows = await withDatabase((db) => listKeys(db, developer));
@@ -82,7 +80,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     });
 
   addJsonCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
-    .description('Move a key to another plan, from the next request on.')
+    .description('Move a key to another plan. Applies from the next request.')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
     .action(async (argument: string, { plan, json }: { plan: string; json?: boolean }, command: Command) => {
@@ -103,19 +101,22 @@ export const registerKeys: RegisterCommand = (program, context) => {
       'how long the old key keeps working: now, or a duration such as 24h',
       toOverlap,
     )
-    .addHelpText('after', '\nThe new key has the label and plan of the old one, and the same lifetime if that expires.')
+    .addHelpText(
+      'after',
+      '\nThe new key keeps the label and plan of the old one. If the old key expires, the new key gets the same lifetime.',
+    )
     .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
       const { result, applies } = await makeChange(context, (db) => rollKey(db, prefix, overlap));
       const { successor, predecessor } = result;
       const end = overlap === 0 ? `refused ${applies}` : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
-      const lines = `Rolled ${prefix}: it is ${end}. Its successor ${successor.prefix} is shown this once:`;
+      const lines = `Rolled ${prefix}. The old key is ${end}. Its successor ${successor.prefix} is shown only once:`;
       const document = { ...newKeyDocument(successor), predecessor: keyDocument(predecessor) };
       report(stdout, json, document, `${lines}\n  ${successor.key}`);
     });
 
   addJsonCommand(keys, 'revoke', 'catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt')
-    .description('Revoke a key permanently, from the next request on.')
+    .description('Revoke a key permanently. It is refused from the next request.')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
       const which = await readPrefixOrKey(argument, stdin, command);
@@ -129,7 +130,7 @@ function describeState(record: KeyRecord): string {
   const state = stateOf(record);
   switch (state.kind) {
     case 'rolled':
-      return `rolled, replaced by ${state.successor.prefix}${state.successor.isActive ? '' : ', no longer active'}`;
+      return `rolled, replaced by ${state.successor.prefix}${state.successor.isActive ? '' : ' (no longer active)'}`;
     case 'revoked':
       return `revoked ${shortTime(state.at) ?? ''}`;
     case 'active':

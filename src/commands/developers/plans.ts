@@ -32,9 +32,9 @@ export const registerPlans: RegisterCommand = (program, context) => {
     });
 
   addJsonCommand(commands, 'set', 'catalog plans set pro --per-minute 900')
-    .description('Change or add a plan, from the next request on. Omitted options keep their values.')
+    .description('Add or change a plan. Changes apply from the next request; omitted options keep their values.')
     .argument('<plan>', 'id of the plan', planId)
-    .option('--name <name>', 'name for people', text(100))
+    .option('--name <name>', 'display name', text(100))
     .option('--per-minute <requests>', 'requests allowed in 60 seconds', positiveInteger)
     .option('--per-day <requests>', 'requests allowed in 86,400 seconds', positiveInteger)
     .option('--commercial-use', 'allow commercial use')

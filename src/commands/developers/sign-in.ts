@@ -24,7 +24,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       const publicUrl = publicUrlOf(config());
       const { result: token } = await makeChange(context, (db) => createSignInLink(db, id), UNCACHED);
       const url = signInLinkUrl(publicUrl, token);
-      const what = `Signs developer ${id} in, once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
+      const what = `Sign-in link for developer ${id}. It works once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
       const document = { developerId: id, url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 };
       report(stdout, json, document, `${what}\n  ${url}`);
     });
@@ -44,7 +44,9 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     });
 
   addIdentityCommand('unlink')
-    .description("Stop an identity from signing in as a developer. Ends the developer's sessions and unused links.")
+    .description(
+      "Stop an identity from signing in as a developer. Ends the developer's sessions and unused sign-in links.",
+    )
     .action(async (id: number, { issuer, subject, json }: Identity & { json?: boolean }) => {
       const { result: ended } = await makeChange(
         context,

@@ -26,7 +26,7 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
         const used = new Set((await listKeys(db, developer)).map(({ planId }) => planId));
         return (await listPlans(db)).filter(({ id }) => used.has(id));
       });
-      if (plans.length === 0) throw new OperatorError(`There is no developer ${developer} with a key.`);
+      if (plans.length === 0) throw new OperatorError(`Developer ${developer} does not exist or has no keys.`);
       const usages = await withRedis((redis) =>
         Promise.all(
           plans.map(async (plan): Promise<Usage> => {
@@ -41,7 +41,7 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
       );
       if (usages === undefined) {
         throw new OperatorError(
-          'Without REDIS_URL, only the server process has the counts: see the RateLimit field of its answers to the developer.',
+          'REDIS_URL is not set, so only the server process has the counts. The developer can read them in the RateLimit header of each response.',
         );
       }
       const rows = usages.flatMap(({ plan, quotas }) => quotas.map((quota) => ({ plan, ...quota })));
@@ -49,7 +49,7 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
         plan: ({ plan }) => plan.id,
         per: ({ name }) => name,
         used: ({ used }) => used,
-        left: ({ remaining }) => remaining,
+        remaining: ({ remaining }) => remaining,
         limit: ({ limit }) => limit,
         'resets in (s)': ({ resetSeconds }) => resetSeconds,
       });

@@ -55,8 +55,8 @@ export async function writeDestination(
 async function requireReplaceable(file: string): Promise<void> {
   // If the file does not exist or cannot be seen, creating it decides.
   const found = await lstat(file).catch(() => undefined);
-  if (found?.isDirectory()) throw new OperatorError(`${file} is a folder, expected a file.`);
+  if (found?.isDirectory()) throw new OperatorError(`${file} is a directory, not a file.`);
   if (found && !found.isFile() && !found.isSymbolicLink()) {
-    throw new OperatorError(`${file} is not a regular file. To write to it, give - and redirect standard output.`);
+    throw new OperatorError(`${file} is not a regular file. To write to it, use - and redirect standard output.`);
   }
 }

@@ -23,16 +23,16 @@ interface ExportFlags {
 const FORMATS = ['csv', 'ndjson'] as const;
 
 const NOTES = `
-Writes the columns that "catalog import" reads: svc_id, media_type, title, has_bundles and available_in_library for titles,
-in the order of the feed; svc_id and name for people and collections, sorted by svc_id. The file holds the catalogue as of
-one moment, while writers continue. Read access to the tables is enough.
+Writes the columns that "catalog import" reads: svc_id, media_type, title, has_bundles and available_in_library for
+titles, in the order of the feed; svc_id and name for people and collections, sorted by svc_id. The file is a consistent
+snapshot of the catalogue; writers are not blocked. Read access to the tables is enough.
 
-The file gets its name once it is complete and on the disk; it then replaces an earlier file. With - the rows go to
+The file appears under its name only once it is complete and on disk, replacing any earlier file. With - the rows go to
 standard output and all messages to standard error.
 
-A copy of titles comes with the position from which a mirror follows it. --state writes that position to a new state file
-for "catalog follow", once the copy is complete; it needs --base-url, the address that the mirror will follow. Distribute
-copy and state file together.`;
+An export of titles also yields the position from which a mirror continues. --state writes it to a new state file for
+"catalog follow", once the copy is complete; it requires --base-url, the URL of the service that the mirror will follow.
+Distribute copy and state file together.`;
 
 const EXAMPLES = [
   'catalog export titles.csv.gz --kind titles --state mirror.json --base-url https://catalog.example.com',
@@ -45,7 +45,7 @@ export const registerExport: RegisterCommand = (program, context) => {
     .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
     .addOption(kindOption('what to write'))
     .addOption(formatOption(FORMATS))
-    .option('--state <file>', 'new state file, with which catalog follow continues exactly where the copy ends')
+    .option('--state <file>', 'new state file from which "catalog follow" continues exactly where the copy ends')
     .option('--base-url <url>', 'with --state, the service to follow: the URL before /api/v1')
     .addHelpText('after', NOTES)
     .action((file: string, flags: ExportFlags) => run(file, flags, context));

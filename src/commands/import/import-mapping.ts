@@ -10,7 +10,7 @@ export type ValueMappings = ReadonlyMap<string, ReadonlyMap<string, string>>;
 export function assignment(text: string, previous: Assignments = new Map()): Assignments {
   const { ours, theirs } = /^\s*(?<ours>[^=\s]+)\s*=\s*(?<theirs>.*\S)/s.exec(text)?.groups ?? {};
   if (ours === undefined || theirs === undefined) {
-    throw new InvalidArgumentError('Give OURS=THEIRS, such as svc_id=show_id.');
+    throw new InvalidArgumentError('Use OURS=THEIRS, such as svc_id=show_id.');
   }
   if (previous.has(ours)) throw new InvalidArgumentError(`${ours} is mapped twice.`);
   return new Map(previous).set(ours, theirs);
@@ -25,7 +25,7 @@ export function assignment(text: string, previous: Assignments = new Map()): Ass
 export function valueMapping(text: string, previous: ValueMappings = new Map()): ValueMappings {
   const { column, theirs, ours } = /^(?<column>[^:]+):(?<theirs>.*)=(?<ours>[^=]+)$/s.exec(text)?.groups ?? {};
   if (column === undefined || theirs === undefined || ours === undefined) {
-    throw new InvalidArgumentError('Give COLUMN:THEIRS=OURS, such as media_type:Movie=movie.');
+    throw new InvalidArgumentError('Use COLUMN:THEIRS=OURS, such as media_type:Movie=movie.');
   }
   const values = new Map(previous.get(column.trim()));
   if (values.has(theirs.trim())) throw new InvalidArgumentError(`${column}:${theirs} is mapped twice.`);

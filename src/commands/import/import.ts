@@ -31,13 +31,14 @@ Columns, from the header line of CSV and TSV or the members of each NDJSON objec
 In TSV a quote is an ordinary character, \\N is an empty cell, and \\t, \\n and \\\\ in a cell stand for a tab, a line feed
 and a backslash, as in PostgreSQL.
 
-New ids are created and known ones that differ are updated. If an optional column is absent or its cell is empty, a known
-row keeps its value, and a new title gets false. White space around ids, media types and booleans is dropped; titles and
-names are kept unchanged.
+Rows with new ids are created, and existing rows that differ are updated. If an optional column is absent or its cell is
+empty, an existing row keeps its value, and a new title gets false. White space around ids, media types and booleans is
+dropped; titles and names are kept unchanged.
 
-The whole file is read before anything is written. Each rejected row is reported on stderr with its line and left out. The
-exit code is still 0; --strict stops at the first rejected row with exit code 1 and writes nothing. If several rows have
-the same id, the first one counts. An interrupted import keeps the rows written so far; run it again to complete it.`;
+The whole file is read before anything is written. Each rejected row is left out and reported on standard error with its
+line number. The exit code is still 0; --strict stops at the first rejected row with exit code 1 and writes nothing. If
+several rows have the same id, the first one counts. An interrupted import keeps the rows written so far; run it again
+to complete it.`;
 
 const EXAMPLES = [
   'catalog import titles.csv --kind titles',
@@ -50,11 +51,15 @@ export const registerImport: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'import', ...EXAMPLES)
     .description('Create and update titles, people or collections from a file.')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, plain or gzip; - for standard input')
-    .addOption(kindOption('what the rows are'))
+    .addOption(kindOption('what the file contains'))
     .addOption(formatOption(FORMATS))
-    .option('--column <ours=theirs>', 'name of one of our columns in the file; repeatable', assignment)
-    .option('--value <column:theirs=ours>', 'value in the file and what it means; repeatable', valueMapping)
-    .option('--skip-unmapped', 'leave out rows whose value, in a column with --value, is neither mapped nor ours')
+    .option('--column <ours=theirs>', "read the file's column THEIRS as our column OURS; repeatable", assignment)
+    .option(
+      '--value <column:theirs=ours>',
+      "read the file's value THEIRS in our column COLUMN as OURS; repeatable",
+      valueMapping,
+    )
+    .option('--skip-unmapped', 'skip rows whose value in a --value column is neither mapped nor one of ours')
     .option('--strict', 'stop at the first rejected row and write nothing')
     .addHelpText('after', NOTES)
     .action((file: string, flags: ImportFlags) => run(file, flags, context));
@@ -97,7 +102,7 @@ async function openFile(file: string): Promise<{ source: Readable; size: number 
     const found = await handle.stat();
     if (found.isDirectory()) {
       await handle.close();
-      throw new OperatorError(`${file} is a folder, expected a file.`);
+      throw new OperatorError(`${file} is a directory, not a file.`);
     }
     return {
       source: handle.createReadStream({ highWaterMark: CHUNK }),

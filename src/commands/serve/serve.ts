@@ -17,7 +17,10 @@ export const registerServe: RegisterCommand = (program, context) => {
     .description('Run the HTTP server until SIGINT or SIGTERM.')
     .option('--migrate', "bring the schema of DATABASE_URL's database up to date first")
     .option('--demo', 'fill an empty catalogue with the demo data, and create a demo developer and key')
-    .addHelpText('after', `\nSettings, from the environment:\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`)
+    .addHelpText(
+      'after',
+      `\nSettings, read from environment variables (defaults in parentheses):\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`,
+    )
     .action((flags: ServeFlags) => run(flags, context));
 };
 

@@ -69,17 +69,17 @@ export function openServerLog(context: CommandContext): ServerLog {
     if (unreported === 0) return;
     const lines = unreported;
     unreported = 0;
-    log.warn({ dropped_lines: lines }, 'lines of the log were dropped before this one');
+    log.warn({ dropped_lines: lines }, 'log lines were dropped before this one');
   });
   destination.on('drop', () => {
     dropped += 1;
     unreported += 1;
-    warn('Its reader does not keep up.');
+    warn('The reader of the log is not keeping up.');
   });
   destination.on('error', (error: NodeJS.ErrnoException) => {
     isFlowing = false;
     if (error.code === 'EPIPE' || error.code === 'ECONNRESET') unread.abort();
-    else if (!isClosed) warn(`It cannot be written: ${error.message}.`);
+    else if (!isClosed) warn(`The log cannot be written: ${error.message}.`);
   });
 
   function write(text: string): void {
@@ -92,7 +92,7 @@ export function openServerLog(context: CommandContext): ServerLog {
     if (hasWarned) return;
     hasWarned = true;
     try {
-      writeSync(stderr.fd ?? STDERR, `catalog: Lines of the log may be dropped, and are counted. ${reason}\n`);
+      writeSync(stderr.fd ?? STDERR, `catalog: Log lines may be dropped; dropped lines are counted. ${reason}\n`);
     } catch {
       // Standard error cannot be written either.
     }
@@ -111,7 +111,7 @@ export function openServerLog(context: CommandContext): ServerLog {
       isClosed = true;
       // The primary reports it for its workers.
       if (unread.signal.aborted && workerId === undefined) {
-        throw new OperatorError('Nobody reads the log on standard output any more, so the server has ended.');
+        throw new OperatorError('The reader of the log on standard output has gone, so the server has stopped.');
       }
     },
   };

@@ -23,7 +23,7 @@ export interface ReadinessReport {
 
 const SHUTTING_DOWN: Reason = {
   code: 'shutting_down',
-  detail: 'The service is shutting down. It still answers for a while. Send it no more requests.',
+  detail: 'This server is shutting down. It keeps serving for a short time; send new requests elsewhere.',
 };
 
 /**

@@ -65,7 +65,9 @@ function requireKeyHash({ req, state }: RequestContext): KeyHash {
   const [key] = keys;
   const isRepeated = authorizations.length > 1 || headers.length > 1 || queries.length > 1;
   if (isRepeated || !keys.every((other) => other === key)) {
-    throw invalidApiKey('The request carries several API keys, or the same key place twice. Send one key, once.');
+    throw invalidApiKey(
+      'The request contains different API keys, or repeats a header or parameter that carries one. Send one key, once.',
+    );
   }
   if (key === undefined) {
     throw new Problem(

@@ -53,7 +53,7 @@ function tooManyRequests(waitMs: number): Problem {
   const seconds = Math.ceil(waitMs / 1_000);
   return new Problem(
     'rate_limit_exceeded',
-    `Your address has sent too many requests. Wait ${seconds} s and try again.`,
+    `Too many requests from your IP address. Wait ${seconds} s and try again.`,
     { headers: { 'Retry-After': String(seconds) } },
   );
 }

@@ -36,7 +36,7 @@ export const rejectBody: Middleware = ({ req }, next) => {
 export async function readContent(ctx: RequestContext, limit: number): Promise<string> {
   const { 'content-encoding': coding = 'identity', 'content-length': length = '0', expect = '' } = ctx.req.headers;
   if (coding.toLowerCase() !== 'identity') {
-    throw new Problem('unsupported_media_type', 'Send the content uncompressed, without Content-Encoding.', {
+    throw new Problem('unsupported_media_type', 'Send the request body uncompressed, without Content-Encoding.', {
       headers: { Connection: 'close' },
     });
   }
@@ -49,11 +49,14 @@ export async function readContent(ctx: RequestContext, limit: number): Promise<s
     ctx.set('Connection', 'close');
     if (error instanceof Problem) throw error;
     const status = error instanceof Error && 'status' in error ? error.status : undefined;
-    if (status === 413) throw new Problem('content_too_large', `The content may be at most ${limit / 1024} KiB.`);
-    throw new Problem('malformed_request', 'The content is malformed or truncated. Check how your client sends it.');
+    if (status === 413) throw new Problem('content_too_large', `The request body must not exceed ${limit / 1024} KiB.`);
+    throw new Problem(
+      'malformed_request',
+      'The request body is malformed or truncated. Check how your client sends it.',
+    );
   }
 }
 
 function tooSlow(): Problem {
-  return new Problem('request_timeout', 'The content did not arrive within 5 seconds. Send it again.');
+  return new Problem('request_timeout', 'The request body did not arrive within 5 seconds. Send the request again.');
 }

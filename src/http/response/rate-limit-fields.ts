@@ -26,19 +26,19 @@ export function rateLimitExceeded(violated: readonly Quota[]): Problem {
   const names = violated.map(({ name }) => name);
   return new Problem(
     'rate_limit_exceeded',
-    `The plan's requests per ${names.join(' and per ')} are used up. Wait ${String(seconds)} s, as Retry-After says, and try again.`,
+    `You have used up your plan's requests per ${names.join(' and per ')}. Wait ${String(seconds)} s (see Retry-After), then try again.`,
     { type: QUOTA_EXCEEDED, members: { 'violated-policies': names }, headers: { 'Retry-After': String(seconds) } },
   );
 }
 
-const VALID_KEY_OR_WAIT = 'Send a valid key, which is served at once, or wait';
+const VALID_KEY_OR_WAIT = 'Requests with a valid key are still served; otherwise wait';
 
 /** The refusal of a failed key, after many failed keys from the same address. @param advice - the seconds follow */
 export function tooManyFailures(state: LimitState, advice = VALID_KEY_OR_WAIT): Problem {
   const seconds = String(state.resetSeconds);
   return new Problem(
     'rate_limit_exceeded',
-    `Too many keys from your address have failed. ${advice} ${seconds} s, as Retry-After says.`,
+    `Too many invalid keys from your IP address. ${advice} ${seconds} s (see Retry-After).`,
     {
       type: QUOTA_EXCEEDED,
       members: { 'violated-policies': [state.name] },

@@ -123,7 +123,7 @@ async function haveOwnSessions(one: Connection, other: Connection): Promise<bool
 
 function withoutSessions(): OperatorError {
   return new OperatorError(
-    'The pooler that DATABASE_URL leads to lends each connection another session of the database for each transaction. ' +
+    'DATABASE_URL points to a connection pooler that may run each transaction in a different database session.  ' +
       'The service needs sessions of its own, for LISTEN, prepared statements and locks: set the pooler to session mode ' +
       '(PgBouncer: pool_mode = session), or connect to PostgreSQL directly.',
   );
@@ -132,8 +132,8 @@ function withoutSessions(): OperatorError {
 function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
   return new OperatorError(
     isStandby
-      ? 'The database named by DATABASE_URL is a standby: it may still accept revoked keys. Set it to the primary; use DATABASE_READ_URL for a standby to read from.'
-      : 'The database named by DATABASE_URL takes no writes: default_transaction_read_only is on, for the server, the database or the role. Switch it off, or set DATABASE_URL to the primary.',
+      ? 'The database named by DATABASE_URL is a standby, where a revoked key may still be accepted. Set DATABASE_URL to the primary; to read from a standby, use DATABASE_READ_URL.'
+      : 'The database named by DATABASE_URL is read-only: default_transaction_read_only is on for the server, the database or the role. Turn it off, or set DATABASE_URL to the primary.',
   );
 }
 
@@ -150,7 +150,7 @@ async function requireMigrated(options: Options, address: DatabaseAddress): Prom
   const pending = await onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1 }, pendingMigrations);
   if (pending.length > 0) {
     throw new OperatorError(
-      `The database named by DATABASE_URL lacks ${pending.join(', ')}. Run "catalog migrate" to bring it up to date.`,
+      `The database named by DATABASE_URL lacks the migrations ${pending.join(', ')}. Run "catalog migrate" to apply them.`,
     );
   }
   return [];

@@ -73,7 +73,7 @@ async function requireKnownMigrations(db: Knex): Promise<void> {
   const unknown = applied.filter((name) => !files.includes(name));
   if (unknown.length > 0) {
     throw new OperatorError(
-      `The database is newer than this version of the service, which does not know ${unknown.join(', ')}. Run the newer version.`,
+      `The database has migrations that this version of the service lacks: ${unknown.join(', ')}. Run a newer version.`,
     );
   }
 }

@@ -9,9 +9,9 @@ export type DependencyState = 'up' | 'lost';
 /** What the loss of a dependency means for clients, in one sentence. It is public and names no address. */
 export const CONSEQUENCES: Readonly<Record<Dependency, string>> = {
   database: 'Requests that need the database are answered with 503.',
-  redis: 'Limits are counted in each process, and keys are checked in the database.',
+  redis: 'Redis is down; each process enforces limits on its own, and keys are checked against the database.',
   announcements: 'Change notifications are down; each request looks its key up in the database.',
-  replica: 'The primary is read in place of the replica.',
+  replica: 'The read replica is down; reads go to the primary.',
 };
 
 /** The one place that knows which dependencies are up. Each change is logged once, however often it is reported. */

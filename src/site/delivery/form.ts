@@ -17,7 +17,11 @@ const MAX_CONTENT = 16 * 1024;
 export async function receiveForm(ctx: PageContext, next: () => Promise<void>): Promise<void> {
   if (ctx.method !== 'POST') return rejectBody(ctx, next);
   if (ctx.is('urlencoded') !== 'urlencoded') {
-    throw new PageError(415, 'Not a form', 'This page takes a form (application/x-www-form-urlencoded).');
+    throw new PageError(
+      415,
+      'Unsupported content type',
+      'This page accepts only form data (application/x-www-form-urlencoded).',
+    );
   }
   requireSameOrigin(ctx);
   ctx.state.form = new URLSearchParams(await readContent(ctx, MAX_CONTENT));
@@ -87,5 +91,9 @@ export function formParser<Name extends string>(
 
 /** @throws PageError 400 */
 export function incompleteForm(): never {
-  throw new PageError(400, 'Incomplete form', 'The form arrived incomplete. Reload its page and send it again.');
+  throw new PageError(
+    400,
+    'Invalid form',
+    'Some form fields are missing or invalid. Go back, reload the page and submit the form again.',
+  );
 }

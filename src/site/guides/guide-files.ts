@@ -54,7 +54,7 @@ export const GUIDES: readonly ListedGuide[] = [
   {
     name: 'operators/install',
     title: 'Install the service',
-    description: 'From a checkout to a server on your own PostgreSQL: start, proxy, open files.',
+    description: 'Go from a checkout to a server on your own PostgreSQL, with a proxy and file limits.',
     audience: 'operators',
   },
   {
@@ -66,7 +66,7 @@ export const GUIDES: readonly ListedGuide[] = [
   {
     name: 'operators/keys-and-developers',
     title: 'Manage developers and keys',
-    description: 'Register developers; create, rotate and revoke keys; change plans.',
+    description: 'Register developers; create, roll and revoke keys; change plans.',
     audience: 'operators',
   },
   {
@@ -120,7 +120,7 @@ export const GUIDES: readonly ListedGuide[] = [
   {
     name: 'operators/upgrade',
     title: 'Upgrade',
-    description: 'Replace servers without downtime, stop them in order, and check a deployment.',
+    description: 'Replace servers without downtime, shut them down cleanly, and check a deployment.',
     audience: 'operators',
   },
   {

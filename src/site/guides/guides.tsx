@@ -16,7 +16,7 @@ const EXAMPLE_ORIGIN = 'http://127.0.0.1:8080';
 export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>): void {
   const { guides, pictures } = site.guides;
   const list = cached(() => {
-    const description = 'Guides for people who call, mirror or operate the service.';
+    const description = 'Guides for developers who call the API and operators who run the service.';
     return publicPage(site, { title: 'Guides', section: 'guides', description }, <GuideList guides={guides} />);
   }, Infinity);
   router.get(ROOT, async (ctx) => (await list()).send(ctx, 'no-cache'));
@@ -37,7 +37,7 @@ function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
   return (
     <div class="container">
       <h1>Guides</h1>
-      <p class="lead">How to call the service, keep a copy of its catalogue, and run it.</p>
+      <p class="lead">How to call the API, mirror the catalogue, and run the service.</p>
       {byAudience(guides).map(({ audience, label, group }) => (
         <section key={audience} aria-labelledby={audience}>
           <h2 id={audience}>{label}</h2>

@@ -25,7 +25,7 @@ export class PageError extends Error {
 
 /** For people, in place of the detail, which is about calls of the API. */
 const DETAILS: Partial<Record<number, string>> = {
-  404: 'There is no page at this address. Check the address, or start from the overview.',
+  404: 'There is no page at this address. Check the address, or start from the home page.',
   500: 'Something went wrong on our side. If it happens again, report it and quote the request ID below.',
   503: 'This page is temporarily unavailable. Try again in a few seconds.',
 };
@@ -35,7 +35,8 @@ export function errorPage(ctx: PageContext, error: unknown): void {
   const shown = error instanceof PageError ? error : toProblem(error);
   ctx.state.error = shown.cause;
   ctx.set(shown.headers);
-  const { status, title } = shown;
+  const { status } = shown;
+  const title = shown instanceof Problem && status === 404 ? 'Page not found' : shown.title;
   page(
     ctx,
     { title, status },
@@ -43,7 +44,7 @@ export function errorPage(ctx: PageContext, error: unknown): void {
       <p class="lead">{(shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail}</p>
       <p>
         <a class="button" href="/">
-          Go to the overview
+          Go to the home page
         </a>
       </p>
       <p class="muted small">

@@ -5,7 +5,7 @@ const SERVICE = 'Catalog Lookup Service';
 
 /** The parts of the site, as the navigation lists them. */
 const SECTIONS = [
-  { id: 'home', path: '/', label: 'Overview' },
+  { id: 'home', path: '/', label: 'Home' },
   { id: 'docs', path: '/docs', label: 'Reference' },
   { id: 'guides', path: '/docs/guides', label: 'Guides' },
   { id: 'settings', path: '/settings', label: 'Settings' },
@@ -87,7 +87,7 @@ export function Layout({ files, title, section, description, children }: LayoutP
                 <a href="/revoke-leaked-key">Revoke a leaked key</a>
               </li>
               <li>
-                <a href="/readyz">Readiness</a>
+                <a href="/readyz">Status (JSON)</a>
               </li>
             </ul>
           </div>

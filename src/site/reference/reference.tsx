@@ -96,8 +96,8 @@ function Sdks({ context: { contract, baseUrl } }: { readonly context: ReferenceC
       <h2 id="sdks">SDKs and downloads</h2>
       <p>
         The contract is an OpenAPI document, as <a href="/openapi.yaml">YAML</a> and as <a href="/openapi.json">JSON</a>
-        . Downloading it needs no key. {contract.servers.map(({ description }) => description).join(' ')} Generators
-        turn it into a client for most languages.
+        . You do not need a key to download it. {contract.servers.map(({ description }) => description).join(' ')} Use a
+        generator to turn the contract into a client in most languages.
       </p>
       <CodeBlock
         label="TypeScript types, with openapi-fetch"

@@ -130,7 +130,7 @@ export function HeaderField({ context, name, header, place }: HeaderFieldProps):
       <Text context={context} text={header.description} />
       <Bounds schema={'$ref' in header.schema ? {} : part} example={header.example} />
       {absentWith.length > 0 && (
-        <Text context={context} text={`Absent with ${absentWith.map((code) => `\`${code}\``).join(', ')}.`} />
+        <Text context={context} text={`Not sent with ${absentWith.map((code) => `\`${code}\``).join(', ')}.`} />
       )}
     </>
   );

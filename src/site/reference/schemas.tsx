@@ -8,10 +8,10 @@ const BOUNDS = {
   format: 'format',
   minimum: 'at least',
   maximum: 'at most',
-  minLength: 'length at least',
-  maxLength: 'length at most',
-  minItems: 'items at least',
-  maxItems: 'items at most',
+  minLength: 'min length',
+  maxLength: 'max length',
+  minItems: 'min items',
+  maxItems: 'max items',
   pattern: 'pattern',
   default: 'default',
 } as const;
@@ -47,7 +47,7 @@ export function Bounds({ schema, example }: BoundsProps): VNode | null {
     .filter(([keyword]) => schema[keyword] !== undefined)
     .map(([keyword, words]) => [words, schema[keyword]]);
   if (schema.enum) bounds.push([schema.enum.length > 1 ? 'one of' : 'always', ...schema.enum]);
-  if (schema.uniqueItems === true) bounds.push(['items are unique']);
+  if (schema.uniqueItems === true) bounds.push(['unique items']);
   if (example !== undefined) bounds.push(['example', example]);
   if (bounds.length === 0) return null;
   return (

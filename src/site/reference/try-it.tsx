@@ -21,7 +21,7 @@ export function TryIt({ operation: { operationId, path }, parameters }: TryItPro
         data-key
         type="text"
         label="API key"
-        hint="Kept in the memory of this page only."
+        hint="Kept in memory only, and cleared when you leave this page."
         class="input secret-input"
         required
         autocapitalize="none"

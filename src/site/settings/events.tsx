@@ -31,7 +31,7 @@ export function addEvents(router: PageRouter, { db }: SiteParts, { requireSessio
 function Events({ events }: { readonly events: ListPage<DeveloperEvent> }): VNode {
   return (
     <>
-      <p>Every change to your keys and your project, newest first.</p>
+      <p>Every change to your keys and your account, newest first.</p>
       {events.rows.length === 0 ? (
         <p class="empty">No events</p>
       ) : (
@@ -58,7 +58,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'created':
       return (
         <>
-          Key created on plan {plan}
+          Key created on the {plan} plan
           {end && <>, expires {end}</>}
         </>
       );
@@ -72,13 +72,13 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'expiry_changed':
       return end ? <>Expiry changed to {end}</> : 'Expiry removed';
     case 'plan_changed':
-      return `Plan of ${keyPrefix === null ? 'new keys' : 'the key'} changed from ${from ?? ''} to ${to ?? ''}`;
+      return `${keyPrefix === null ? 'Plan for new keys' : 'Plan'} changed from  ${from ?? ''} to ${to ?? ''}`;
     case 'revoked':
       return 'Key revoked';
     case 'expired':
       return 'Key expired';
     case 'registered':
-      return 'Project registered';
+      return 'Project created';
     case 'suspended':
       return 'Account suspended: all keys are rejected';
     case 'reinstated':

@@ -10,7 +10,7 @@ const PURPOSES: Readonly<Record<Exclude<Tab, 'overview'>, string>> = {
   keys: 'Create, roll and revoke the API keys of your back ends.',
   usage: 'See your remaining quota and the requests of the last 30 days.',
   events: 'See every change to your keys and your account, and who made it.',
-  sessions: 'See where you are signed in, and sign out other browsers.',
+  sessions: 'See where you are signed in, and end sessions you do not recognise.',
 };
 
 interface OverviewProps {
@@ -45,7 +45,7 @@ export function Overview({ session, plans, identities }: OverviewProps): VNode {
         <div>
           <dt>Developer ID</dt>
           <dd>
-            {session.developerId} <span class="muted">Quote it to the operator.</span>
+            {session.developerId} <span class="muted">Quote it when you contact the operator.</span>
           </dd>
         </div>
         {identities.length > 0 && (

@@ -59,8 +59,8 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
   return (
     <>
       <p>
-        The browsers that are signed in to your project. If you do not recognise one, end its session and tell the
-        operator of this service.
+        These browsers are signed in to your project. If you do not recognise one, end its session and tell the operator
+        of this service.
       </p>
       <Table
         caption="Sessions"
@@ -85,7 +85,7 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
       />
       <Pager path={PATH} page={sessions} />
       <form method="post" action={`${PATH}/end-all`}>
-        <FormActions label="End all sessions" tone="danger" />
+        <FormActions label="End all sessions, including this one" tone="danger" />
       </form>
     </>
   );

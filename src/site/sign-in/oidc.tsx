@@ -95,7 +95,7 @@ async function translated<T>(result: Promise<T>): Promise<T> {
 }
 
 function refusal({ message }: SignInRefused): PageError {
-  return new PageError(403, 'Not signed in', message);
+  return new PageError(403, 'Sign-in failed', message);
 }
 
 /** Operators type the subject on the command line, which accepts the same characters. @throws PageError 403 */
@@ -103,8 +103,8 @@ function requireStorable({ subject }: Identity): void {
   if (Array.from(subject).length <= MAX_SUBJECT && isPlainText(subject) && subject.trim() === subject) return;
   throw new PageError(
     403,
-    'Your identity cannot be used here',
-    `Your provider identifies you by a subject of more than ${MAX_SUBJECT} characters, or one with control characters or surrounding spaces. Ask the operator of this service for a sign-in link instead.`,
+    'This identity is not supported',
+    `The subject that your provider uses to identify you is longer than ${MAX_SUBJECT} characters, or contains control characters or leading or trailing spaces. Ask the operator of this service for a sign-in link instead.`,
   );
 }
 
@@ -114,7 +114,7 @@ function showUnlinked(ctx: PageContext, { issuer, subject }: Identity): void {
     { title: 'Your identity is not linked yet', section: 'settings', status: 403 },
     <>
       <p>
-        You signed in with your provider, but no project of this service is linked to your identity. Send these two
+        You signed in with your provider, but your identity is not linked to a project on this service. Send these two
         lines to the operator of this service, and sign in again once they have linked it.
       </p>
       <CodeBlock label="Your identity" code={`Issuer:  ${issuer}\nSubject: ${subject}`} />

@@ -27,7 +27,7 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
       ctx,
       { title: 'Sign in', section: 'settings' },
       <>
-        <p>Sign in to the settings of your project in this browser. The link works once.</p>
+        <p>Sign in to your project's settings in this browser. This link works only once.</p>
         <form method="post" action="/sign-in/link">
           <input type="hidden" name="token" value={token} />
           <FormActions label="Sign in" />
@@ -46,8 +46,8 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
     if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
     throw new PageError(
       403,
-      'This link does not work',
-      'A sign-in link works once, for ten minutes. Check that you copied all of it, or ask the operator of this service for a new one.',
+      'This sign-in link is not valid',
+      'A sign-in link works only once and expires after ten minutes. Check that you copied the whole link, or ask the operator of this service for a new one.',
     );
   });
 }
@@ -79,7 +79,7 @@ export function tooManyAttempts(seconds: number): PageError {
   return new PageError(
     429,
     'Too many attempts',
-    `Too many sign-ins from your address have failed. Wait ${seconds} s and try again.`,
+    `Too many failed sign-ins from your IP address. Wait ${seconds} s and try again.`,
     { 'Retry-After': String(seconds) },
   );
 }

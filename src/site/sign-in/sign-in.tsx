@@ -45,8 +45,8 @@ function Ways({ issuer, developer }: WaysProps): VNode {
         </p>
       )}
       <p>
-        {issuer === undefined ? 'You sign in with' : 'Or use'} a one-time link, which the operator of this service
-        creates with this command:
+        {issuer === undefined ? 'To sign in, ask' : 'Or ask'} the operator of this service for a one-time link. The
+        operator creates it with this command:
       </p>
       <CodeBlock label="For the operator" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
       <p>Open the link in this browser within ten minutes.</p>

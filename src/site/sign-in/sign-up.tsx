@@ -68,8 +68,8 @@ function showForm(ctx: PageContext, name = '', error?: string): void {
     { title: 'Name your project', section: 'settings', status: error === undefined ? 200 : 422 },
     <>
       <p>
-        Welcome. Your keys belong to a project, which starts on the free plan. Responses of <code>/api/v1/me</code>{' '}
-        include its name.
+        Welcome. Your keys belong to a project, which starts on the free plan. Its name appears in responses from{' '}
+        <code>/api/v1/me</code>.
       </p>
       <form class="form" method="post" action="/sign-up">
         <Field

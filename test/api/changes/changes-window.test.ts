@@ -17,9 +17,9 @@ const DAY = 24n * HOUR;
 const WINDOW = 30n * DAY;
 
 const RESTARTED =
-  'since lies before the time at which the catalogue was restored: earlier responses of the feed are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was begun, or from oldest_since if that is later.';
+  'since is earlier than the time at which the catalogue was restored, and responses of the feed from before then are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was begun, or from oldest_since if that is later.';
 const TOO_OLD =
-  'since is more than 30 days in the past, further than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it. Or continue from oldest_since, which is accepted for another minute, without the changes in between.';
+  'since is more than 30 days in the past, further back than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it. Or continue from oldest_since, which is accepted for another minute, and miss the changes in between.';
 
 describe('positions of GET /api/v1/changes', () => {
   let service: TestService;
@@ -72,11 +72,11 @@ describe('positions of GET /api/v1/changes', () => {
       now = systemClock() + HOUR;
       assert.equal((await send(now + MINUTE)).status, 200);
       assertProblem(await send(now + MINUTE + 1n), 'invalid_since', {
-        detail: 'since lies more than 60 seconds in the future. Send Unix time in seconds, and check your clock.',
+        detail: 'since is more than 60 seconds in the future. Send Unix time in seconds, and check your clock.',
       });
       assertProblem(await send(now * 1_000n), 'invalid_since', {
         detail:
-          'since lies far in the future and looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.',
+          'since is far in the future and looks like milliseconds or a finer unit. Send seconds: divide milliseconds by 1000.',
       });
       // The clock of this server is an hour behind that of the database.
       now = undefined;

@@ -25,7 +25,7 @@ describe('readiness', () => {
       assert.match(head, /^HTTP\/1\.1 503 /);
       assert.match(head, /^Retry-After: 2$/m);
       assert.match(head, /^Connection: close$/m);
-      const detail = 'The service is shutting down. It still answers for a while. Send it no more requests.';
+      const detail = 'This server is shutting down. It keeps serving for a short time; send new requests elsewhere.';
       const problem = JSON.parse(body) as Record<string, unknown>;
       assert.deepEqual(
         [problem.code, problem.detail, problem.reasons, problem.checks],

@@ -30,12 +30,12 @@ describe('the fields of the rate limits', () => {
 
 describe('the problem of a used-up quota', () => {
   for (const [violated, seconds, detail] of [
-    [[MINUTE], '7', "The plan's requests per minute are used up. Wait 7 s, as Retry-After says, and try again."],
-    [[DAY], '3601', "The plan's requests per day are used up. Wait 3601 s, as Retry-After says, and try again."],
+    [[MINUTE], '7', "You have used up your plan's requests per minute. Wait 7 s (see Retry-After), then try again."],
+    [[DAY], '3601', "You have used up your plan's requests per day. Wait 3601 s (see Retry-After), then try again."],
     [
       [MINUTE, DAY],
       '3601',
-      "The plan's requests per minute and per day are used up. Wait 3601 s, as Retry-After says, and try again.",
+      "You have used up your plan's requests per minute and per day. Wait 3601 s (see Retry-After), then try again.",
     ],
     [
       [
@@ -43,7 +43,7 @@ describe('the problem of a used-up quota', () => {
         { ...DAY, resetSeconds: 2 },
       ],
       '60',
-      "The plan's requests per minute and per day are used up. Wait 60 s, as Retry-After says, and try again.",
+      "You have used up your plan's requests per minute and per day. Wait 60 s (see Retry-After), then try again.",
     ],
   ] as const) {
     const names = violated.map(({ name }) => name);
@@ -66,7 +66,7 @@ describe('the problem of a used-up quota', () => {
     assert.equal(problem.type, TYPE);
     assert.equal(
       problem.detail,
-      'Too many keys from your address have failed. Send a valid key, which is served at once, or wait 41 s, as Retry-After says.',
+      'Too many invalid keys from your IP address. Requests with a valid key are still served; otherwise wait 41 s (see Retry-After).',
     );
     assert.deepEqual(problem.members, { 'violated-policies': ['failed-keys'] });
     assert.deepEqual(problem.headers, {

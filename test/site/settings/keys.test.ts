@@ -110,7 +110,7 @@ describe('the keys page', () => {
     [
       'a date beside another choice',
       [{ lifetime: '30', date: '2100-02-28', label: 'kept' }],
-      'You chose &quot;In 30 days&quot; but also gave a date.',
+      'You chose &quot;In 30 days&quot; but also entered a date.',
     ],
     [
       'a label that is too long or has control characters',
@@ -207,13 +207,13 @@ describe('the keys page', () => {
   it('a key is revoked after a question that names its last use', async () => {
     const { key, prefix } = await newKey();
     const path = `/settings/keys/${prefix}/revoke`;
-    assert.ok((await visitor.get(path)).text.includes('It has never been used.'));
+    assert.ok((await visitor.get(path)).text.includes('has never been used.'));
     assert.equal(await statusOf(key), 200);
     await service.db('api_keys').where({ prefix }).update({ last_used_at: '2026-01-02T03:04:05Z' });
     assert.ok((await visitor.get(path)).text.includes('2026-01-02 03:04 UTC'));
     const { status, text } = await visitor.post(path);
     assert.equal(status, 200);
-    assert.ok(text.includes('has been revoked. Requests with it now fail.'));
+    assert.ok(text.includes('has been revoked. Requests that use it now fail.'));
     assert.equal(await statusOf(key), 401);
     assert.ok((await visitor.get('/settings/keys')).text.includes('Inactive keys'));
   });
@@ -264,7 +264,7 @@ describe('the keys page', () => {
     await visitor.post(`/settings/keys/${prefix}/revoke`);
     await assertRefused(/This key is revoked\./);
     const question = await visitor.get(`/settings/keys/${prefix}/revoke`);
-    assert.ok(question.text.includes('is already revoked') && !question.text.includes('<form class="form"'));
+    assert.ok(question.text.includes('was already revoked') && !question.text.includes('<form class="form"'));
   });
 
   it('a key of another developer is neither shown nor changed', async () => {
@@ -296,7 +296,7 @@ describe('the keys page', () => {
   it('creating and rolling keys need a sign-in of the last 15 minutes, and revoking does not', async () => {
     const { key, prefix } = await newKey();
     const form = await formOf(NEW);
-    const need = /Sign in again to create or roll a key.*\(sign in first\)/s;
+    const need = /Sign in again to create or roll a key.*\(sign in again first\)/s;
     assert.doesNotMatch((await visitor.get('/settings/keys')).text, need);
     const signedInAt = service.db.raw("now() - interval '16 minutes'");
     await service.db('sessions').where({ developer_id: developerId }).update({ signed_in_at: signedInAt });
@@ -336,7 +336,7 @@ describe('the keys page', () => {
       shown.map((cells) => cells.slice(1)),
       [
         ['Key revoked', prefix, 'You'],
-        ['Key created on plan free', prefix, 'You'],
+        ['Key created on the free plan', prefix, 'You'],
       ],
     );
   });
@@ -413,7 +413,7 @@ describe('the pages that change keys, beside Redis', () => {
     assert.ok((await find(third.key)).text.includes('fails within moments.'));
     // A second attempt says nothing about the moment.
     assert.ok((await find(third.key)).text.includes('This key was already revoked.'));
-    assert.ok((await revoke(first.prefix)).text.includes('is already revoked.'));
+    assert.ok((await revoke(first.prefix)).text.includes('was already revoked.'));
   });
 });
 

@@ -133,7 +133,7 @@ describe('signing in by OpenID Connect', () => {
       'for another verifier',
       { code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' },
       403,
-      'Your provider did not sign you in',
+      'Your provider refused the sign-in',
     ],
     ['without auth_time, which the provider supports', { max_age: undefined }, 403, 'within the last 15 minutes'],
   ] as const) {
@@ -155,7 +155,7 @@ describe('signing in by OpenID Connect', () => {
     for (const subject of ['x'.repeat(256), 'a\u0000b', 'a\nb', 'a\u001b[2Jb', 'a\u202Eb', ' ann', 'ann\u00a0']) {
       const { status, text } = await person(subject).signIn();
       assert.equal(status, 403);
-      assert.ok(text.includes('Your identity cannot be used here') && !text.includes(subject), text);
+      assert.ok(text.includes('This identity is not supported') && !text.includes(subject), text);
     }
   });
 
@@ -173,7 +173,7 @@ describe('signing in by OpenID Connect', () => {
     const state = (await ann.begin()).searchParams.get('state') ?? '';
     const { status, text } = await ann.here.get(`${CALLBACK}?error=access_denied&state=${state}`);
     assert.equal(status, 403);
-    assert.ok(text.includes('Your provider did not sign you in'));
+    assert.ok(text.includes('Your provider refused the sign-in'));
   });
 
   /** @returns the path of a callback with a code that the provider does not know, for a browser that has begun a sign-in */

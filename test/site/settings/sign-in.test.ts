@@ -41,7 +41,7 @@ describe('sign-in links and sessions', () => {
     assert.ok((await visitor.get('/settings')).text.includes('Film club'));
     const again = await visit().post('/sign-in/link', { token });
     assert.deepEqual([again.status, again.headers['set-cookie']], [403, undefined]);
-    assert.ok(again.text.includes('This link does not work'));
+    assert.ok(again.text.includes('This sign-in link is not valid'));
   });
 
   it('the page of a link is the same for every token and keeps the token out of caches and the Referer', async () => {

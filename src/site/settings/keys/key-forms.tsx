@@ -19,7 +19,7 @@ const LIFETIMES = [
 
 /** How long a rolled key stays active, by the value of its option. */
 const OVERLAPS = [
-  { value: 'now', label: 'Expire it now', seconds: 0 },
+  { value: 'now', label: 'Expire immediately', seconds: 0 },
   { value: '1h', label: '1 hour', seconds: 3_600 },
   { value: '24h', label: '24 hours', seconds: 86_400 },
   { value: '7d', label: '7 days', seconds: 604_800 },
@@ -63,7 +63,7 @@ export function readNewKey(ctx: PageContext): NewKeyRequest {
   const onDate = lifetime === 'date' ? parseExpiryTime(date) : undefined;
   const dateError =
     lifetime !== 'date'
-      ? date !== '' && `You chose "${option?.label}" but also gave a date. Choose "On a date", or clear the date.`
+      ? date !== '' && `You chose "${option?.label}" but also entered a date. Choose "On a date", or clear the date.`
       : onDate === undefined && 'Choose a date in the future. The key expires at 00:00 UTC on that date.';
   const submission = { values, errors: { ...errors, ...(dateError !== false && { date: dateError }) } };
   if (Object.keys(submission.errors).length > 0) return { submission, details: undefined };
@@ -93,7 +93,7 @@ export function NewKeyForm({ submission: { values, errors } = EMPTY }: { readonl
         id="label"
         name="label"
         label="Label"
-        hint="Helps you tell your keys apart, for example production or staging."
+        hint="Optional. A name that tells your keys apart, such as production or staging."
         value={values.label}
         error={errors.label}
         maxLength={MAX_LABEL}
@@ -102,7 +102,7 @@ export function NewKeyForm({ submission: { values, errors } = EMPTY }: { readonl
         id="lifetime"
         name="lifetime"
         label="Expires"
-        hint="A key that expires limits the damage of a leak."
+        hint="An expiry date limits the damage if the key leaks."
         value={values.lifetime}
         options={LIFETIMES}
       />
@@ -110,8 +110,8 @@ export function NewKeyForm({ submission: { values, errors } = EMPTY }: { readonl
         id="date"
         name="date"
         type="date"
-        label="Date"
-        hint="Only with “On a date”. The key expires at 00:00 UTC."
+        label="Expiry date"
+        hint="Used only if you choose “On a date”. The key expires at 00:00 UTC on that date."
         value={values.date}
         error={errors.date}
       />
@@ -122,13 +122,13 @@ export function NewKeyForm({ submission: { values, errors } = EMPTY }: { readonl
 
 /** The form that rolls a key. */
 export function RollForm({ record }: { readonly record: KeyRecord }): VNode {
-  const { prefix, lastUsedAt, expiresAt } = record;
+  const { prefix, expiresAt } = record;
   return (
     <>
       <p>
-        Rolling replaces <KeyName record={record} /> with a new key of the same label and plan.{' '}
-        {expiresAt === null ? 'The new key does not expire either.' : 'The new key gets the same lifetime.'}{' '}
-        <LastUse at={lastUsedAt} />
+        Rolling replaces <KeyName record={record} /> with a new key that has the same label and plan.{' '}
+        {expiresAt === null ? 'Like the old key, the new key does not expire.' : 'The new key gets the same lifetime.'}{' '}
+        <LastUse record={record} />
       </p>
       <FormOnce>
         <fieldset class="field">
@@ -158,14 +158,14 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
   return (
     <>
       <p>
-        Revoking <KeyName record={record} /> cannot be undone. Every request with it fails from then on.{' '}
-        <LastUse at={record.lastUsedAt} />
+        Revoking <KeyName record={record} /> cannot be undone. After that, every request that uses it fails.{' '}
+        <LastUse record={record} />
       </p>
       {replaced !== undefined && (
         <Notice tone="warning">
           This key replaces <code>{replaced.prefix}</code>, which stays active until{' '}
-          {replaced.expiresAt === null ? 'you revoke it' : <Time at={replaced.expiresAt} />}. After that, you have no
-          replacement for it.
+          {replaced.expiresAt === null ? 'you revoke it' : <Time at={replaced.expiresAt} />}. If you revoke this key,{' '}
+          <code>{replaced.prefix}</code> will have no replacement.
         </Notice>
       )}
       <form class="form" method="post">
@@ -200,12 +200,14 @@ function KeyName({ record: { prefix, label } }: { readonly record: KeyRecord }):
   );
 }
 
-function LastUse({ at }: { readonly at: string | null }): VNode {
-  return at === null ? (
-    <>It has never been used.</>
+function LastUse({ record: { prefix, lastUsedAt } }: { readonly record: KeyRecord }): VNode {
+  return lastUsedAt === null ? (
+    <>
+      <code>{prefix}</code> has never been used.
+    </>
   ) : (
     <>
-      It was last used at <Time at={at} />.
+      <code>{prefix}</code> was last used on <Time at={lastUsedAt} />.
     </>
   );
 }

@@ -153,7 +153,7 @@ function Changes({ prefix, isRolled, isRecent }: ChangesProps): VNode {
           Roll
         </a>
       )}
-      {!isRolled && !isRecent && <span class="muted small">(sign in first)</span>}
+      {!isRolled && !isRecent && <span class="muted small">(sign in again first)</span>}
       <a href={`/settings/keys/${prefix}/revoke`} aria-label={`Revoke ${prefix}`}>
         Revoke
       </a>

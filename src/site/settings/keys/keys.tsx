@@ -139,9 +139,9 @@ function prefixOf(ctx: SettingsContext): string {
 }
 
 const REVOKED = {
-  none: 'is already revoked.',
-  immediate: 'has been revoked. Requests with it now fail.',
-  eventual: 'has been revoked. Requests with it fail within moments.',
+  none: 'was already revoked.',
+  immediate: 'has been revoked. Requests that use it now fail.',
+  eventual: 'has been revoked. Requests that use it will fail within moments.',
 } as const;
 
 function showRevoked(ctx: SettingsContext, prefix: string, propagation: Propagation | 'none'): void {

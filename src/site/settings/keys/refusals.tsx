@@ -6,7 +6,7 @@ import type { SettingsContext } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
 
 /** Answers with the reason of a refusal. @throws any other error, and PageError 404 for an unknown key */
-export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'Your keys were not changed'): void {
+export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'No changes made'): void {
   if (!(error instanceof KeyRefused)) throw error;
   if (error.reason === 'unknown') throw noSuchKey();
   settingsPage(
@@ -57,9 +57,9 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
         </>
       );
     case 'too_many':
-      return `You have reached the limit of ${MAX_ACTIVE_KEYS} active keys, or of as many rolled keys that are still active. Revoke one you no longer need, then try again.`;
+      return `You have reached the limit of ${MAX_ACTIVE_KEYS} active keys, or the separate limit of ${MAX_ACTIVE_KEYS} rolled keys that are still active. Revoke keys of that kind that you no longer need, then try again.`;
     case 'too_many_today':
-      return `You have reached the limit of ${MAX_KEYS_PER_DAY} new keys in 24 hours, rolled keys included. Try again later, or ask the operator of this service to create a key.`;
+      return `You have reached the limit of ${MAX_KEYS_PER_DAY} new keys in 24 hours, including keys created by rolling. Try again later, or ask the operator of this service to create a key.`;
     case 'suspended':
       return 'Your account is suspended. Contact the operator of this service.';
     case 'expired':

@@ -32,13 +32,13 @@ export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
       <div data-secret>
         <CodeBlock label={label === null ? 'Your key' : `Your key (${isolated(label)})`} code={key} isSecret />
         <p>
-          The key is on plan <code>{planId}</code>
+          The key is on the <code>{planId}</code> plan
           {expiresAt === null ? (
             ' and does not expire.'
           ) : (
             <>
               {' '}
-              and expires at <Time at={expiresAt} />.
+              and expires on <Time at={expiresAt} />.
             </>
           )}
           {replaced !== undefined && <Replaced record={replaced} />}

@@ -24,7 +24,7 @@ const DAYS_PER_LABEL = 5;
 /** The parts of a bar, from the axis up. */
 const PARTS = [
   { name: 'served', label: 'Served', className: 'chart-bar' },
-  { name: 'refused', label: 'Refused by the limit', className: 'chart-bar chart-bar-refused' },
+  { name: 'refused', label: 'Refused (over a limit)', className: 'chart-bar chart-bar-refused' },
   { name: 'failed', label: 'Failed', className: 'chart-bar chart-bar-failed' },
 ] as const;
 

@@ -14,7 +14,9 @@ export function Quotas({ states }: QuotasProps): VNode {
   return (
     <>
       {states.some(({ state }) => state.countedIn === 'process') && (
-        <Notice tone="info">These numbers come from a single server process; others may have counted more.</Notice>
+        <Notice tone="info">
+          These numbers come from a single server process. Others count separately, so your total usage may be higher.
+        </Notice>
       )}
       <ul class="card-grid quotas">
         {states.map(({ plan, state }) => (
@@ -44,7 +46,7 @@ function QuotaMeter({
   const used = limit - remaining;
   return (
     <div class="meter-row">
-      <label for={id}>{name === 'minute' ? 'This minute' : 'Today'}</label>
+      <label for={id}>{name === 'minute' ? 'Per minute' : 'Per day'}</label>
       <meter
         class="meter"
         id={id}

@@ -92,9 +92,9 @@ function Usage({ states, days, keys, chosen }: UsageProps): VNode {
         )}
         <UsageChart days={days} />
         <p class="muted small">
-          Refused requests exceeded a limit of the plan. Days are in UTC. Counts are saved about every 10 seconds; a
-          server that crashes loses those it has not saved, and counts may be added twice if the connection to the
-          database breaks.
+          Refused requests exceeded a plan limit. Failed requests are errors on our side. Days are in UTC. Counts are
+          saved about every 10 seconds and are approximate: a server crash can lose unsaved counts, and a lost database
+          connection can cause counts to be added twice.
         </p>
         <p>
           <a href={`${PATH}.csv${chosen === undefined ? '' : `?key=${chosen}`}`}>Download as CSV</a>
