@@ -105,7 +105,7 @@ export function requireWithinWindow(
   if (since < start) {
     throw outOfWindow(
       start > offered ? start : offered,
-      'since is earlier than the time at which the catalogue was restored, and responses of the feed from before then are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was begun, or from oldest_since if that is later.',
+      'since is earlier than the time at which the catalogue was restored, and responses of the feed from before then are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was started, or from oldest_since if that is later.',
     );
   }
   if (since < oldest) {

@@ -26,7 +26,7 @@ export async function ensureCluster({ path, account }: DataDirectory, { initdb, 
     const version = /^\d+(?:\.\d+)?$/.exec(existing.trim())?.[0] ?? 'unknown version';
     if (version === major) return;
     throw new OperatorError(
-      `The data in ${cluster} was created by PostgreSQL ${version}, but this is PostgreSQL ${major}. Dump it with the version that  ` +
+      `The data in ${cluster} was created by PostgreSQL ${version}, but this is PostgreSQL ${major}. Dump it with the version that ` +
         'created it and restore it here, or set DATA_DIR to another directory.',
     );
   }

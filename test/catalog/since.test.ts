@@ -94,7 +94,7 @@ describe('since', () => {
       const { code, members, detail } = problemOf(since, feed) ?? assert.fail();
       assert.equal(code, 'since_out_of_window');
       assert.deepEqual(members, { oldest_since: toSeconds(start) });
-      assert.match(detail, /^since lies before the time at which the catalogue was restored: /);
+      assert.match(detail, /^since is earlier than the time at which the catalogue was restored, /);
       // Continuing without a new copy would keep what the catalogue has lost.
       assert.doesNotMatch(detail, /without the changes in between/);
     }
@@ -105,7 +105,7 @@ describe('since', () => {
     assert.equal(problemOf(OLDEST, feed), undefined);
     for (const [since, text] of [
       [OLDEST - 1n, /^since is more than 30 days in the past/],
-      [OLDEST - SECOND - 1n, /^since lies before the time at which the catalogue was restored/],
+      [OLDEST - SECOND - 1n, /^since is earlier than the time at which the catalogue was restored/],
     ] as const) {
       const { members, detail } = problemOf(since, feed) ?? assert.fail();
       assert.deepEqual(members, { oldest_since: 1792626065.123456 });

@@ -136,7 +136,7 @@ describe('the command line', () => {
       assert.ok(Date.parse(at) / 1000 > now + 7_200);
       assert.match(
         stdout,
-        /\nThis is 7\d{3} s ahead of the database's clock: until then, new entries have times in the future/,
+        /\nThis is 7\d{3} s ahead of the database's clock: until the clock catches up, new entries have timestamps in the future/,
       );
 
       const refused = await catalog('feed', 'restart', '--after', String(now + 3 * 86_400));

@@ -193,7 +193,7 @@ describe('the commands for developers, keys and sign-in', () => {
       const { key, prefix } = await newKey();
       const { code, stdout, stderr } = await catalog(`keys ${name} ${key}${options}`);
       assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
-      assert.match(stderr, new RegExp(`use the prefix alone, ${prefix}: every user of this machine can read`));
+      assert.match(stderr, new RegExp(`use only the prefix, ${prefix}: other users of this machine can see`));
       assert.ok(!stderr.includes(key.slice(prefix.length + 1)), 'the key was repeated');
       assert.equal(await isActive(key), true);
       await assertFails(`keys ${name} ${prefix}x${options}`, 2, /the prefix of a key is svc_ and 8 letters and digits/);

@@ -219,7 +219,7 @@ describe('the settings', () => {
         '  PORT must be a whole number from 0 to 65535, not "65536"',
         '  DATABASE_POOL_SIZE must be a whole number from 2 to 1000, not "1"',
         '  SITE must be on or off, not "no"',
-        '  LOG_LEVEL must be one of minimum level to log: trace, debug, info, warn, error, fatal, silent, not "INFO"',
+        '  LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "INFO"',
       ],
     );
   });

@@ -128,7 +128,7 @@ describe('the places of the embedded PostgreSQL', function () {
       name: 'OperatorError',
       message:
         `The data in ${cluster} was created by PostgreSQL 9, but this is PostgreSQL 18. Dump it with the version that created it ` +
-        'and import it here, or set DATA_DIR to another folder.',
+        'and restore it here, or set DATA_DIR to another directory.',
     });
   });
 });

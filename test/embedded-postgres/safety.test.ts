@@ -42,7 +42,7 @@ describe('the embedded PostgreSQL and other accounts of the machine', function (
         name: 'OperatorError',
         message:
           `The data directory ${path} cannot be used by root: ${reason}, so others could replace what root writes. Set DATA_DIR ` +
-          `to a directory that only root can change, also by its parents, or, if you trust what is in it: ${remedy}`,
+          `to a directory that only root can change, including all of its parents. Or, if you trust its contents, run: ${remedy}`,
       });
     }
 

@@ -211,7 +211,7 @@ describe('a follower', () => {
     [
       'its position has left a window of unknown beginning',
       problem(400, 'since_out_of_window'),
-      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed; changes since then are no longer available .* with --since set to an hour before that copy was begun\.$/,
+      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed; changes since then are no longer available .* with --since set to an hour before that copy was started\.$/,
     ],
     [
       'its position lies in the future',
@@ -226,7 +226,7 @@ describe('a follower', () => {
     [
       'the address redirects',
       { status: 301, body: '', headers: { Location: 'https://other.example/\u009b' } },
-      /^The base URL redirects to https:\/\/other\.example\/\uFFFD \(301\)\. Give the address of the service itself\.$/,
+      /^The base URL redirects to https:\/\/other\.example\/\uFFFD \(301\)\. Use the URL of the service itself\.$/,
     ],
     [
       'the service gives the same position again',

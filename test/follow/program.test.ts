@@ -203,7 +203,7 @@ describe('catalog follow', () => {
     child.stderr?.on('data', (data: Buffer) => (stderr += data.toString()));
     assert.deepEqual(await once(child, 'close'), [1, null]);
     closeSync(fd);
-    assert.match(stderr, /\ncatalog: Cannot write the lines: ENOSPC.*\. The position is kept\.\n$/);
+    assert.match(stderr, /\ncatalog: Cannot write the lines: ENOSPC.*\. The saved position is unchanged\.\n$/);
     assert.deepEqual(await readdir(folder), []);
   });
 

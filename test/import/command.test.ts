@@ -108,7 +108,7 @@ describe('catalog import', () => {
       [[], /required option '--kind <kind>' not specified/],
       [['--kind', 'films'], /Allowed choices are titles, people, collections/],
       [[...FLAGS, '--format', 'xml'], /Allowed choices are csv, tsv, ndjson/],
-      [[...FLAGS, '--column', 'title'], /Give OURS=THEIRS/],
+      [[...FLAGS, '--column', 'title'], /Use OURS=THEIRS/],
       [[...FLAGS, '--column', 'title=x'], /title is mapped twice/],
       [[...FLAGS, '--value', 'Movie=movie'], /Use COLUMN:THEIRS=OURS/],
       [[...FLAGS, '--value', 'media_type:Movie'], /Use COLUMN:THEIRS=OURS/],

@@ -72,7 +72,7 @@ describe('rate limits', () => {
       const reply = await ask(key);
       assertProblem(reply, 'rate_limit_exceeded', {
         type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-        detail: /^You have used up your plan's requests per day\. Wait 86\d\d\d s,/,
+        detail: /^You have used up your plan's requests per day\. Wait 86\d\d\d s /,
         members: { 'violated-policies': ['day'] },
         headers: { vary: 'Authorization, X-API-Key', 'ratelimit-policy': '"minute";q=100;w=60, "day";q=2;w=86400' },
       });

@@ -160,7 +160,7 @@ describe('a mirror of a database that goes back an hour', () => {
       stderr,
       new RegExp(
         `\ncatalog: The position .* has left the window of the feed, which begins at ${beginning} .*` +
-          `400 since_out_of_window: since lies before the time at which the catalogue was restored.*` +
+          `400 since_out_of_window: since is earlier than the time at which the catalogue was restored.*` +
           `or to ${beginning} if that is later\\.\n$`,
       ),
     );

@@ -17,7 +17,7 @@ const DAY = 24n * HOUR;
 const WINDOW = 30n * DAY;
 
 const RESTARTED =
-  'since is earlier than the time at which the catalogue was restored, and responses of the feed from before then are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was begun, or from oldest_since if that is later.';
+  'since is earlier than the time at which the catalogue was restored, and responses of the feed from before then are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was started, or from oldest_since if that is later.';
 const TOO_OLD =
   'since is more than 30 days in the past, further back than the feed reaches. Get a fresh copy of the catalogue from its operator and follow from the position that comes with it. Or continue from oldest_since, which is accepted for another minute, and miss the changes in between.';
 
