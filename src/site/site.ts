@@ -18,10 +18,10 @@ import { addSignIn } from './sign-in/sign-in.js';
 /** The name of a static file changes with its content, so a client may keep it for a year. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
-export const PAGE_LIMITS: ConcurrencyLimits = { running: 3, waiting: 100, perAddress: 300 };
+export const PAGE_LIMITS = { running: 3, waiting: 100, perAddress: 25, perWindow: 300 } as const;
 
 /** Routes the pages. The list is the whole path of a request for a page, from top to bottom. */
-export function routePages(parts: SiteParts, limits = PAGE_LIMITS): PageRouter {
+export function routePages(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LIMITS): PageRouter {
   const router: PageRouter = new Router<PageState>({ sensitive: true });
   router.use(receiveForm);
   // Before the bound on pages: an error page needs its stylesheet too.

@@ -80,8 +80,25 @@ describe('a bound on concurrency', () => {
     await served;
   });
 
+  it('leaves room for others when one address has many requests under way', async () => {
+    const bounded = boundConcurrency({ running: 1, waiting: 2, perAddress: 2 }, 0);
+    const served = [pass(bounded), pass(bounded)];
+    await immediate();
+    await assert.rejects(pass(bounded), { status: 429, headers: { 'Retry-After': '1' } });
+    served.push(pass(bounded, '192.0.2.2'));
+    for (let ended = 0; ended < 3; ended += 1) {
+      await immediate();
+      finish.shift()?.();
+    }
+    await Promise.all(served);
+    const again = pass(bounded);
+    await immediate();
+    finish.shift()?.();
+    await again;
+  });
+
   it('refuses an address above its limit, and serves another one', async () => {
-    const bounded = boundConcurrency({ running: 9, waiting: 9, perAddress: 2 }, 0);
+    const bounded = boundConcurrency({ running: 9, waiting: 9, perAddress: 9, perWindow: 2 }, 0);
     const served = [pass(bounded), pass(bounded)];
     await assert.rejects(pass(bounded), { status: 429, headers: { 'Retry-After': '10' } });
     served.push(pass(bounded, '192.0.2.2'));

@@ -79,7 +79,7 @@ describe('requests for pages', () => {
     const home = (address: string): Promise<Reply> =>
       send(service.url, '/', { headers: { accept: 'text/html', 'x-forwarded-for': address } });
     let reply = await home('192.0.2.1');
-    for (let sent = 1; reply.status === 200 && sent <= PAGE_LIMITS.perAddress; sent += 1)
+    for (let sent = 1; reply.status === 200 && sent <= PAGE_LIMITS.perWindow; sent += 1)
       reply = await home('192.0.2.1');
     assert.equal(reply.status, 429);
     assert.ok(Number(reply.headers['retry-after']) >= 1);

@@ -15,7 +15,7 @@ export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 /** The most content of a report, in bytes: some 250 matches of a scanner. */
 const MAX_CONTENT = 64 * 1024;
 
-const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, perAddress: 300 };
+const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, perAddress: 25 };
 
 interface LeakedKeyParts extends ReportParts {
   /** Number of trusted proxies in front of the service. */

@@ -11,33 +11,41 @@ export interface ConcurrencyLimits {
   readonly running: number;
   /** Requests that wait for their turn. The deadline of a request bounds the wait. */
   readonly waiting: number;
-  /** Requests that one address may send within {@link WINDOW_SECONDS}. */
+  /** Requests of one address that are served or wait at the same time, so that it leaves room for others. */
   readonly perAddress: number;
+  /** Requests that one address may send within {@link WINDOW_SECONDS}; undefined for any number. */
+  readonly perWindow?: number;
 }
 
 const WINDOW_SECONDS = 10;
 
 /**
- * Bounds how many requests of one kind this process serves at the same time, and how many it takes from one address.
+ * Bounds how many requests of one kind this process serves at the same time, and how many of them are from one address.
  *
  * @param trustedProxies - number of trusted proxies; sets which `X-Forwarded-For` entry counts
- * @returns a middleware that throws Problem rate_limit_exceeded for an address above its limit, and service_unavailable
+ * @returns a middleware that throws Problem rate_limit_exceeded for an address above its limits, and service_unavailable
  *   while too many requests wait
  */
 export function boundConcurrency(limits: ConcurrencyLimits, trustedProxies: number): Middleware {
-  const { running, waiting, perAddress } = limits;
-  const addresses = new RateLimiterMemory({ points: perAddress, duration: WINDOW_SECONDS });
+  const { running, waiting, perAddress, perWindow } = limits;
+  const addresses =
+    perWindow === undefined ? undefined : new RateLimiterMemory({ points: perWindow, duration: WINDOW_SECONDS });
+  const presentFrom = new Map<string, number>();
   const turns = new Semaphore(running);
   let present = 0;
 
   return async (ctx, next) => {
-    await addresses.consume(clientAddress(ctx.req, trustedProxies)).catch((refusal: unknown) => {
+    const address = clientAddress(ctx.req, trustedProxies);
+    await addresses?.consume(address).catch((refusal: unknown) => {
       throw refusal instanceof RateLimiterRes ? tooManyRequests(refusal.msBeforeNext) : refusal;
     });
+    const own = presentFrom.get(address) ?? 0;
+    if (own >= perAddress) throw tooManyRequests(1_000);
     if (present >= running + waiting) {
       throw serviceUnavailable({ detail: 'Too many requests are waiting. Try again in a few seconds.' });
     }
     present += 1;
+    presentFrom.set(address, own + 1);
     await turns.acquire();
     try {
       // The deadline may have answered the request while it waited.
@@ -45,6 +53,9 @@ export function boundConcurrency(limits: ConcurrencyLimits, trustedProxies: numb
     } finally {
       turns.release();
       present -= 1;
+      const left = (presentFrom.get(address) ?? 1) - 1;
+      if (left === 0) presentFrom.delete(address);
+      else presentFrom.set(address, left);
     }
   };
 }

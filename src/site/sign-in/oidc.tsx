@@ -22,7 +22,7 @@ import { signIn, tooManyAttempts } from './sign-in-link.js';
 export const OIDC_CALLBACK = '/sign-in/oidc/callback';
 
 /** How many sign-ins may wait for a provider that does not respond. Further ones are refused. */
-const WAITING = { running: 20, waiting: 0, perAddress: 10 };
+const WAITING = { running: 20, waiting: 0, perAddress: 10, perWindow: 10 };
 
 /** The longest subject that OpenID Connect allows and the database stores, in characters. */
 const MAX_SUBJECT = 255;

@@ -111,7 +111,7 @@ export function NewKeyForm({ submission: { values, errors } = EMPTY }: { readonl
         name="date"
         type="date"
         label="Expiry date"
-        hint="Used only if you choose “On a date”. The key expires at 00:00 UTC on that date."
+        hint="Choose “On a date” to use this. The key expires at 00:00 UTC on that date."
         value={values.date}
         error={errors.date}
       />

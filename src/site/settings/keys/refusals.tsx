@@ -40,14 +40,14 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
       return (
         <>
           This form was already sent and created the key <code>{otherPrefix}</code>, which was shown once. If you no
-          longer have that key, <RollLink prefix={otherPrefix} />.
+          longer have that key, <RollLink prefix={otherPrefix} /> while it is active. <NewKeyLink />
         </>
       );
     case 'rolled':
       return (
         <>
           This key was already replaced by <code>{otherPrefix}</code>. If you no longer have that key,{' '}
-          <RollLink prefix={otherPrefix} />.
+          <RollLink prefix={otherPrefix} /> while it is active. <NewKeyLink />
         </>
       );
     case 'not_replaced':
