@@ -83,14 +83,13 @@ describe('a bound on concurrency', () => {
   it('leaves room for others when one address has many requests under way', async () => {
     const bounded = boundConcurrency({ running: 1, waiting: 2, perAddress: 2 }, 0);
     const served = [pass(bounded), pass(bounded)];
-    await immediate();
-    await assert.rejects(pass(bounded), { status: 429, headers: { 'Retry-After': '1' } });
+    const refused = assert.rejects(pass(bounded), { status: 429, headers: { 'Retry-After': '1' } });
     served.push(pass(bounded, '192.0.2.2'));
-    for (let ended = 0; ended < 3; ended += 1) {
+    for (let ended = 0; ended < 4; ended += 1) {
       await immediate();
       finish.shift()?.();
     }
-    await Promise.all(served);
+    await Promise.all([...served, refused]);
     const again = pass(bounded);
     await immediate();
     finish.shift()?.();
