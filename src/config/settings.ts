@@ -4,6 +4,7 @@ import {
   parseIssuer,
   parseLogLevel,
   parseMetricsAddress,
+  parseOperatorContact,
   parsePostgresUrl,
   parseProxies,
   parsePublicUrl,
@@ -80,6 +81,9 @@ export const SETTINGS = {
     'number of trusted proxies; sets which X-Forwarded-For entry counts', 'off'),
   /** Whether the server has pages for people beside the API. */
   site: setting('SITE', true, parseSwitch, 'off to serve only the API, without web pages', 'on'),
+  /** A `mailto:` or web URL. */
+  operatorContact: optional('OPERATOR_CONTACT', parseOperatorContact,
+    'mail address or URL where developers reach you; the pages link to it wherever they say to contact the operator'),
   securityContact: optional('SECURITY_CONTACT', parseContact,
     'where to report security problems, mailto:… or https://…; served in /.well-known/security.txt'),
   workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes that share the port; more than one requires REDIS_URL'),

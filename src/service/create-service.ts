@@ -170,6 +170,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
         files: await site.readStaticFiles(packageRoot),
         guides: await site.readGuides(packageRoot),
         publicUrl: () => config.publicUrl ?? url,
+        operatorContact: config.operatorContact,
         ...site.createSignIn(config, admission.redis, log, clock),
       },
     },

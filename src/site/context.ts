@@ -31,6 +31,8 @@ export interface SiteOptions {
   readonly guides: GuideFiles;
   /** The origin under which people reach the service, such as `https://catalog.example.com`. Known once the server listens. */
   readonly publicUrl: () => string;
+  /** Where developers reach the operator: a `mailto:` or web URL. */
+  readonly operatorContact: string | undefined;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
   /** The identity provider that signs developers in, and whether new identities may sign up; undefined without one. */

@@ -5,6 +5,7 @@ import { listPlans, type Plan } from '../limits/plans.js';
 import type { PageRouter, SiteParts } from './context.js';
 import { cached } from './delivery/cached.js';
 import { Badge, CodeBlock, Notice, Table, type Tone } from './layout/components.js';
+import { Operator } from './layout/operator.js';
 import { publicPage } from './layout/page.js';
 import { SampleTabs } from './layout/samples.js';
 import { formatNumber } from './layout/values.js';
@@ -103,7 +104,7 @@ function Landing({ baseUrl, numbers, status }: LandingContent): VNode {
         <h2 id="key">Get a key</h2>
         <p>
           Every call needs an API key. Create one in your <a href="/settings">settings</a> and copy it: it is shown only
-          once. If you cannot sign in yet, ask the operator of this service for access.
+          once. If you cannot sign in yet, ask <Operator /> for access.
         </p>
         <p>
           Use keys in back ends only, never in client-side code. Create one per environment, so that you can revoke each

@@ -88,6 +88,16 @@ const CASES: {
   oidcSignUp: [false, { on: true, off: false }, ['yes', 'ON', '1']],
   trustedProxies: [0, { off: 0, '1': 1, '9': 9 }, ['0', '10', 'on', 'true', '-1', '1.5', '10.0.0.1']],
   site: [true, { on: true, off: false }, ['On', 'true', '1', 'no']],
+  operatorContact: [
+    undefined,
+    {
+      ' ops@catalog.example ': 'mailto:ops@catalog.example',
+      'mailto:ops@catalog.example?subject=Catalog': 'mailto:ops@catalog.example?subject=Catalog',
+      'https://h/support': 'https://h/support',
+      'http://intranet/#help': 'http://intranet/#help',
+    },
+    ['ops', 'ops@', 'a b@h', 'a@b@h', 'mailto:ops', 'https://', 'https://u:hunter2@h', 'javascript:alert(1)', 'tel:+1'],
+  ],
   securityContact: [
     undefined,
     { ' mailto:a@b.example ': 'mailto:a@b.example', 'https://h/report': 'https://h/report' },

@@ -40,6 +40,7 @@ export async function serveWithoutDatabase(
     files,
     guides: await readGuides(root),
     publicUrl: () => 'http://catalog.example',
+    operatorContact: undefined,
     failedSignIns: new FailedAttempts(),
     signInBy: undefined,
   };

@@ -1,6 +1,8 @@
+import type { ComponentChildren } from 'preact';
 import { Problem } from '../../errors.js';
 import { toProblem } from '../../http/response/problems.js';
 import type { PageContext } from '../context.js';
+import { Operator } from './operator.js';
 import { page } from './page.js';
 
 /** An error for the reader of a page. Its status may have no code in the contract of the API, such as 403. */
@@ -15,18 +17,22 @@ export class PageError extends Error {
   constructor(
     readonly status: number,
     readonly title: string,
-    readonly detail: string,
+    readonly detail: ComponentChildren,
     readonly headers: Readonly<Record<string, string>> = {},
     cause?: Error,
   ) {
-    super(`${status} ${title}: ${detail}`, { cause });
+    super(`${status} ${title}`, { cause });
   }
 }
 
 /** For people, in place of the detail, which is about calls of the API. */
-const DETAILS: Partial<Record<number, string>> = {
+const DETAILS: Partial<Record<number, ComponentChildren>> = {
   404: 'There is no page at this address. Check the address, or start from the home page.',
-  500: 'Something went wrong on our side. If it happens again, report it and quote the request ID below.',
+  500: (
+    <>
+      Something went wrong on our side. If it happens again, report it to <Operator /> and quote the request ID below.
+    </>
+  ),
   503: 'This page is temporarily unavailable. Try again in a few seconds.',
 };
 

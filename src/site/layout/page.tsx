@@ -3,6 +3,7 @@ import { render } from 'preact-render-to-string';
 import type { PageContext, SiteOptions } from '../context.js';
 import { Representation } from '../../http/response/representation.js';
 import { Layout, type PageDescription } from './layout.js';
+import { OperatorContact } from './operator.js';
 
 export const HTML = 'text/html; charset=utf-8';
 
@@ -46,8 +47,10 @@ export function publicPage(site: SiteOptions, description: PageDescription, body
 /** @returns the HTML of a page */
 export function renderPage(site: SiteOptions, description: PageDescription, body: ComponentChildren): string {
   return `<!doctype html>\n${render(
-    <Layout files={site.files} {...description}>
-      {body}
-    </Layout>,
+    <OperatorContact.Provider value={site.operatorContact}>
+      <Layout files={site.files} {...description}>
+        {body}
+      </Layout>
+    </OperatorContact.Provider>,
   )}\n`;
 }

@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import type { LinkedIdentity } from '../../accounts/identities.js';
 import type { Session } from '../../accounts/sessions.js';
 import type { Plan } from '../../limits/plans.js';
+import { Operator } from '../layout/operator.js';
 import { formatNumber, Time, UserText } from '../layout/values.js';
 import { TABS, type Tab } from './settings-page.js';
 
@@ -45,7 +46,10 @@ export function Overview({ session, plans, identities }: OverviewProps): VNode {
         <div>
           <dt>Developer ID</dt>
           <dd>
-            {session.developerId} <span class="muted">Quote it when you contact the operator.</span>
+            {session.developerId}{' '}
+            <span class="muted">
+              Quote it when you contact <Operator />.
+            </span>
           </dd>
         </div>
         {identities.length > 0 && (

@@ -4,6 +4,7 @@ import type { PageRouter, SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
 import { Badge, Table } from '../layout/components.js';
 import { FormActions } from '../layout/form-field.js';
+import { Operator } from '../layout/operator.js';
 import { Time } from '../layout/values.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { setCookie } from '../sign-in/cookies.js';
@@ -59,8 +60,8 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
   return (
     <>
       <p>
-        These browsers are signed in to your project. If you do not recognise one, end its session and tell the operator
-        of this service.
+        These browsers are signed in to your project. If you do not recognise one, end its session and tell <Operator />
+        .
       </p>
       <Table
         caption="Sessions"

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { Notice } from '../layout/components.js';
+import { Operator } from '../layout/operator.js';
 import { answerPage } from '../layout/page.js';
 import { UserText } from '../layout/values.js';
 import type { SettingsContext } from './guards.js';
@@ -67,7 +68,7 @@ export function settingsPage(
       {suspendedAt !== null && (
         <Notice tone="danger">
           <strong>Your account is suspended.</strong> Your keys are rejected, and you can view the settings but not
-          change them. Contact the operator of this service.
+          change them. Contact <Operator />.
         </Notice>
       )}
       <h1>{title}</h1>

@@ -13,6 +13,7 @@ import { boundConcurrency } from '../../http/request/concurrency.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { CodeBlock } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
+import { Operator } from '../layout/operator.js';
 import { page } from '../layout/page.js';
 import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
@@ -104,7 +105,10 @@ function requireStorable({ subject }: Identity): void {
   throw new PageError(
     403,
     'This identity is not supported',
-    `The subject that your provider uses to identify you is longer than ${MAX_SUBJECT} characters, or contains control characters or leading or trailing spaces. Ask the operator of this service for a sign-in link instead.`,
+    <>
+      The subject that your provider uses to identify you is longer than {MAX_SUBJECT} characters, or contains control
+      characters or leading or trailing spaces. Ask <Operator /> for a sign-in link instead.
+    </>,
   );
 }
 
@@ -115,7 +119,7 @@ function showUnlinked(ctx: PageContext, { issuer, subject }: Identity): void {
     <>
       <p>
         You signed in with your provider, but your identity is not linked to a project on this service. Send these two
-        lines to the operator of this service, and sign in again once they have linked it.
+        lines to <Operator />, and sign in again once they have linked it.
       </p>
       <CodeBlock label="Your identity" code={`Issuer:  ${issuer}\nSubject: ${subject}`} />
       <p>The operator runs this command:</p>

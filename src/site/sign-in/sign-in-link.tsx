@@ -6,6 +6,7 @@ import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
 import { FormActions } from '../layout/form-field.js';
+import { Operator } from '../layout/operator.js';
 import { page } from '../layout/page.js';
 import { returnTo } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
@@ -47,7 +48,10 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
     throw new PageError(
       403,
       'This sign-in link is not valid',
-      'A sign-in link works only once and expires after ten minutes. Check that you copied the whole link, or ask the operator of this service for a new one.',
+      <>
+        A sign-in link works only once and expires after ten minutes. Check that you copied the whole link, or ask{' '}
+        <Operator /> for a new one.
+      </>,
     );
   });
 }

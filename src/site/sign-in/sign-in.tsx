@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { findSession, RECENT_MINUTES, type Session } from '../../accounts/sessions.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { CodeBlock, Notice } from '../layout/components.js';
+import { Operator } from '../layout/operator.js';
 import { page } from '../layout/page.js';
 import { UserText } from '../layout/values.js';
 import { SETTINGS } from './return-to.js';
@@ -45,8 +46,8 @@ function Ways({ issuer, developer }: WaysProps): VNode {
         </p>
       )}
       <p>
-        {issuer === undefined ? 'To sign in, ask' : 'Or ask'} the operator of this service for a one-time link. The
-        operator creates it with this command:
+        {issuer === undefined ? 'To sign in, ask' : 'Or ask'} <Operator /> for a one-time link. The operator creates it
+        with this command:
       </p>
       <CodeBlock label="For the operator" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
       <p>Open the link in this browser within ten minutes.</p>

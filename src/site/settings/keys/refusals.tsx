@@ -2,6 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
 import { Notice } from '../../layout/components.js';
 import { PageError } from '../../layout/error-page.js';
+import { Operator } from '../../layout/operator.js';
 import type { SettingsContext } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
 
@@ -59,9 +60,18 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
     case 'too_many':
       return `You have reached the limit of ${MAX_ACTIVE_KEYS} active keys, or the separate limit of ${MAX_ACTIVE_KEYS} rolled keys that are still active. Revoke keys of that kind that you no longer need, then try again.`;
     case 'too_many_today':
-      return `You have reached the limit of ${MAX_KEYS_PER_DAY} new keys in 24 hours, including keys created by rolling. Try again later, or ask the operator of this service to create a key.`;
+      return (
+        <>
+          You have reached the limit of {MAX_KEYS_PER_DAY} new keys in 24 hours, including keys created by rolling. Try
+          again later, or ask <Operator /> to create a key.
+        </>
+      );
     case 'suspended':
-      return 'Your account is suspended. Contact the operator of this service.';
+      return (
+        <>
+          Your account is suspended. Contact <Operator />.
+        </>
+      );
     case 'expired':
       return (
         <>

@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import { findSession, type Session } from '../../accounts/sessions.js';
 import type { PageContext, PageState } from '../context.js';
 import { PageError } from '../layout/error-page.js';
+import { Operator } from '../layout/operator.js';
 import { redirectToSignIn } from '../sign-in/return-to.js';
 import { readCookie } from '../sign-in/cookies.js';
 
@@ -46,7 +47,9 @@ export function createGuards({ db }: { readonly db: Knex }): Guards {
         throw new PageError(
           403,
           'Account suspended',
-          'Your account is suspended: you can view the settings but not change them. Contact the operator of this service.',
+          <>
+            Your account is suspended: you can view the settings but not change them. Contact <Operator />.
+          </>,
         );
       }
       if (session !== undefined && mayPass(session)) await handler(ctx as SettingsContext);

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { suspendDeveloper } from '../../../src/developers/developers.js';
+import { Visitor, signIn } from '../../support/http/visitor.js';
+import { startService, type TestService } from '../../support/service.js';
+import { PAGES, settingsPages, UNKNOWN } from '../pages.js';
+
+const CONTACT = 'mailto:ops@catalog.example?subject=Catalog';
+const WORDS = 'the operator of this service';
+
+/** Opens every page, as an active and as a suspended developer, and provokes errors. @returns the HTML of each */
+async function visitAll(service: TestService): Promise<string[]> {
+  const { developerId, prefix } = await service.newKey();
+  const visitor = await signIn(service, developerId);
+  const paths = [...PAGES, ...settingsPages(prefix)];
+  const open = (): Promise<string[]> => Promise.all(paths.map(async (path) => (await visitor.get(path)).text));
+  const pages = await open();
+  await suspendDeveloper(service.db, developerId);
+  const link = await new Visitor(service.url).post('/sign-in/link', { token: UNKNOWN.token });
+  return [...pages, ...(await open()), link.text];
+}
+
+describe('the contact of the operator', () => {
+  it('every page that mentions the operator links to OPERATOR_CONTACT', async () => {
+    const service = await startService({ settings: { OPERATOR_CONTACT: CONTACT } });
+    try {
+      const mentions = (await visitAll(service)).flatMap(
+        (html) => html.match(/.{0,80}the operator of this\s+service.{4}/gs) ?? [],
+      );
+      assert.ok(mentions.length >= 10, `${mentions.length} mentions`);
+      for (const mention of mentions) assert.ok(mention.endsWith(`<a href="${CONTACT}">${WORDS}</a>`), mention);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it('without OPERATOR_CONTACT the pages mention the operator in plain words', async () => {
+    const service = await startService();
+    try {
+      const pages = (await visitAll(service)).join('\n');
+      assert.ok(pages.includes(` ${WORDS}`));
+      assert.doesNotMatch(pages, new RegExp(`<a[^>]*>${WORDS}`));
+    } finally {
+      await service.stop();
+    }
+  });
+});
