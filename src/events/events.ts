@@ -74,6 +74,8 @@ export async function recordEvent(
 export interface EventsQuery {
   /** Undefined for all developers. */
   readonly developerId?: number | undefined;
+  /** The prefix of a single key; undefined for all keys, and for the events of the developer. */
+  readonly keyPrefix?: string | undefined;
   /** Maximum number of events. */
   readonly limit: number;
   /** How many of the newest events to skip. */
@@ -86,7 +88,7 @@ export interface EventsQuery {
  */
 export async function listEvents(
   db: Knex,
-  { developerId, limit, offset = 0 }: EventsQuery,
+  { developerId, keyPrefix, limit, offset = 0 }: EventsQuery,
 ): Promise<readonly DeveloperEvent[]> {
   const columns = ['at', 'developer_id as developerId', 'kind', 'actor', 'key_prefix as keyPrefix', 'details'];
   const recorded = db('events').select('id', ...columns);
@@ -105,6 +107,10 @@ export async function listEvents(
   if (developerId !== undefined) {
     recorded.where({ developer_id: developerId });
     expired.where({ developer_id: developerId });
+  }
+  if (keyPrefix !== undefined) {
+    recorded.where({ key_prefix: keyPrefix });
+    expired.where({ prefix: keyPrefix });
   }
   return db
     .select<DeveloperEvent[]>('at', 'developerId', 'kind', 'actor', 'keyPrefix', 'details')

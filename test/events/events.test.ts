@@ -128,6 +128,17 @@ describe('the events of a developer', () => {
     assert.deepEqual(await listEvents(world.db, { developerId, limit: 1, offset: 1 }), newest.slice(1, 2));
   });
 
+  it('the events of one key are listed alone, its expiry among them', async () => {
+    const [key, other] = [await world.newKey({ developerId }), await world.newKey({ developerId })];
+    await world
+      .db('api_keys')
+      .whereIn('prefix', [key.prefix, other.prefix])
+      .update({ expires_at: world.db.raw('now()') });
+    const events = await listEvents(world.db, { developerId, keyPrefix: key.prefix, limit: 9 });
+    assert.deepEqual(new Set(events.map(({ keyPrefix }) => keyPrefix)), new Set([key.prefix]));
+    assert.deepEqual(events.map(({ kind }) => kind).sort(), ['created', 'expired', 'expiry_changed']);
+  });
+
   it('events are kept for 400 days, including the expiry of a key', async () => {
     const { db } = world;
     await db('events').delete();

@@ -68,18 +68,33 @@ export function Tabs({ name, legend, tabs }: TabsProps): VNode {
 interface TableProps {
   /** What the table shows, in a few words. */
   readonly caption: string;
-  /** Columns that hold numbers are set flush right. */
-  readonly columns: readonly (string | { readonly label: string; readonly numeric: true })[];
+  /** Columns that hold numbers, or what can be done with a row, are set flush right. */
+  readonly columns: readonly Column[];
   /** The first cell of a row is its header. */
   readonly rows: readonly (readonly ComponentChildren[])[];
+  /** Whether each row becomes a card on a narrow screen, where the cells stand below each other with their labels. */
+  readonly hasCards?: boolean;
 }
 
+type Column =
+  | string
+  | { readonly label: string; readonly numeric: true }
+  | { readonly label: string; readonly actions: true };
+
 /** A table that scrolls by itself where it is wider than the page. */
-export function Table({ caption, columns, rows }: TableProps): VNode {
-  const classOf = (index: number): string | undefined => (typeof columns[index] === 'object' ? 'numeric' : undefined);
+export function Table({ caption, columns, rows, hasCards = false }: TableProps): VNode {
+  const classOf = (index: number): string | undefined => {
+    const column = columns[index];
+    if (typeof column !== 'object') return undefined;
+    return 'numeric' in column ? 'numeric' : 'actions';
+  };
+  const labelOf = (index: number): string | undefined => {
+    const column = columns[index];
+    return hasCards && typeof column === 'string' ? column : undefined;
+  };
   return (
     <div class="table-scroll" tabIndex={0} role="group" aria-label={caption}>
-      <table class="table">
+      <table class={hasCards ? 'table table-cards' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>
@@ -99,7 +114,7 @@ export function Table({ caption, columns, rows }: TableProps): VNode {
                     {cell}
                   </th>
                 ) : (
-                  <td key={index} class={classOf(index)}>
+                  <td key={index} class={classOf(index)} data-label={labelOf(index)}>
                     {cell}
                   </td>
                 ),

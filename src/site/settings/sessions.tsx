@@ -5,7 +5,7 @@ import { formParser } from '../delivery/form.js';
 import { Badge, Table } from '../layout/components.js';
 import { FormActions } from '../layout/form-field.js';
 import { Operator } from '../layout/operator.js';
-import { Time } from '../layout/values.js';
+import { RelativeTime } from '../layout/values.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { setCookie } from '../sign-in/cookies.js';
 import { browserName } from './browser-name.js';
@@ -65,11 +65,14 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
       </p>
       <Table
         caption="Sessions"
-        columns={['Browser', 'Action', 'Signed in', 'Last seen']}
+        hasCards
+        columns={['Browser', 'Signed in', 'Last seen', { label: 'Actions', actions: true }]}
         rows={sessions.rows.map(({ id, userAgent, signedInAt, lastSeenAt }) => [
           <>
             {browserName(userAgent)} {id === current && <Badge tone="ok">This browser</Badge>}
           </>,
+          <RelativeTime at={signedInAt} />,
+          <RelativeTime at={lastSeenAt} />,
           <form method="post" action={`${PATH}/end`}>
             <input type="hidden" name="session" value={id} />
             <button
@@ -80,8 +83,6 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
               End
             </button>
           </form>,
-          <Time at={signedInAt} />,
-          <Time at={lastSeenAt} />,
         ])}
       />
       <Pager path={PATH} page={sessions} />
