@@ -467,6 +467,10 @@ begin
     perform public.events_record(new.developer_id, 'plan_changed', new.prefix,
       jsonb_build_object('from', old.plan_id, 'to', new.plan_id));
   end if;
+  if new.label is distinct from old.label then
+    perform public.events_record(new.developer_id, 'label_changed', new.prefix,
+      jsonb_build_object('from', old.label, 'to', new.label));
+  end if;
   if new.successor_id is not null and new.successor_id is distinct from old.successor_id then
     perform public.events_record(new.developer_id, 'rolled', new.prefix,
       jsonb_build_object('successor', (select prefix from public.api_keys where id = new.successor_id),
@@ -644,7 +648,7 @@ CREATE TRIGGER announce_removed AFTER TRUNCATE ON public.api_keys FOR EACH STATE
 
 CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH ROW WHEN (((old.revoked_at IS NOT NULL) AND ((new.revoked_at IS DISTINCT FROM old.revoked_at) OR (new.hash <> old.hash)))) EXECUTE FUNCTION api_keys_keep_revoked();
 
-CREATE TRIGGER record_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN (((((old.plan_id IS DISTINCT FROM new.plan_id) OR (old.revoked_at IS DISTINCT FROM new.revoked_at)) OR (old.expires_at IS DISTINCT FROM new.expires_at)) OR (old.successor_id IS DISTINCT FROM new.successor_id))) EXECUTE FUNCTION events_of_key();
+CREATE TRIGGER record_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN ((((((old.plan_id IS DISTINCT FROM new.plan_id) OR (old.label IS DISTINCT FROM new.label)) OR (old.revoked_at IS DISTINCT FROM new.revoked_at)) OR (old.expires_at IS DISTINCT FROM new.expires_at)) OR (old.successor_id IS DISTINCT FROM new.successor_id))) EXECUTE FUNCTION events_of_key();
 
 CREATE TRIGGER record_created AFTER INSERT ON public.api_keys FOR EACH ROW EXECUTE FUNCTION events_of_key();
 

@@ -23,6 +23,14 @@ export function text(maximum: number): (value: string) => string {
   };
 }
 
+/** Reads the label of a key. @throws InvalidArgumentError */
+export const label = text(200);
+
+/** Reads the new label of a key. @returns null for an empty text @throws InvalidArgumentError */
+export function labelOrNone(value: string): string | null {
+  return value.trim() === '' ? null : label(value);
+}
+
 /** Reads a plan's id. @throws InvalidArgumentError */
 export function planId(value: string): string {
   if (!/^[a-z][a-z0-9_-]{0,31}$/.test(value)) {
@@ -54,15 +62,24 @@ export function overlap(value: string): number {
   return value === 'now' ? 0 : duration(value);
 }
 
+const EXPIRY = 'Use a duration such as 90d or 12h, or a future date or time in UTC: 2027-01-31 or 2027-01-31T18:00Z';
+
 /** Reads when a key expires: a duration from now, a date or a time. @throws InvalidArgumentError */
 export function expiry(value: string): Expiry {
-  if (/^\d+[smhd]$/.test(value)) {
-    const seconds = duration(value);
-    if (seconds > 0) return { kind: 'after', seconds };
-  }
-  const time = parseExpiryTime(value);
-  if (time !== undefined) return time;
-  throw new InvalidArgumentError(
-    'Use a duration such as 90d or 12h, or a future date or time in UTC: 2027-01-31 or 2027-01-31T18:00Z.',
-  );
+  return readExpiry(value) ?? fail(`${EXPIRY}.`);
+}
+
+/** Reads the new expiry of a key, as {@link expiry}. @returns null for "never" @throws InvalidArgumentError */
+export function expiryOrNever(value: string): Expiry | null {
+  return value === 'never' ? null : (readExpiry(value) ?? fail(`${EXPIRY}, or "never".`));
+}
+
+/** @returns undefined for another text and the past @throws InvalidArgumentError for a duration that is too long */
+function readExpiry(value: string): Expiry | undefined {
+  const seconds = /^\d+[smhd]$/.test(value) ? duration(value) : 0;
+  return seconds > 0 ? { kind: 'after', seconds } : parseExpiryTime(value);
+}
+
+function fail(message: string): never {
+  throw new InvalidArgumentError(message);
 }

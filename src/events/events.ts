@@ -18,6 +18,7 @@ export type EventKind =
   | 'expired'
   | 'expiry_changed'
   | 'plan_changed'
+  | 'label_changed'
   | 'registered'
   | 'suspended'
   | 'reinstated'
@@ -32,7 +33,7 @@ export interface EventDetails {
   readonly plan?: string;
   /** Of a key that was created or rolled, or whose expiry was changed; absent for never. */
   readonly expires_at?: string;
-  /** Of a change of plans. */
+  /** Of a change of plans, or of a label; absent for none. */
   readonly from?: string;
   readonly to?: string;
   /** The prefix of the key that replaces a rolled one. */

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
 import { setActor } from '../events/events.js';
-import { IS_ACTIVE } from './key-record.js';
+import { IS_ACTIVE, keyFields, type KeyRecord } from './key-record.js';
 
 /**
  * How many active keys a developer may have. Rolled keys that are still active are counted apart, up to the same number:
@@ -82,6 +82,23 @@ export function changeKeys<T>(
     if (by.kind !== 'operator') await setActor(transaction, by.kind);
     return change(transaction);
   });
+}
+
+/**
+ * Locks a key, so that it is not revoked, rolled or edited meanwhile. Call it within {@link changeKeys}.
+ *
+ * @throws KeyRefused when no key has this prefix, or when it is not the developer's own
+ */
+export async function lockKey(transaction: Knex.Transaction, prefix: string, by: KeyActor): Promise<KeyRecord> {
+  const key = transaction('api_keys').where(
+    by.kind === 'developer' ? { prefix, developer_id: by.developerId } : { prefix },
+  );
+  // The record is read by the next statement: the one that waits for the lock does not see a successor that another
+  // transaction has just committed.
+  const locked = await key.clone().forUpdate().first<object | undefined>('id');
+  const record = locked && (await key.first<KeyRecord | undefined>(keyFields(transaction)));
+  if (record === undefined) throw unknownPrefix(prefix);
+  return record;
 }
 
 /**

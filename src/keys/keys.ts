@@ -3,7 +3,7 @@ import { notFoundError } from '../errors.js';
 import type { Slice } from '../platform/postgres/rows.js';
 import { generateApiKey } from './api-key.js';
 import { expiresAt, type Expiry } from './expiry.js';
-import { changeKeys, KeyRefused, OPERATOR, requireRoom, unknownPrefix, type KeyActor } from './key-change.js';
+import { changeKeys, OPERATOR, requireRoom, type KeyActor } from './key-change.js';
 import { IS_ACTIVE, keyFields, type KeyRecord } from './key-record.js';
 
 export interface KeyDetails {
@@ -91,40 +91,8 @@ export async function findPredecessor(db: Knex, prefix: string): Promise<KeyReco
     .first<KeyRecord | undefined>(keyFields(db));
 }
 
-/**
- * Moves a key to another plan, whose limits apply from the next request. Writes nothing if the key is already on
- * that plan.
- *
- * @returns the key after the change, and its plan before
- * @throws OperatorError when no key has this prefix, when it is revoked, or when the plan does not exist
- */
-export async function setKeyPlan(
-  db: Knex,
-  prefix: string,
-  planId: string,
-): Promise<{ record: KeyRecord; previousPlanId: string }> {
-  return db.transaction(async (transaction) => {
-    // Locked: a key that is revoked meanwhile must not be moved.
-    const before = await transaction('api_keys')
-      .where({ prefix })
-      .forUpdate()
-      .first<KeyRecord | undefined>(keyFields(transaction));
-    if (before === undefined) throw unknownPrefix(prefix);
-    await requirePlan(transaction, planId);
-    if (before.revokedAt !== null) {
-      throw new KeyRefused(
-        'revoked',
-        `Key ${prefix} is revoked. Create a new one: "catalog keys create --developer ${before.developerId} --plan ${planId}".`,
-      );
-    }
-    const previousPlanId = before.planId;
-    if (previousPlanId !== planId) await transaction('api_keys').where({ prefix }).update({ plan_id: planId });
-    return { record: { ...before, planId }, previousPlanId };
-  });
-}
-
 /** @throws OperatorError when there is no such plan */
-async function requirePlan(db: Knex, id: string): Promise<void> {
+export async function requirePlan(db: Knex, id: string): Promise<void> {
   const row: unknown = await db('plans').where({ id }).first(db.raw('1'));
   if (row === undefined) throw notFoundError('plan', id);
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { changeKeys, KeyRefused, OPERATOR, requireRoom, unknownPrefix, type KeyActor } from './key-change.js';
+import { changeKeys, KeyRefused, lockKey, OPERATOR, requireRoom, type KeyActor } from './key-change.js';
 import { keyFields, stateOf, type KeyRecord } from './key-record.js';
 import { insertKey, type CreatedKey } from './keys.js';
 
@@ -27,13 +27,7 @@ export async function rollKey(
 ): Promise<RolledKey> {
   return changeKeys(db, by, async (transaction) => {
     await requireRoom(transaction, by, overlapSeconds > 0 ? 'rolled' : 'neither');
-    const which = by.kind === 'developer' ? { prefix, developer_id: by.developerId } : { prefix };
-    // Locked, so that the key is not revoked or rolled meanwhile. The record is read by the next statement: the one that
-    // waits for the lock does not see a successor that another transaction has just committed.
-    const key = transaction('api_keys').where(which);
-    const locked = await key.clone().forUpdate().first<object | undefined>('id');
-    const record = locked && (await key.clone().first<KeyRecord | undefined>(keyFields(transaction)));
-    if (record === undefined) throw unknownPrefix(prefix);
+    const record = await lockKey(transaction, prefix, by);
     requireRollable(record);
     const successor = await insertKey(transaction, by, {
       developer_id: record.developerId,
@@ -43,7 +37,8 @@ export async function rollKey(
         prefix,
       ]),
     });
-    const [predecessor] = await key
+    const [predecessor] = await transaction('api_keys')
+      .where({ prefix })
       .update({
         expires_at: transaction.raw("least(expires_at, now() + ? * interval '1 second')", [overlapSeconds]),
         successor_id: transaction.raw('(select id from api_keys where prefix = ?)', [successor.prefix]),

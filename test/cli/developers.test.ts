@@ -5,6 +5,7 @@ import { spendSignInLink } from '../../src/accounts/sign-in-links.js';
 import { callerLoader } from '../../src/admission/callers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { runCommand, runWithoutRedis } from '../support/programs/command.js';
+import { expireIn } from '../support/keys/expiry.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 import { hashOf } from '../support/keys/key-hash.js';
 import type { Outcome } from '../support/program.js';
@@ -106,11 +107,11 @@ describe('the commands for developers, keys and sign-in', () => {
       `Revoked ${prefix}. It is refused within moments, permanently.\n`,
     );
     assert.match(String((await json(`keys revoke ${prefix}`)).revoked_at), TIMESTAMP);
-    const advice = `Create a new one: "catalog keys create --developer ${String(id)} --plan pro".`;
+    const advice = `Create a new one: "catalog keys create --developer ${String(id)} --plan free".`;
     await assertFails(
       `keys set-plan ${prefix} --plan pro`,
       1,
-      new RegExp(`^catalog: Key ${prefix} is revoked\\. ${advice}\n$`),
+      new RegExp(`^catalog: Key ${prefix} is revoked and cannot be changed\\. ${advice}\n$`),
     );
   });
 
@@ -184,10 +185,58 @@ describe('the commands for developers, keys and sign-in', () => {
     await assertFails('keys roll svc_aaaaaaaa --overlap 24', 2, /Use a number with s, m, h or d, such as 24h/);
   });
 
+  it('"keys set-label" changes and removes the label of an active key', async () => {
+    const { prefix } = await newKey();
+    const label = (...args: string[]) => runWithoutRedis(['keys', 'set-label', prefix, ...args], world.url);
+    assert.equal((await label('eu west')).stdout, `Key ${prefix} now has the label "eu west".\n`);
+    assert.equal((await label(' eu west ')).stdout, `Key ${prefix} already has the label "eu west".\n`);
+    assert.match(await output(`keys list --developer ${developerId}`), new RegExp(`^${prefix} .* eu west `, 'm'));
+    const { changed, label: removed } = JSON.parse((await label('', '--json')).stdout) as Record<string, unknown>;
+    assert.deepEqual([changed, removed], [true, null]);
+    assert.equal((await label('')).stdout, `Key ${prefix} already has no label.\n`);
+    await assertFails(`keys set-label ${prefix} ${'x'.repeat(201)}`, 2, /Use 1 to 200 characters/);
+    await output(`keys revoke ${prefix}`);
+    await assertFails(`keys set-label ${prefix} late`, 1, /^catalog: Key svc_\w{8} is revoked and cannot be changed\./);
+  });
+
+  it('"keys set-expiry" moves the expiry of an active key, and never revives an expired one', async () => {
+    const { prefix, key } = await newKey();
+    const setExpiry = `keys set-expiry ${prefix}`;
+    assert.equal(await output(`${setExpiry} never`), `Key ${prefix} already never expires.\n`);
+    assert.equal(
+      await output(`${setExpiry} 2100-01-31T18:30Z`),
+      `Key ${prefix} now expires at 2100-01-31T18:30:00Z. This applies within moments.\n`,
+    );
+    assert.equal(
+      await output(`${setExpiry} 2100-01-31T18:30Z`),
+      `Key ${prefix} already expires at 2100-01-31T18:30:00Z.\n`,
+    );
+    const { expires_at, changed } = await json(`${setExpiry} 90d`);
+    assert.equal(changed, true);
+    assert.ok(Math.abs(Date.parse(String(expires_at)) - Date.now() - 90 * 86_400_000) < 60_000);
+    assert.equal(await output(`${setExpiry} never`), `Key ${prefix} now never expires. This applies within moments.\n`);
+    for (const when of ['now', '0d', '2020-01-01']) {
+      await assertFails(`${setExpiry} ${when}`, 2, /Use a duration such as 90d or 12h, .*, or "never"/);
+    }
+    assert.equal(await isActive(key), true);
+    await expireIn(world.db, prefix, 0);
+    const advice = `Create a new one: "catalog keys create --developer ${developerId} --plan free".`;
+    for (const edit of [`${setExpiry} never`, `keys set-plan ${prefix} --plan pro`]) {
+      await assertFails(
+        edit,
+        1,
+        new RegExp(`^catalog: Key ${prefix} has expired and cannot be changed\\. ${advice}\n$`),
+      );
+    }
+    assert.equal(await isActive(key), false);
+  });
+
   for (const [name, options] of [
     ['revoke', ''],
     ['roll', ' --overlap now'],
     ['set-plan', ' --plan pro'],
+    ['set-label', ' x'],
+    ['set-expiry', ' 90d'],
   ] as const) {
     it(`"keys ${name}" refuses a whole key as an argument, without repeating it`, async () => {
       const { key, prefix } = await newKey();

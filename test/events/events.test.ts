@@ -3,7 +3,8 @@ import { generateToken } from '../../src/accounts/tokens.js';
 import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper } from '../../src/developers/developers.js';
 import { listEvents, recordEvent, removeOldEvents, type DeveloperEvent } from '../../src/events/events.js';
 import type { KeyActor } from '../../src/keys/key-change.js';
-import { createKey, setKeyPlan } from '../../src/keys/keys.js';
+import { setKeyExpiry, setKeyLabel, setKeyPlan } from '../../src/keys/edit-key.js';
+import { createKey } from '../../src/keys/keys.js';
 import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { rollKey } from '../../src/keys/roll-key.js';
@@ -35,6 +36,9 @@ describe('the events of a developer', () => {
     const { db } = world;
     const { key, prefix } = await createKey(db, { developerId, planId: 'free' });
     for (const plan of ['pro', 'pro']) await setKeyPlan(db, prefix, plan);
+    for (const label of ['staging', 'staging', 'production', null]) await setKeyLabel(db, prefix, label);
+    const { after } = await setKeyExpiry(db, prefix, { kind: 'after', seconds: 60 });
+    for (const expiry of [null, null]) await setKeyExpiry(db, prefix, expiry);
     for (const act of [suspendDeveloper, suspendDeveloper, reinstateDeveloper]) await act(db, developerId);
     for (const plan of ['pro', 'pro']) await setDeveloperPlan(db, developerId, plan);
     const revoked = await revokeKey(db, prefix);
@@ -45,6 +49,11 @@ describe('the events of a developer', () => {
     assert.deepEqual(await recorded(), [
       ['created', 'operator', prefix, { plan: 'free' }],
       ['plan_changed', 'operator', prefix, { from: 'free', to: 'pro' }],
+      ['label_changed', 'operator', prefix, { to: 'staging' }],
+      ['label_changed', 'operator', prefix, { from: 'staging', to: 'production' }],
+      ['label_changed', 'operator', prefix, { from: 'production' }],
+      ['expiry_changed', 'operator', prefix, { expires_at: after.expiresAt }],
+      ['expiry_changed', 'operator', prefix, {}],
       ['suspended', 'operator', null, {}],
       ['reinstated', 'operator', null, {}],
       ['plan_changed', 'operator', null, { from: 'free', to: 'pro' }],

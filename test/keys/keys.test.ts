@@ -18,7 +18,6 @@ import {
   findPredecessor,
   listKeys,
   listKeysOf,
-  setKeyPlan,
   type CreatedKey,
   type KeyDetails,
 } from '../../src/keys/keys.js';
@@ -109,29 +108,6 @@ describe('keys', () => {
       const reinstated = await reinstateDeveloper(db, developerId);
       assert.deepEqual(reinstated, { ...suspended, suspendedAt: null });
       assert.deepEqual(await reinstateDeveloper(db, developerId), reinstated);
-    });
-
-    it('a key moves to another plan unless it is revoked, and nothing is written if it is on that plan', async () => {
-      const { db } = world;
-      const { key, ...record } = await newKey({ planId: 'free' });
-      const { prefix } = record;
-      const moved = { ...record, planId: 'pro' };
-      assert.deepEqual(await setKeyPlan(db, prefix, 'pro'), { record: moved, previousPlanId: 'free' });
-      assert.equal((await find(key))?.plan.id, 'pro');
-      // The version of a row: what wrote it last.
-      const version = (): Promise<unknown> => db('api_keys').where({ prefix }).first<unknown>(db.raw('xmin::text'));
-      const before = await version();
-      assert.deepEqual(await setKeyPlan(db, prefix, 'pro'), { record: moved, previousPlanId: 'pro' });
-      assert.deepEqual(await version(), before);
-      await assert.rejects(setKeyPlan(db, prefix, 'gone'), /There is no plan "gone"\..*plans list/);
-      await rollKey(db, prefix, 60);
-      assert.equal((await setKeyPlan(db, prefix, 'free')).record.planId, 'free');
-      await revokeKey(db, prefix);
-      await assert.rejects(setKeyPlan(db, prefix, 'pro'), {
-        name: 'OperatorError',
-        message: `Key ${prefix} is revoked. Create a new one: "catalog keys create --developer ${developerId} --plan pro".`,
-      });
-      assert.equal((await findKeyOf(db, developerId, prefix))?.planId, 'free');
     });
 
     it('no UPDATE in SQL reactivates a revoked key, or gives it another hash', async () => {

@@ -171,6 +171,12 @@ describe('revocation', () => {
       prepare: ({ prefix }) => expireIn(world.db, prefix, LIFE_SECONDS * 1_000),
       end: untilExpired,
     },
+    'a key whose expiry is moved forward is refused from the new time': {
+      async end(key, on) {
+        await command(on, 'keys', 'set-expiry', key.prefix, '1s');
+        await untilExpired(key);
+      },
+    },
     'a rolled key is refused from the end of its overlap': {
       prepare: ({ prefix }, on) => command(on, 'keys', 'roll', prefix, '--overlap', `${LIFE_SECONDS}s`),
       end: untilExpired,
@@ -248,6 +254,22 @@ describe('revocation', () => {
       });
     });
   }
+
+  it('a key whose expiry is moved back is accepted after its former end by every server of three', async () => {
+    const on = deployment('one', 'two', 'three');
+    const { key, prefix } = await world.newKey();
+    await command(on, 'keys', 'set-expiry', prefix, `${LIFE_SECONDS}s`);
+    const [end = ''] = await world.db('api_keys').where({ prefix }).pluck<string[]>('expires_at');
+    await assertAccepted(key, on);
+    await command(on, 'keys', 'set-expiry', prefix, 'never');
+    await eventually('its former end is past', async () => {
+      const { rows } = await world.db.raw<{ rows: { past: boolean }[] }>('select ?::timestamptz < now() as past', [
+        end,
+      ]);
+      return rows[0]?.past;
+    });
+    await assertAccepted(key, on);
+  });
 
   it(`${TRIALS} keys that are revoked under load are refused at once by every server of three`, async () => {
     const on = deployment('one', 'two', 'three');

@@ -2,6 +2,9 @@ import type { Command } from 'commander';
 import type { Readable } from 'node:stream';
 import { hashApiKey, isKeyPrefix, type KeyHash } from '../../keys/api-key.js';
 
+/** What {@link readPrefix} accepts, for a command's help. */
+export const PREFIX_HELP = 'prefix of the key, as "catalog keys list" shows it: svc_ and 8 characters';
+
 const PREFIX_OF_KEY = /^(svc_[0-9A-Za-z]{8})_/;
 
 /** More than a key and the line end after it, in characters. */

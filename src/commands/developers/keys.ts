@@ -1,14 +1,15 @@
 import { Option, type Command } from 'commander';
 import type { Expiry } from '../../keys/expiry.js';
-import { stateOf, type KeyRecord } from '../../keys/key-record.js';
-import { createKey, listKeys, setKeyPlan, type CreatedKey } from '../../keys/keys.js';
+import { createKey, listKeys, type CreatedKey } from '../../keys/keys.js';
 import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
-import { expiry, overlap as toOverlap, planId, positiveInteger, text } from '../arguments.js';
+import { expiry, label as toLabel, overlap as toOverlap, planId, positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addJsonCommand, report, shortTime, table, type Columns } from '../report.js';
-import { readPrefix, readPrefixOrKey } from './key-argument.js';
+import { addJsonCommand, report, shortTime, table } from '../report.js';
+import { registerKeyEdits } from './edit-keys.js';
+import { PREFIX_HELP, readPrefix, readPrefixOrKey } from './key-argument.js';
+import { KEY_COLUMNS, keyDocument } from './key-document.js';
 
 interface CreateOptions {
   developer?: number;
@@ -19,20 +20,7 @@ interface CreateOptions {
   json?: boolean;
 }
 
-const PREFIX_HELP = 'prefix of the key, as "catalog keys list" shows it: svc_ and 8 characters';
-
-const COLUMNS: Columns<KeyRecord> = {
-  prefix: ({ prefix }) => prefix,
-  developer: ({ developerId }) => developerId,
-  plan: (record) => record.planId,
-  label: ({ label }) => label,
-  created: ({ createdAt }) => shortTime(createdAt),
-  'last used': ({ lastUsedAt }) => shortTime(lastUsedAt),
-  expires: ({ expiresAt }) => shortTime(expiresAt),
-  state: describeState,
-};
-
-/** `catalog keys create|list|set-plan|roll|revoke` */
+/** `catalog keys create|list|roll|revoke`, and what {@link registerKeyEdits} adds */
 export const registerKeys: RegisterCommand = (program, context) => {
   const { stdin, stdout, withDatabase } = context;
   const keys = program.command('keys').description('Manage API keys.');
@@ -46,7 +34,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .description('Create a key and print it once. Only its hash is stored.')
     .option('--developer <id>', 'id of the developer who owns the key; required without --demo', positiveInteger)
     .option('--plan <plan>', 'plan that sets its limits; required without --demo', planId)
-    .option('--label <text>', 'label for your own reference, such as the environment that uses the key', text(200))
+    .option('--label <text>', 'label for your own reference, such as the environment that uses the key', toLabel)
     .option('--expires <when>', 'expiry: a duration such as 90d, or a date or time in UTC', expiry)
     .addOption(
       new Option(
@@ -76,21 +64,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .option('--developer <id>', 'keys of one developer only', positiveInteger)
     .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {
       const rows = await withDatabase((db) => listKeys(db, developer));
-      report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, COLUMNS));
-    });
-
-  addJsonCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
-    .description('Move a key to another plan. Applies from the next request.')
-    .argument('<prefix>', PREFIX_HELP)
-    .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
-    .action(async (argument: string, { plan, json }: { plan: string; json?: boolean }, command: Command) => {
-      const prefix = readPrefix(argument, command);
-      const { result, applies } = await makeChange(context, (db) => setKeyPlan(db, prefix, plan));
-      const { record, previousPlanId } = result;
-      const changed = previousPlanId !== plan;
-      const moved = `Moved ${prefix} from plan ${previousPlanId} to ${plan}. The new plan applies ${applies}.`;
-      const line = changed ? moved : `Key ${prefix} is already on plan ${plan}.`;
-      report(stdout, json, { ...keyDocument(record), changed }, line);
+      report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, KEY_COLUMNS));
     });
 
   addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h')
@@ -124,37 +98,9 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which));
       report(stdout, json, keyDocument(record), `Revoked ${record.prefix}. It is refused ${applies}, permanently.`);
     });
+
+  registerKeyEdits(keys, context);
 };
-
-function describeState(record: KeyRecord): string {
-  const state = stateOf(record);
-  switch (state.kind) {
-    case 'rolled':
-      return `rolled, replaced by ${state.successor.prefix}${state.successor.isActive ? '' : ' (no longer active)'}`;
-    case 'revoked':
-      return `revoked ${shortTime(state.at) ?? ''}`;
-    case 'active':
-    case 'expired':
-      return state.kind;
-  }
-}
-
-function keyDocument(record: KeyRecord): object {
-  const { prefix, developerId, planId: plan, label, createdAt, lastUsedAt, expiresAt, successor, revokedAt } = record;
-  return {
-    keyPrefix: prefix,
-    developerId,
-    planId: plan,
-    label,
-    state: stateOf(record).kind,
-    createdAt,
-    lastUsedAt,
-    expiresAt,
-    successor: successor?.prefix ?? null,
-    successorActive: successor?.isActive ?? null,
-    revokedAt,
-  };
-}
 
 function newKeyDocument(created: CreatedKey): object {
   return { key: created.key, ...keyDocument(created) };

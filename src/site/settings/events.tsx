@@ -73,6 +73,14 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
       return end ? <>Expiry changed to {end}</> : 'Expiry removed';
     case 'plan_changed':
       return `${keyPrefix === null ? 'Plan for new keys' : 'Plan'} changed from  ${from ?? ''} to ${to ?? ''}`;
+    case 'label_changed':
+      return to === undefined ? (
+        'Label removed'
+      ) : (
+        <>
+          Label changed to <UserText text={to} />
+        </>
+      );
     case 'revoked':
       return 'Key revoked';
     case 'expired':

@@ -1,0 +1,45 @@
+import { stateOf, type KeyRecord } from '../../keys/key-record.js';
+import { shortTime, type Columns } from '../report.js';
+
+/** The columns of a table of keys. */
+export const KEY_COLUMNS: Columns<KeyRecord> = {
+  prefix: ({ prefix }) => prefix,
+  developer: ({ developerId }) => developerId,
+  plan: (record) => record.planId,
+  label: ({ label }) => label,
+  created: ({ createdAt }) => shortTime(createdAt),
+  'last used': ({ lastUsedAt }) => shortTime(lastUsedAt),
+  expires: ({ expiresAt }) => shortTime(expiresAt),
+  state: describeState,
+};
+
+function describeState(record: KeyRecord): string {
+  const state = stateOf(record);
+  switch (state.kind) {
+    case 'rolled':
+      return `rolled, replaced by ${state.successor.prefix}${state.successor.isActive ? '' : ' (no longer active)'}`;
+    case 'revoked':
+      return `revoked ${shortTime(state.at) ?? ''}`;
+    case 'active':
+    case 'expired':
+      return state.kind;
+  }
+}
+
+/** @returns a key as `--json` prints it */
+export function keyDocument(record: KeyRecord): object {
+  const { prefix, developerId, planId: plan, label, createdAt, lastUsedAt, expiresAt, successor, revokedAt } = record;
+  return {
+    keyPrefix: prefix,
+    developerId,
+    planId: plan,
+    label,
+    state: stateOf(record).kind,
+    createdAt,
+    lastUsedAt,
+    expiresAt,
+    successor: successor?.prefix ?? null,
+    successorActive: successor?.isActive ?? null,
+    revokedAt,
+  };
+}

@@ -1,0 +1,96 @@
+import type { Knex } from 'knex';
+import { expiresAt, type Expiry } from './expiry.js';
+import { changeKeys, KeyRefused, lockKey, OPERATOR, type KeyActor } from './key-change.js';
+import { keyFields, stateOf, type KeyRecord } from './key-record.js';
+import { requirePlan } from './keys.js';
+
+/** A key before and after a change, which may have made no difference. */
+export interface EditedKey {
+  readonly before: KeyRecord;
+  readonly after: KeyRecord;
+}
+
+/** A column and its new value. */
+type Change = readonly [column: 'label' | 'expires_at' | 'plan_id', value: string | Knex.Raw | null];
+
+/**
+ * Gives an active key another label.
+ *
+ * @param label - null for none
+ * @throws KeyRefused when no key has this prefix, or when it is revoked or expired
+ * @throws KeyRefused when the developer who changes it is suspended or does not own it
+ */
+export function setKeyLabel(
+  db: Knex,
+  prefix: string,
+  label: string | null,
+  by: KeyActor = OPERATOR,
+): Promise<EditedKey> {
+  return editKey(db, prefix, by, () => ['label', label]);
+}
+
+/**
+ * Changes when an active key expires, to an earlier or a later time. A time in the past ends the key now. A key that has
+ * expired stays expired.
+ *
+ * @param expires - null for never, which a key that was rolled cannot have
+ * @throws KeyRefused as {@link setKeyLabel}, and when a key that was rolled would never expire
+ */
+export function setKeyExpiry(
+  db: Knex,
+  prefix: string,
+  expires: Expiry | null,
+  by: KeyActor = OPERATOR,
+): Promise<EditedKey> {
+  return editKey(db, prefix, by, ({ successor }, transaction) => {
+    if (expires === null && successor !== null) {
+      const message = `Key ${prefix} was replaced by ${successor.prefix}, so it must expire. Set a time, or revoke it.`;
+      throw new KeyRefused('rolled', message, successor.prefix);
+    }
+    const time = expiresAt(transaction, expires ?? undefined);
+    return ['expires_at', time && transaction.raw('greatest(now(), ?)', [time])];
+  });
+}
+
+/**
+ * Moves an active key to another plan, whose limits apply from the next request.
+ *
+ * @throws OperatorError when there is no such plan
+ * @throws KeyRefused when no key has this prefix, or when it is revoked or expired
+ */
+export function setKeyPlan(db: Knex, prefix: string, planId: string): Promise<EditedKey> {
+  return editKey(db, prefix, OPERATOR, async (_, transaction) => {
+    await requirePlan(transaction, planId);
+    return ['plan_id', planId];
+  });
+}
+
+/** Changes one column. @param changeOf - its name and its new value. Nothing is written if it has that value already. */
+function editKey(
+  db: Knex,
+  prefix: string,
+  by: KeyActor,
+  changeOf: (before: KeyRecord, transaction: Knex.Transaction) => Change | Promise<Change>,
+): Promise<EditedKey> {
+  return changeKeys(db, by, async (transaction) => {
+    const before = await lockKey(transaction, prefix, by);
+    requireAccepted(before);
+    const [column, value] = await changeOf(before, transaction);
+    const [after = before] = await transaction('api_keys')
+      .where({ prefix })
+      .whereRaw('?? is distinct from ?', [column, value])
+      .update(column, value)
+      .returning<KeyRecord[]>(keyFields(transaction));
+    return { before, after };
+  });
+}
+
+/** @throws KeyRefused when the key is revoked or expired */
+function requireAccepted(record: KeyRecord): void {
+  const { prefix, developerId, planId } = record;
+  const { kind } = stateOf(record);
+  if (kind !== 'revoked' && kind !== 'expired') return;
+  const why = kind === 'revoked' ? 'is revoked' : 'has expired';
+  const instead = `Create a new one: "catalog keys create --developer ${developerId} --plan ${planId}".`;
+  throw new KeyRefused(kind, `Key ${prefix} ${why} and cannot be changed. ${instead}`);
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { callerLoader, type Caller } from '../../src/admission/callers.js';
+import { suspendDeveloper } from '../../src/developers/developers.js';
+import { setKeyExpiry, setKeyLabel, setKeyPlan, type EditedKey } from '../../src/keys/edit-key.js';
+import type { KeyActor, KeyRefused } from '../../src/keys/key-change.js';
+import { stateOf } from '../../src/keys/key-record.js';
+import { createKey, findKeyOf, type CreatedKey, type KeyDetails } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
+import { rollKey } from '../../src/keys/roll-key.js';
+import { eventually } from '../support/eventually.js';
+import { expireIn } from '../support/keys/expiry.js';
+import { hashOf } from '../support/keys/key-hash.js';
+import { testWorld } from '../support/world.js';
+
+const IN_AN_HOUR = { kind: 'after', seconds: 3_600 } as const;
+
+const refused = (reason: KeyRefused['reason'], message = /./) => ({ name: 'OperatorError', reason, message });
+
+describe('editing a key', () => {
+  const world = testWorld();
+  let developerId: number;
+
+  beforeEach(async () => (developerId = await world.newDeveloper()));
+
+  function newKey(details: Partial<KeyDetails> = {}): Promise<CreatedKey> {
+    return createKey(world.db, { developerId, planId: 'free', label: 'staging', ...details });
+  }
+
+  function find({ key }: CreatedKey): Promise<Caller | undefined> {
+    return callerLoader(world.db, 1)(hashOf(key));
+  }
+
+  /** Each edit, with a value that differs from that of a new key. */
+  const EDITS: Readonly<Record<string, (prefix: string, by?: KeyActor) => Promise<EditedKey>>> = {
+    'the label': (prefix, by) => setKeyLabel(world.db, prefix, 'production', by),
+    'the expiry': (prefix, by) => setKeyExpiry(world.db, prefix, IN_AN_HOUR, by),
+    'the plan': (prefix) => setKeyPlan(world.db, prefix, 'pro'),
+  };
+
+  /** The edits that developers can make themselves. */
+  const OWN_EDITS = Object.entries(EDITS).filter(([what]) => what !== 'the plan');
+
+  it('an edit changes nothing else of the key, and returns the key before and after', async () => {
+    const { key: _, ...record } = await newKey();
+    const { prefix } = record;
+    const labelled = { ...record, label: 'production' };
+    assert.deepEqual(await setKeyLabel(world.db, prefix, 'production'), { before: record, after: labelled });
+    const moved = { ...labelled, planId: 'pro' };
+    assert.deepEqual(await setKeyPlan(world.db, prefix, 'pro'), { before: labelled, after: moved });
+    const { before, after } = await setKeyExpiry(world.db, prefix, { kind: 'at', time: '2100-01-31T18:00:00.000Z' });
+    assert.deepEqual([before, after], [moved, { ...moved, expiresAt: '2100-01-31T18:00:00.000000Z' }]);
+    assert.deepEqual((await setKeyExpiry(world.db, prefix, null)).after, moved);
+    assert.deepEqual((await setKeyLabel(world.db, prefix, null)).after, { ...moved, label: null });
+  });
+
+  it('an edit that makes no difference writes nothing', async () => {
+    const { prefix } = await newKey();
+    // The version of a row: what wrote it last.
+    const version = (): Promise<unknown> =>
+      world.db('api_keys').where({ prefix }).first<unknown>(world.db.raw('xmin::text'));
+    const before = await version();
+    for (const same of [
+      await setKeyLabel(world.db, prefix, 'staging'),
+      await setKeyExpiry(world.db, prefix, null),
+      await setKeyPlan(world.db, prefix, 'free'),
+    ]) {
+      assert.deepEqual(same.after, same.before);
+    }
+    assert.deepEqual(await version(), before);
+  });
+
+  for (const [what, edit] of Object.entries(EDITS)) {
+    it(`${what} of a key that is revoked, expired or unknown cannot be changed`, async () => {
+      const [revoked, expired] = [await newKey(), await newKey()];
+      await revokeKey(world.db, revoked.prefix);
+      await expireIn(world.db, expired.prefix, 0);
+      const instead = /cannot be changed\. Create a new one: "catalog keys create --developer \d+ --plan free"\./;
+      await assert.rejects(edit(revoked.prefix), refused('revoked', instead));
+      await assert.rejects(edit(expired.prefix), refused('expired', instead));
+      await assert.rejects(edit('svc_00000000'), refused('unknown'));
+      assert.deepEqual([await find(revoked), await find(expired)], [undefined, undefined]);
+    });
+
+    it(`${what} of a key that is revoked meanwhile is not changed`, async () => {
+      const { prefix } = await newKey();
+      const revoking = await world.db.transaction();
+      await revokeKey(revoking, prefix);
+      const editing = assert.rejects(edit(prefix), refused('revoked'));
+      try {
+        await eventually('the edit waits for the revocation', async () => {
+          return (await world.db('pg_locks').where({ locktype: 'transactionid', granted: false })).length > 0;
+        });
+      } finally {
+        await revoking.commit();
+      }
+      await editing;
+    });
+
+    it(`${what} of a rolled key that is still accepted can be changed`, async () => {
+      const { prefix } = await newKey();
+      const { successor } = await rollKey(world.db, prefix, 60);
+      const { after } = await edit(prefix);
+      assert.deepEqual(stateOf(after).kind, 'rolled');
+      assert.deepEqual(await findKeyOf(world.db, developerId, prefix), after);
+      assert.deepEqual(after.successor, { prefix: successor.prefix, isActive: true });
+    });
+  }
+
+  for (const [what, edit] of OWN_EDITS) {
+    it(`developers change ${what} of their own keys only, and not while they are suspended`, async () => {
+      const { prefix } = await newKey();
+      const own: KeyActor = { kind: 'developer', developerId };
+      const { after } = await edit(prefix, own);
+      const other: KeyActor = { kind: 'developer', developerId: await world.newDeveloper() };
+      await assert.rejects(edit(prefix, other), refused('unknown'));
+      await suspendDeveloper(world.db, developerId);
+      await assert.rejects(edit(prefix, own), refused('suspended'));
+      assert.deepEqual(await findKeyOf(world.db, developerId, prefix), after);
+    });
+  }
+
+  it('an expiry moves to an earlier and to a later time, from the moment of the change', async () => {
+    const key = await newKey({ expires: IN_AN_HOUR });
+    const lifetimes: number[] = [];
+    for (const seconds of [7_200, 60]) {
+      const { after } = await setKeyExpiry(world.db, key.prefix, { kind: 'after', seconds });
+      lifetimes.push(Math.round((Date.parse(after.expiresAt ?? '') - Date.now()) / 10_000) * 10);
+    }
+    assert.deepEqual(lifetimes, [7_200, 60]);
+    assert.ok(await find(key));
+  });
+
+  for (const [title, expiry] of [
+    ['now', { kind: 'after', seconds: 0 }],
+    ['to a time in the past', { kind: 'at', time: '2001-01-31T00:00:00.000Z' }],
+  ] as const) {
+    it(`a key whose expiry is set ${title} ends at the time of the change, for good`, async () => {
+      const key = await newKey();
+      const { after } = await setKeyExpiry(world.db, key.prefix, expiry);
+      assert.equal(stateOf(after).kind, 'expired');
+      assert.ok(Date.parse(after.expiresAt ?? '') >= Date.parse(key.createdAt));
+      assert.equal(await find(key), undefined);
+      await assert.rejects(setKeyExpiry(world.db, key.prefix, null), refused('expired'));
+    });
+  }
+
+  it('a key that was rolled cannot be given a life without end', async () => {
+    const { prefix } = await newKey();
+    const { successor } = await rollKey(world.db, prefix, 60);
+    await assert.rejects(setKeyExpiry(world.db, prefix, null), {
+      reason: 'rolled',
+      otherPrefix: successor.prefix,
+      message: `Key ${prefix} was replaced by ${successor.prefix}, so it must expire. Set a time, or revoke it.`,
+    });
+    assert.equal((await setKeyExpiry(world.db, successor.prefix, null)).after.expiresAt, null);
+  });
+
+  it('a key moves only to a plan that exists', async () => {
+    const key = await newKey();
+    await assert.rejects(setKeyPlan(world.db, key.prefix, 'gone'), /There is no plan "gone"\..*plans list/);
+    await setKeyPlan(world.db, key.prefix, 'pro');
+    assert.equal((await find(key))?.plan.id, 'pro');
+  });
+});
