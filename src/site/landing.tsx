@@ -120,7 +120,7 @@ function Landing({ baseUrl, numbers, status }: LandingContent): VNode {
           shell history.
         </p>
         <SampleTabs name="language" baseUrl={baseUrl} target="/api/v1/stats" />
-        {numbers !== undefined && <CodeBlock label="Response" code={statsResponse(numbers.counts)} />}
+        {numbers !== undefined && <CodeBlock label="Response" code={statsResponse(numbers.counts)} language="json" />}
       </section>
 
       <section aria-labelledby="plans">

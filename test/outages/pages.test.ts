@@ -16,7 +16,7 @@ describe('the pages during an outage', () => {
     assert.equal(status, 200);
     assert.ok(text.includes('The database is not responding'));
     assert.ok(text.includes('Unavailable') && text.includes('Requests that need the database are answered with 503.'));
-    assert.ok(text.includes('curl -H'));
+    assert.ok(text.includes('curl --fail-with-body'));
     health.note('database', 'up');
     health.note('redis', 'lost');
     await eventually('the page shows the new status', async () => {

@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
-import { samplesOf } from '../../src/site/layout/samples.js';
 import { ROOT } from '../support/guides.js';
 import { signIn } from '../support/http/visitor.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 import { PAGES, settingsPages } from './pages.js';
-
-const run = promisify(execFile);
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
 
@@ -148,24 +143,12 @@ describe('the site', () => {
     assert.equal(service.queries.length, before);
   });
 
-  it('the pages name the base URL of the contract, and their first calls succeed', async () => {
+  it('the pages name the base URL of the contract, and it works with the paths of the contract', async () => {
     const [path = ''] = Object.keys(((await send(service.url, '/openapi.json')).json as { paths: object }).paths);
     for (const page of ['/', '/docs']) {
       const [, base = assert.fail(page)] =
         /<dt>Base URL<\/dt><dd><code>([^<]+)<\/code>/.exec((await ask(page)).text) ?? [];
       assert.equal((await fetch(base + path, { headers: { 'x-api-key': key } })).status, 200, page);
-    }
-    const runners = {
-      curl: ['sh', '-c'],
-      JavaScript: ['node', '--input-type=module', '-e'],
-      Python: ['python3', '-c'],
-    };
-    for (const { language, code } of samplesOf(service.url, '/api/v1/stats')) {
-      const [program = '', ...args] = runners[language];
-      // Only Node.js is certain to be installed.
-      if (spawnSync(language === 'curl' ? 'curl' : program, ['--version']).status !== 0) continue;
-      const { stdout, stderr } = await run(program, [...args, code], { env: { ...process.env, KEY: key } });
-      assert.match(stdout, /360/, `${language}: ${stderr}`);
     }
   });
 

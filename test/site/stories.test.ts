@@ -88,9 +88,12 @@ describe('a person in Chromium', () => {
       it(`the first call is shown in each language, ${how}`, async () => {
         const page = await visit('/', { javaScript });
         for (const [label, text] of [
-          ['curl', 'curl -H'],
+          ['curl', 'curl --fail-with-body'],
           ['JavaScript', 'await fetch('],
           ['Python', 'urllib.request'],
+          ['Go', 'package main'],
+          ['PHP', '<?php'],
+          ['Java', 'public class'],
         ] as const) {
           await page.getByText(label, { exact: true }).first().click();
           assert.ok((await page.locator('.tab-panel:visible').innerText()).includes(text), label);
@@ -98,6 +101,23 @@ describe('a person in Chromium', () => {
         }
       });
     }
+
+    it('the language that was chosen last is shown by every sample, also on later pages', async () => {
+      const page = await visit('/');
+      await page.getByText('Python', { exact: true }).first().click();
+      await page.goto('/docs');
+      const shown = page.locator('[data-remember="language"] .tab-panel:visible');
+      const groups = page.locator('[data-remember="language"]');
+      assert.equal(await shown.filter({ hasText: 'urllib.request' }).count(), await groups.count());
+      const last = groups.last().getByText('Go', { exact: true }).first();
+      await last.scrollIntoViewIfNeeded();
+      const top = (await last.boundingBox())?.y ?? assert.fail('the tab is not shown');
+      await last.click();
+      assert.equal(await shown.filter({ hasText: 'package main' }).count(), await groups.count());
+      assert.ok(Math.abs(((await last.boundingBox())?.y ?? NaN) - top) < 1, 'the chosen tab stays in its place');
+      await page.reload();
+      assert.equal(await shown.filter({ hasText: 'package main' }).count(), await groups.count());
+    });
 
     it('the reference calls an operation with the key that is typed, and keeps the key nowhere', async () => {
       await service.db('titles').insert({ svc_id: 'blade-runner-1982', media_type: 'movie', title: 'Blade <b>Runner' });

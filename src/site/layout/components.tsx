@@ -1,15 +1,18 @@
 import type { ComponentChildren, VNode } from 'preact';
+import { highlight, type Language } from './code/highlight.js';
 
 interface CodeBlockProps {
   /** What the block holds, for the line above it and for screen readers: `curl`, `Response`. */
   readonly label: string;
   readonly code: string;
+  /** Highlights the code. */
+  readonly language?: Language | undefined;
   /** A key, which is shown once: it wraps, so that all of it is seen. */
   readonly isSecret?: boolean;
 }
 
 /** A block of code. The script gives it a button that copies it. */
-export function CodeBlock({ label, code, isSecret = false }: CodeBlockProps): VNode {
+export function CodeBlock({ label, code, language, isSecret = false }: CodeBlockProps): VNode {
   return (
     <figure class={isSecret ? 'code-block secret' : 'code-block'}>
       <figcaption>
@@ -19,7 +22,11 @@ export function CodeBlock({ label, code, isSecret = false }: CodeBlockProps): VN
         </button>
       </figcaption>
       <pre tabIndex={0} aria-label={label} role="group">
-        <code>{code}</code>
+        {language === undefined ? (
+          <code>{code}</code>
+        ) : (
+          <code dangerouslySetInnerHTML={{ __html: highlight(code, language) }} />
+        )}
       </pre>
     </figure>
   );
@@ -30,13 +37,15 @@ interface TabsProps {
   readonly name: string;
   /** What is chosen among, for screen readers. */
   readonly legend: string;
+  /** The choice is remembered under this name, and shared by all groups that have it. */
+  readonly remembered?: string;
   readonly tabs: readonly { readonly label: string; readonly content: ComponentChildren }[];
 }
 
-/** Up to three alternatives, of which radio buttons show one at a time without a script. */
-export function Tabs({ name, legend, tabs }: TabsProps): VNode {
+/** Up to six alternatives, of which radio buttons show one at a time without a script. */
+export function Tabs({ name, legend, remembered, tabs }: TabsProps): VNode {
   return (
-    <fieldset class="tabs">
+    <fieldset class="tabs" data-remember={remembered}>
       <legend class="visually-hidden">{legend}</legend>
       {tabs.map(({ label }, index) => (
         <input
@@ -44,6 +53,7 @@ export function Tabs({ name, legend, tabs }: TabsProps): VNode {
           class="tab-input"
           type="radio"
           name={name}
+          value={label}
           id={`${name}-${index}`}
           checked={index === 0}
           autocomplete="off"

@@ -1,5 +1,6 @@
 import MarkdownIt, { type Token } from 'markdown-it';
 import { render } from 'preact-render-to-string';
+import { isLanguage } from './code/highlight.js';
 import { CodeBlock } from './components.js';
 
 /** How a text is rendered. */
@@ -30,6 +31,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   sh: 'Shell',
   console: 'Shell',
   js: 'JavaScript',
+  ts: 'TypeScript',
   sql: 'SQL',
   json: 'JSON',
   haproxy: 'HAProxy',
@@ -68,7 +70,9 @@ Object.assign(markdown.renderer.rules, {
   },
   fence(tokens: Token[], index: number) {
     const { info = '', content = '' } = tokens[index] ?? {};
-    return render(<CodeBlock label={LANGUAGES[info.trim()] ?? 'Text'} code={content.trimEnd()} />);
+    const name = info.trim();
+    const language = isLanguage(name) ? name : undefined;
+    return render(<CodeBlock label={LANGUAGES[name] ?? 'Text'} code={content.trimEnd()} language={language} />);
   },
   table_open: () => '<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table">',
   table_close: () => '</table></div>',

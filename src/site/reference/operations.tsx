@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
-import { AN_HOUR_AGO, SampleTabs } from '../layout/samples.js';
+import { AN_HOUR_AGO } from '../layout/code/programs.js';
+import { SampleTabs } from '../layout/samples.js';
 import { inWords, responseId } from './anchors.js';
 import { operationsOf, resolve, tagsOf, type Parameter, type PlacedOperation } from './contract.js';
 import { Examples, HeaderField, HeaderList, ResponseDetails } from './responses.js';

@@ -52,7 +52,7 @@ export function Examples({ media: { examples = {} } }: { readonly media: MediaTy
   return (
     <>
       {Object.entries(examples).map(([name, { summary = name, value }]) => (
-        <CodeBlock key={name} label={summary} code={JSON.stringify(value, undefined, 2)} />
+        <CodeBlock key={name} label={summary} code={JSON.stringify(value, undefined, 2)} language="json" />
       ))}
     </>
   );

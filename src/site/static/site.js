@@ -34,6 +34,37 @@ function enableCopying(button) {
   });
 }
 
+/** @returns what a browser has stored; null for nothing, or where it stores nothing for this site */
+function recall(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+/** Shows the alternative of a group that has a value, if one has it. */
+function choose(group, value) {
+  for (const input of all('.tab-input', group)) if (input.value === value) input.checked = true;
+}
+
+/** Shows the alternative that was chosen last in any group of the same kind, and remembers the choice in this one. */
+function rememberChoice(group) {
+  const kind = group.dataset.remember;
+  choose(group, recall(kind));
+  group.addEventListener('change', ({ target: { value } }) => {
+    try {
+      localStorage.setItem(kind, value);
+    } catch {
+      // The choice then applies to this page alone.
+    }
+    // Groups above this one may change their height, but it stays in its place.
+    const { top } = group.getBoundingClientRect();
+    for (const other of all(`[data-remember="${kind}"]`)) choose(other, value);
+    scrollBy({ top: group.getBoundingClientRect().top - top, behavior: 'instant' });
+  });
+}
+
 /** Makes only boxes that scroll a stop of the tab key. */
 const sizes = new ResizeObserver((entries) => {
   for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
@@ -168,6 +199,7 @@ function sendOnce(form) {
 
 // Browsers offer the clipboard on https and on loopback only.
 if (navigator.clipboard) all('[data-copy]').forEach(enableCopying);
+all('[data-remember]').forEach(rememberChoice);
 all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
 all('[data-find-form]').forEach(enableSearch);
 all('[data-try]').forEach(enableTrying);

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { prepareDemo } from '../../../src/commands/demo/prepare-demo.js';
+import { programsOf } from '../../../src/site/layout/code/programs.js';
+import { ROOT } from '../../support/guides.js';
+import { skipWithout } from '../../support/programs/skip.js';
+import { send } from '../../support/request.js';
+import { startService, type TestService } from '../../support/service.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
+
+/** How a sample is run: its file, a command that translates it, and one that runs it. */
+interface Runner {
+  readonly file: string;
+  /** Exits 0 where the language is installed. */
+  readonly check: readonly [program: string, ...args: string[]];
+  readonly compile?: readonly [program: string, ...args: string[]];
+  readonly run: readonly [program: string, ...args: string[]];
+}
+
+const RUNNERS: Readonly<Record<string, Runner>> = {
+  curl: { file: 'call.sh', check: ['curl', '--version'], run: ['sh', 'call.sh'] },
+  JavaScript: { file: 'call.mjs', check: [process.execPath, '--version'], run: [process.execPath, 'call.mjs'] },
+  Python: { file: 'call.py', check: ['python3', '--version'], run: ['python3', 'call.py'] },
+  Go: { file: 'call.go', check: ['go', 'version'], compile: ['go', 'build', 'call.go'], run: ['./call'] },
+  PHP: { file: 'call.php', check: ['php', '--version'], run: ['php', 'call.php'] },
+  Java: {
+    file: 'Call.java',
+    check: ['java', '--version'],
+    compile: ['javac', 'Call.java'],
+    run: ['java', '-cp', '.', 'Call'],
+  },
+};
+
+/** For a compiler that starts with an empty cache, on a busy machine. */
+const TIMEOUT_MS = 240_000;
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run([program, ...args]: readonly [string, ...string[]], cwd: string, key = ''): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(
+      program,
+      args,
+      { cwd, env: { ...process.env, KEY: key }, timeout: TIMEOUT_MS },
+      (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
+      },
+    );
+  });
+}
+
+/** @returns the text of an element */
+function textOf(html: string): string {
+  const entities: Readonly<Record<string, string>> = {
+    '&lt;': '<',
+    '&gt;': '>',
+    '&quot;': '"',
+    '&#x27;': "'",
+    '&amp;': '&',
+  };
+  return html.replaceAll(/<[^>]+>/g, '').replaceAll(/&(?:lt|gt|quot|#x27|amp);/g, (entity) => entities[entity] ?? '');
+}
+
+/** @returns the samples of a page, by their group and their language */
+function samplesOf(html: string): Map<string, Map<string, string>> {
+  const groups = [...html.matchAll(/<fieldset class="tabs" data-remember="language">(.+?)<\/fieldset>/gs)];
+  return new Map(
+    groups.map(([, group = '']) => {
+      const figures = group.matchAll(/<figcaption><span>([^<]+)<\/span>.+?<code>(.+?)<\/code>/gs);
+      const [, name = ''] = /<input [^>]*name="([^"]+)"/.exec(group) ?? [];
+      return [name, new Map(Array.from(figures, ([, label = '', code = '']) => [label, textOf(code)]))];
+    }),
+  );
+}
+
+/** @returns the names of all members of a JSON value */
+function namesIn(json: unknown): string[] {
+  if (Array.isArray(json)) return json.slice(0, 1).flatMap(namesIn);
+  if (typeof json !== 'object' || json === null) return [];
+  return Object.entries(json).flatMap(([name, value]) => [name, ...namesIn(value)]);
+}
+
+describe('the samples of the pages', () => {
+  let service: TestService;
+  let key: string;
+  let reference: Map<string, Map<string, string>>;
+  let operations: Record<string, { readonly get: { readonly operationId: string } }>;
+
+  before(async () => {
+    service = await startService();
+    await service.db('api_keys').delete();
+    await service.db('developers').delete();
+    key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))).key ?? assert.fail('no demo key');
+    reference = samplesOf((await send(service.url, '/docs')).text);
+    ({ paths: operations } = (await send(service.url, '/openapi.json')).json as { paths: typeof operations });
+  });
+
+  after(() => service.stop());
+
+  it('the reference has a sample of every operation in every language, and the landing page of the first call', async () => {
+    const languages = Object.keys(RUNNERS);
+    for (const { get } of Object.values(operations)) {
+      const samples = reference.get(`sample-${get.operationId}`) ?? assert.fail(get.operationId);
+      assert.deepEqual([...samples.keys()], languages);
+    }
+    const [first] = samplesOf((await send(service.url, '/')).text).values();
+    assert.deepEqual(first, reference.get('sample-getStats'));
+  });
+
+  for (const [language, runner] of Object.entries(RUNNERS)) {
+    it(`each sample in ${language} prints the response, and fails with the status and the detail of an error`, async function () {
+      this.timeout(TIMEOUT_MS);
+      const { check, compile, file } = runner;
+      if (spawnSync(check[0], check.slice(1)).status !== 0) skipWithout(language, this);
+      for (const [path, { get }] of Object.entries(operations)) {
+        const code = reference.get(`sample-${get.operationId}`)?.get(language) ?? assert.fail(get.operationId);
+        const [, target = ''] = new RegExp(`${service.url}([^"'\`\\s]+)`).exec(code) ?? [];
+        const [, id] = /^\/api\/v1\/titles\/(.+)$/.exec(target) ?? [];
+        const titles = service.db('titles');
+        if (id !== undefined) {
+          await titles.insert({ svc_id: id, media_type: 'movie', title: 'Sample' }).onConflict().ignore();
+        }
+        const folder = await temporaryFolder();
+        await writeFile(join(folder, file), code);
+        if (compile) assert.deepEqual(await run(compile, folder), { code: 0, stdout: '', stderr: '' });
+
+        const good = await run(runner.run, folder, key);
+        assert.equal(good.code, 0, good.stderr);
+        const since = Math.floor(Date.now() / 1000) - 3600;
+        const url = path.includes('changes') ? `${path}?since=${since}` : path.replace('{title_id}', id ?? '');
+        const { json } = await send(service.url, url, { headers: { 'x-api-key': key } });
+        const names = namesIn(json);
+        assert.ok(names.length > 5, url);
+        for (const name of names) assert.ok(good.stdout.includes(name), `${name} in ${good.stdout}`);
+
+        const bad = await run(runner.run, folder, 'svc_unknown');
+        const problem = await send(service.url, url, { headers: { 'x-api-key': 'svc_unknown' } });
+        const { detail } = problem.json as { detail: string };
+        assert.ok(bad.code > 0, `${language} succeeded with a bad key`);
+        const printed = language === 'curl' ? bad.stdout : bad.stderr;
+        assert.ok(printed.includes('401') && printed.includes(detail), printed);
+        assert.ok(language === 'curl' || bad.stdout === '', bad.stdout);
+      }
+    });
+  }
+
+  it('a sample names the key to use where its prefix is known', () => {
+    for (const { code, label } of programsOf('https://h', '/api/v1/me', 'svc_Ab12cd34')) {
+      assert.match(code, /^(?:<\?php\n)?(?:#|\/\/) KEY holds your key svc_Ab12cd34_…\n/, label);
+    }
+  });
+});
