@@ -2,10 +2,11 @@ import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
+import { createKey } from '../../src/keys/keys.js';
 import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { ROOT } from '../support/guides.js';
-import { startService } from '../support/service.js';
+import { startService, type TestService } from '../support/service.js';
 import { CHROMIUM, provideProgram } from '../support/programs/system-program.js';
 import { PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
@@ -23,6 +24,9 @@ const SHOWN = { path: '/settings/keys', file: fileURLToPath(new URL('src/site/gu
 const STRANGERS = { on: 'sign-up', off: 'not-known-here' } as const;
 
 const SCREENS = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
+
+/** Of 60 that the plan allows in a minute. */
+const CALLS = 50;
 
 const program = provideProgram(CHROMIUM);
 const { ONLY = '', FULL, README } = process.env;
@@ -46,6 +50,15 @@ async function takePicture(page: Page, file: string, fullPage = FULL !== 'no'): 
   process.stdout.write(`${file}\n`);
 }
 
+/** Calls the API as often as a meter shows, by a key that is deleted again. */
+async function useMostOfAMinute(service: TestService, developerId: number): Promise<void> {
+  const { db } = service;
+  const { key, prefix } = await createKey(db, { developerId, planId: 'free' });
+  for (let call = 0; call < CALLS; call += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+  await db('events').where({ key_prefix: prefix }).delete();
+  await db('api_keys').where({ prefix }).delete();
+}
+
 async function showPages(): Promise<void> {
   const service = await startService();
   const browser = await startBrowser(program, service.url);
@@ -58,6 +71,7 @@ async function showPages(): Promise<void> {
       .db('api_keys')
       .where({ developer_id: developerId, revoked_at: null })
       .pluck<string[]>('prefix');
+    await useMostOfAMinute(service, developerId);
     await onEachScreen(browser, async ({ page, open }, kind) => {
       await open(`/sign-in/link/${await createSignInLink(service.db, developerId)}`);
       await page.getByRole('button', { name: 'Sign in' }).click();

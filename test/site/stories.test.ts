@@ -8,7 +8,14 @@ import { listDevelopers, reinstateDeveloper, suspendDeveloper } from '../../src/
 import { createKey, listKeys } from '../../src/keys/keys.js';
 import { eventually } from '../support/eventually.js';
 import { newDeveloper, signIn as signInByHttp } from '../support/http/visitor.js';
-import { leaveKept, startBrowser, type TestBrowser, type View, type WatchedPage } from '../support/programs/browser.js';
+import {
+  coloursOf,
+  leaveKept,
+  startBrowser,
+  type TestBrowser,
+  type View,
+  type WatchedPage,
+} from '../support/programs/browser.js';
 import type { IdentityProvider } from '../support/programs/identity-provider.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
@@ -302,23 +309,47 @@ describe('a person in Chromium', () => {
   });
 
   describe('who is signed in', () => {
-    it('a narrow screen shows the newest day of the usage with its numbers before anybody scrolls', async () => {
-      const page = await signIn('/settings/usage', { width: 320, height: 640 });
-      const { prefix } = await createKey(service.db, { developerId, planId: 'free' });
+    it('a phone shows each bar of the usage, the first number of each key and the meters at full height before anybody scrolls', async () => {
+      const page = await signIn('/settings/usage', { width: 390, height: 844 });
+      const label = 'a label that is as long as a label of a key may well be in practice';
+      const { key, prefix } = await createKey(service.db, { developerId, planId: 'free', label });
       await service.db.raw(
         `insert into api_key_usage (key_id, hour, served, refused, failed)
-         select id, date_trunc('hour', now(), 'UTC'), 9, 0, 0 from api_keys where prefix = ?`,
+         select id, date_trunc('hour', now() - make_interval(hours => ago), 'UTC'), 987654, 1, 1
+           from api_keys, generate_series(0, 24 * 29) as ago where prefix = ?`,
         [prefix],
       );
+      for (let call = 0; call < 30; call += 1) await statusOf(key);
       await watched.open('/settings/usage');
-      const shown = await page.evaluate(() => {
-        const parts = ['.usage-chart .chart g:last-of-type .chart-bar', '.usage-chart .chart-label'];
-        const places = parts.map((part) => document.querySelector(part)?.getBoundingClientRect());
-        return places.map((place) => place !== undefined && place.left >= 0 && place.right <= innerWidth);
-      });
-      assert.deepEqual(shown, [true, true]);
+      const edges = await page.evaluate(
+        (parts) => {
+          const { left, right } = document.querySelector('h1')?.getBoundingClientRect() ?? { left: 0, right: 0 };
+          return parts.flatMap((part) =>
+            Array.from(document.querySelectorAll(part), (element) => element.getBoundingClientRect())
+              .filter((place) => place.left < left || place.right > right)
+              .map((place) => `${part} from ${place.left} to ${place.right}, not from ${left} to ${right}`),
+          );
+        },
+        ['.chart-bar', '.chart svg', '.chart-label', '.usage-key', '.usage-charts ~ .table-scroll td:nth-child(2)'],
+      );
+      assert.deepEqual(edges, []);
+      // Half of the minute's limit is used, so the meter is full of colour in its first half.
+      const shown = await page.locator('meter').first().screenshot();
+      const colours = await coloursOf(page, shown, [
+        [0.25, 0.15],
+        [0.25, 0.85],
+        [0.75, 0.5],
+      ]);
+      assert.equal(colours[0], colours[1]);
+      assert.notEqual(colours[0], colours[2]);
       await page.getByRole('row', { name: prefix }).getByRole('link').click();
-      await page.getByText(`Showing only ${prefix}`).waitFor();
+      await page.getByText(`Only the key ${label}`).waitFor();
+      await page.getByRole('link', { name: '24 hours' }).click();
+      await page.waitForURL(`**/settings/usage?range=24h&key=${prefix}`);
+      await page.getByRole('combobox', { name: 'Key' }).selectOption('All keys');
+      await page.getByRole('button', { name: 'Show' }).click();
+      await page.waitForURL('**/settings/usage?range=24h&key=');
+      await page.getByRole('heading', { name: 'Requests in the last 24 hours' }).waitFor();
     });
 
     it('a name that turns the direction of text leaves the text around it as it was', async () => {

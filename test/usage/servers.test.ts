@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readUsageByKey, type KeyTotal } from '../../src/usage/daily-usage.js';
+import { readUsageByKey, type KeyTotal } from '../../src/usage/read-usage.js';
 import { eventually } from '../support/eventually.js';
 import { send } from '../support/request.js';
 import type { TestService } from '../support/service.js';
@@ -57,7 +57,7 @@ describe('the usage that several servers count', () => {
     assert.equal(await ask(service, 'svc_wrong', '/me'), 401);
 
     await Promise.all(services.map((service) => service.stop()));
-    const sums = sumByLabel(await readUsageByKey(db, { developerId }, { limit: 10, offset: 0 }));
+    const sums = sumByLabel(await readUsageByKey(db, { developerId }, '30d', { limit: 10, offset: 0 }));
     assert.deepEqual(sums, { one: [served, 100 - served, 0], two: [5, 0, 7] });
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readUsageByDay, readUsageCsv } from '../../src/usage/daily-usage.js';
+import { readUsageCsv, readUsageOverTime, USAGE_RANGES, type UsageRange } from '../../src/usage/read-usage.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { removeOldUsage, type UsageCounts } from '../../src/usage/write-usage.js';
 import { testWorld } from '../support/world.js';
@@ -150,7 +150,7 @@ describe('the usage of keys', () => {
     );
   });
 
-  it('usage is read by day and key for 30 days, for the keys of one developer', async () => {
+  it('usage is read by hour for 24 hours, and by day for 7 and 30 days, for the keys of one developer', async () => {
     const id = await world.newDeveloper();
     const own = await world.newKey({ developerId: id, label: 'production' });
     const [keyId = 0] = await world.db('api_keys').where({ prefix: own.prefix }).pluck<number[]>('id');
@@ -166,11 +166,35 @@ describe('the usage of keys', () => {
     await usage.flush(world.db);
     const owner = { developerId: id };
     const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-    const days = Array.from({ length: 30 }, (_, i) => ({ day: dayOf(at(29 - i)), served: 0, refused: 0, failed: 0 }));
-    Object.assign(days[0] ?? {}, { served: 1 });
-    Object.assign(days[28] ?? {}, { refused: 1, failed: 1 });
-    Object.assign(days[29] ?? {}, { served: 1 });
-    assert.deepEqual(await readUsageByDay(world.db, owner), days);
+    /** The buckets with requests, by how many buckets they are before the present one. */
+    const read = async (range: UsageRange): Promise<unknown> => {
+      const { unit, buckets } = USAGE_RANGES[range];
+      const length = unit === 'hour' ? HOUR_MS : 24 * HOUR_MS;
+      const rows = await readUsageOverTime(world.db, owner, range);
+      assert.equal(rows.length, buckets);
+      const present = unit === 'hour' ? NOW : today;
+      assert.equal(Date.parse(rows.at(-1)?.start ?? ''), present - (present % length));
+      return rows.flatMap(({ start, ...counts }, index) => {
+        assert.equal(Date.parse(start), Date.parse(rows[0]?.start ?? '') + index * length);
+        const { served, refused, failed } = counts;
+        return served + refused + failed === 0 ? [] : { ago: buckets - 1 - index, ...counts };
+      });
+    };
+    const recent = [
+      { ago: 1, served: 0, refused: 1, failed: 1 },
+      { ago: 0, served: 1, refused: 0, failed: 0 },
+    ];
+    assert.deepEqual(await read('30d'), [{ ago: 29, served: 1, refused: 0, failed: 0 }, ...recent]);
+    assert.deepEqual(await read('7d'), recent);
+    const hour = new Date(NOW).getUTCHours();
+    assert.deepEqual(
+      await read('24h'),
+      [
+        // The last hour of yesterday, unless that is too long ago.
+        { ago: hour + 1, served: 0, refused: 1, failed: 0 },
+        { ago: hour, served: 1, refused: 0, failed: 0 },
+      ].filter(({ ago }) => ago < 24),
+    );
     const [heading = '', ...lines] = await readUsageCsv(world.db, owner);
     assert.deepEqual(lines, [
       `${dayOf(at(29))},${own.prefix},"production",1,0,0\r\n`,
@@ -179,6 +203,6 @@ describe('the usage of keys', () => {
     ]);
     const none = { developerId: await world.newDeveloper() };
     assert.deepEqual(await readUsageCsv(world.db, none), [heading]);
-    assert.equal((await readUsageByDay(world.db, none)).length, 30);
+    assert.equal((await readUsageOverTime(world.db, none, '7d')).length, 7);
   });
 });

@@ -74,13 +74,13 @@ describe('the settings of a developer with thousands of past keys', () => {
   it('each list of the largest developer has links from its first page to its last and back', async () => {
     for (const path of ['keys', 'usage', 'events', 'sessions'].map((tab) => `/settings/${tab}`)) {
       const first = await get(path);
-      assert.equal(rowsOf(first)[0], 50, path);
+      assert.equal(Math.max(...rowsOf(first)), 50, path);
       assert.ok(
         first.text.includes(`<a href="${path}?page=2" rel="next">`) && !first.text.includes('rel="prev"'),
         path,
       );
       const second = await get(`${path}?page=2`);
-      assert.equal(rowsOf(second)[0], 50, path);
+      assert.equal(Math.max(...rowsOf(second)), 50, path);
       assert.ok(second.text.includes(`<a href="${path}" rel="prev">`), path);
       assert.ok(second.text.includes(`<a href="${path}?page=3" rel="next">`), path);
       const last = await get(`${path}?page=${MANY / 50 + 1}`);
@@ -112,7 +112,7 @@ describe('the settings of a developer with thousands of past keys', () => {
 
   it('the usage of the largest developer has all requests, and each key in the CSV', async () => {
     const { text } = await get('/settings/usage');
-    assert.ok(text.includes(`${MANY.toLocaleString('en-US')} served, 0 refused, 0 failed. The table below`));
+    assert.ok(text.includes(`<dt>Requests</dt><dd>${MANY.toLocaleString('en-US')}</dd>`));
     const csv = await get('/settings/usage.csv');
     assert.equal(new Set(csv.text.trimEnd().split('\r\n')).size, MANY + 1);
   });

@@ -84,6 +84,8 @@ interface TableProps {
   readonly rows: readonly (readonly ComponentChildren[])[];
   /** Whether each row becomes a card on a narrow screen, where the cells stand below each other with their labels. */
   readonly hasCards?: boolean;
+  /** A last row that sums up the others. */
+  readonly totals?: readonly ComponentChildren[];
 }
 
 type Column =
@@ -92,7 +94,7 @@ type Column =
   | { readonly label: string; readonly actions: true };
 
 /** A table that scrolls by itself where it is wider than the page. */
-export function Table({ caption, columns, rows, hasCards = false }: TableProps): VNode {
+export function Table({ caption, columns, rows, totals, hasCards = false }: TableProps): VNode {
   const classOf = (index: number): string | undefined => {
     const column = columns[index];
     if (typeof column !== 'object') return undefined;
@@ -102,6 +104,16 @@ export function Table({ caption, columns, rows, hasCards = false }: TableProps):
     const column = columns[index];
     return hasCards && typeof column === 'string' ? column : undefined;
   };
+  const cellOf = (cell: ComponentChildren, index: number): VNode =>
+    index === 0 ? (
+      <th key={index} scope="row">
+        {cell}
+      </th>
+    ) : (
+      <td key={index} class={classOf(index)} data-label={labelOf(index)}>
+        {cell}
+      </td>
+    );
   return (
     <div class="table-scroll" tabIndex={0} role="group" aria-label={caption}>
       <table class={hasCards ? 'table table-cards' : 'table'}>
@@ -117,21 +129,14 @@ export function Table({ caption, columns, rows, hasCards = false }: TableProps):
         </thead>
         <tbody>
           {rows.map((cells, row) => (
-            <tr key={row}>
-              {cells.map((cell, index) =>
-                index === 0 ? (
-                  <th key={index} scope="row">
-                    {cell}
-                  </th>
-                ) : (
-                  <td key={index} class={classOf(index)} data-label={labelOf(index)}>
-                    {cell}
-                  </td>
-                ),
-              )}
-            </tr>
+            <tr key={row}>{cells.map(cellOf)}</tr>
           ))}
         </tbody>
+        {totals && (
+          <tfoot>
+            <tr>{totals.map(cellOf)}</tr>
+          </tfoot>
+        )}
       </table>
     </div>
   );
@@ -148,4 +153,14 @@ export function Notice({ tone, children }: { readonly tone: Tone; readonly child
 /** A word in a coloured pill. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
   return <span class={`badge tone-${tone}`}>{children}</span>;
+}
+
+/** A number with its name, within `<dl class="stats">`. */
+export function Stat({ name, children }: { readonly name: string; readonly children: ComponentChildren }): VNode {
+  return (
+    <div class="stat">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
 }

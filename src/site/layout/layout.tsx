@@ -61,7 +61,7 @@ export function Layout({ files, title, section, description, children }: LayoutP
               <ul>
                 {SECTIONS.map(({ id, path, label }) => (
                   <li key={id}>
-                    <a href={path} aria-current={id === section ? 'page' : undefined}>
+                    <a href={path} data-text={label} aria-current={id === section ? 'page' : undefined}>
                       {label}
                     </a>
                   </li>

@@ -31,7 +31,7 @@ export async function readListPage<T>(
 }
 
 interface PagerProps {
-  /** The address of the first page. */
+  /** The address of the first page; it may have a query. */
   readonly path: string;
   readonly page: ListPage<unknown>;
 }
@@ -39,15 +39,16 @@ interface PagerProps {
 /** Links to the previous and the next page of a list. */
 export function Pager({ path, page: { number, hasNext } }: PagerProps): VNode | null {
   if (number === 1 && !hasNext) return null;
+  const address = (of: number): string => `${path}${path.includes('?') ? '&' : '?'}page=${of}`;
   return (
     <nav class="cluster" aria-label="Pages">
       {number > 1 && (
-        <a href={number === 2 ? path : `${path}?page=${number - 1}`} rel="prev">
+        <a href={number === 2 ? path : address(number - 1)} rel="prev">
           Previous page
         </a>
       )}
       {hasNext && (
-        <a href={`${path}?page=${number + 1}`} rel="next">
+        <a href={address(number + 1)} rel="next">
           Next page
         </a>
       )}

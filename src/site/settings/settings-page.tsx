@@ -58,7 +58,7 @@ export function settingsPage(
         <ul>
           {TABS.map(({ id, path, label }) => (
             <li key={id}>
-              <a href={path} aria-current={id === tab ? 'page' : undefined}>
+              <a href={path} data-text={label} aria-current={id === tab ? 'page' : undefined}>
                 {label}
               </a>
             </li>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
 import { createKey } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
+import { scaleLines } from '../../../src/site/settings/usage/chart.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
 import { send } from '../../support/request.js';
@@ -45,54 +46,93 @@ describe('the usage page', () => {
     return text;
   }
 
-  /** The cells of the rows of a table. */
+  /** The cells of the rows of a table, the row of totals last. */
   function table(text: string, caption: string): string[][] {
-    const [, body = ''] = new RegExp(`<caption[^>]*>${caption}</caption>.*?<tbody>(.*?)</tbody>`, 's').exec(text) ?? [];
+    const [, body = ''] = new RegExp(`<caption[^>]*>${caption}</caption>.*?<tbody>(.*?)</table>`, 's').exec(text) ?? [];
     return [...body.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([, row = '']) =>
       [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = '']) => cell.replace(/<[^>]+>/g, '')),
     );
   }
 
-  it('the page shows what each plan has left, in this process alone without Redis, and charges nothing', async () => {
+  /** The numbers of the page, by their names. */
+  function numbers(text: string): Record<string, string> {
+    return Object.fromEntries(
+      Array.from(text.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g), ([, name = '', value = '']) => [name, value]),
+    );
+  }
+
+  it('the page shows how much of each plan is used, in this process alone without Redis, and charges nothing', async () => {
     for (let i = 0; i < 3; i += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key.key } });
     for (let i = 0; i < 4; i += 1) {
       const text = await page();
-      assert.match(text, /<h3>Free<\/h3>.*57 of 60 left.*resets in \d+ s.*9,997 of 10,000 left.*resets in 24 h 0 min/s);
+      assert.match(text, /<h3>Free plan<\/h3>.*>3 of 60 requests; resets in \d+ s</s);
+      const [, at = '', , minutes = ''] =
+        />3 of 10,000 requests; resets at (\d\d:\d\d) UTC, in (24 h|23 h) (\d+) min</.exec(text) ?? assert.fail(text);
+      assert.ok(['0', '59'].includes(minutes));
+      const inADay = [0, 60_000].map((before) => new Date(Date.now() - before).toISOString().slice(11, 16));
+      assert.ok(inADay.includes(at), at);
       assert.match(text, /<meter[^>]* max="60" low="48" high="57" optimum="0" value="3"/);
-      assert.match(text, /<h3>Pro<\/h3>.*600 of 600 left</s);
-      assert.ok(!text.includes('<h3>Scale</h3>'));
+      assert.match(text, /<h3>Pro plan<\/h3>.*>0 of 600 requests</s);
+      assert.ok(!text.includes('<h3>Scale plan</h3>'));
       assert.ok(text.includes('These numbers come from a single server process'));
     }
   });
 
-  it('a table shows each of the last thirty days, and the chart the same numbers', async () => {
+  it('a table shows each of the last thirty days, and the charts the same numbers', async () => {
     const text = await page();
     const days = table(text, 'Requests by day');
-    assert.equal(days.length, 30);
-    const today = new Date().toISOString().slice(0, 10);
-    assert.deepEqual(days[0], [today, '1,239', '20', '3', '1,262']);
-    assert.deepEqual(days[3]?.slice(1), ['10', '0', '0', '10']);
-    assert.deepEqual(days[29]?.slice(1), ['0', '0', '0', '0']);
-    assert.ok(text.includes(`<title>${today}: 1,239 served, 20 refused, 3 failed</title>`));
-    assert.ok(text.includes('1,249 served, 20 refused, 3 failed. The table below lists each day.'));
-    assert.deepEqual(
-      table(text, 'Requests by key').map((row) => [row[0], ...row.slice(2)]),
-      [
-        [key.prefix, '1,244', '20', '3', '1,267'],
-        [odd.prefix, '5', '0', '0', '5'],
-      ],
+    assert.equal(days.length, 31);
+    const dayOf = (ago: number): string =>
+      new Date(Date.now() - ago * 86_400_000).toLocaleDateString('en-US', {
+        month: 'short',
+        day: 'numeric',
+        timeZone: 'UTC',
+      });
+    assert.deepEqual(days[0], [dayOf(0), '1,262', '1,239', '20', '3', '98.1%']);
+    assert.deepEqual(days[3]?.slice(1), ['10', '10', '0', '0', '100%']);
+    assert.deepEqual(days[29]?.slice(1), ['0', '0', '0', '0', '–']);
+    assert.deepEqual(days[30], ['Total', '1,272', '1,249', '20', '3', '98.1%']);
+    assert.deepEqual(numbers(text), { Requests: '1,272', 'Success rate': '98.1%', Refused: '20', Failed: '3' });
+    for (const count of ['1,239', '20', '3']) assert.ok(text.includes(`<title>${dayOf(0)}: ${count}</title>`), count);
+    assert.ok(text.includes('aria-label="Refused by a limit (429) by day: 20 in total, at most 20 in one day."'));
+    assert.deepEqual(table(text, 'Requests by key'), [
+      [`production${key.prefix}`, '1,267', '1,244', '20', '3', '98.1%'],
+      [`=1+1,&quot;&lt;script>alert(&quot;x&quot;)&lt;/script>${odd.prefix}`, '5', '5', '0', '0', '100%'],
+      ['Total', '1,272', '1,249', '20', '3', '98.1%'],
+    ]);
+  });
+
+  it('a range of 7 days is shown by day and one of 24 hours by hour, and any other value means 30 days', async () => {
+    const week = await page('/settings/usage?range=7d');
+    assert.equal(table(week, 'Requests by day').length, 8);
+    assert.equal(numbers(week).Requests, '1,272');
+    const day = await page(`/settings/usage?range=24h&key=${key.prefix}`);
+    const hours = table(day, 'Requests by hour');
+    assert.equal(hours.length, 25);
+    assert.match(hours[0]?.[0] ?? '', new RegExp(` ${new Date().toISOString().slice(11, 13)}:00$`));
+    // That of all requests of this day.
+    assert.equal(hours.find(([name = '']) => name.endsWith(' 00:00'))?.[1], '1,257');
+    assert.ok(
+      day.includes('aria-current="true">24 hours<') && day.includes('<input type="hidden" name="range" value="24h"'),
     );
+    assert.ok(day.includes(`href="/settings/usage?range=7d&amp;key=${key.prefix}"`));
+    for (const range of ['', '1y', 'constructor']) {
+      assert.equal(table(await page(`/settings/usage?range=${range}`), 'Requests by day').length, 31, range);
+    }
   });
 
   it('the usage of one key is shown for its prefix, and that of all keys for an unknown one', async () => {
     const text = await page(`/settings/usage?key=${odd.prefix}`);
-    assert.deepEqual(table(text, 'Requests by day')[0]?.slice(1), ['5', '0', '0', '5']);
-    assert.match(text, new RegExp(`Showing only <code>${odd.prefix}</code>`));
+    assert.deepEqual(table(text, 'Requests by day')[0]?.slice(1), ['5', '5', '0', '0', '100%']);
+    assert.ok(text.includes(`<option value="${odd.prefix}" selected>\u2068=1+1,`));
+    assert.match(text, new RegExp(`Only the key .*<code>${odd.prefix}</code>. <a href="/settings/usage">`));
     assert.ok(text.includes(`href="/settings/usage.csv?key=${odd.prefix}"`));
-    assert.ok((await page()).includes(`<a href="/settings/usage?key=${odd.prefix}">`));
+    const all = await page();
+    assert.ok(all.includes(`<a href="/settings/usage?key=${odd.prefix}">`));
+    for (const { prefix } of [key, odd]) assert.ok(all.includes(`<option value="${prefix}">`), prefix);
     for (const unknown of [ATTACK, 'svc_00000000', service.key.slice(0, 12)]) {
       const all = await page(`/settings/usage?key=${encodeURIComponent(unknown)}`);
-      assert.equal(table(all, 'Requests by day')[0]?.[1], '1,239');
+      assert.equal(table(all, 'Requests by day')[0]?.[1], '1,262');
       assert.ok(!all.includes(unknown));
     }
   });
@@ -151,9 +191,22 @@ describe('the usage page', () => {
         .update({ created_at: service.db.raw("now() - interval '1 hour'") });
       await end(prefix);
       const { text } = await (await signIn(service, id)).get('/settings/usage');
-      assert.ok(text.includes(prefix) && !text.includes('<h3>Scale</h3>') && text.includes('<h3>Free</h3>'));
+      assert.ok(text.includes(prefix) && !text.includes('<h3>Scale plan</h3>') && text.includes('<h3>Free plan</h3>'));
     });
   }
+});
+
+describe('the scale of a chart', () => {
+  it('a scale has whole steps, fits the highest count and has room for at most so many lines', () => {
+    assert.deepEqual(scaleLines(0, 4), [0, 1]);
+    assert.deepEqual(scaleLines(3, 4), [0, 1, 2, 3]);
+    assert.deepEqual(scaleLines(51_000, 5), [0, 20_000, 40_000, 60_000]);
+    for (let most = 1; most < 5_000; most += 7) {
+      const lines = scaleLines(most, 3);
+      const [above = 0, step = 0] = [lines.at(-1), lines[1]];
+      assert.ok(lines.length <= 4 && above >= most && above - step < most, `${most}: ${lines.join()}`);
+    }
+  });
 });
 
 describe('the usage page of several servers', () => {
@@ -167,7 +220,7 @@ describe('the usage page of several servers', () => {
     }
     for (const service of services) {
       const { text } = await (await signIn(service, developerId)).get('/settings/usage');
-      assert.ok(text.includes('57 of 60 left'));
+      assert.ok(text.includes('>3 of 60 requests;'));
       assert.ok(!text.includes('single server process'));
     }
   });

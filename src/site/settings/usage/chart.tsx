@@ -1,135 +1,129 @@
 import type { VNode } from 'preact';
-import type { DayTotal } from '../../../usage/daily-usage.js';
-import type { UsageCounts } from '../../../usage/write-usage.js';
+import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../../usage/read-usage.js';
 import { formatNumber } from '../../layout/values.js';
+import { bucketName, isLabelled, shortBucketName } from './counts.js';
 
-/** In units of the drawing. */
-const WIDTH = 960;
-const HEIGHT = 280;
-const LEFT = 20;
-/** The axis stands beside the newest days, so that a narrow screen shows both. */
-const RIGHT = 56;
-const TOP = 12;
-const BOTTOM = 28;
-const PLOT_WIDTH = WIDTH - LEFT - RIGHT;
-const PLOT_HEIGHT = HEIGHT - TOP - BOTTOM;
-const GAP = 4;
-
-/** Lines of the grid above the axis. */
-const GRID_LINES = 4;
-
-/** Every fifth day has its date below the axis. */
-const DAYS_PER_LABEL = 5;
-
-/** The parts of a bar, from the axis up. */
-const PARTS = [
-  { name: 'served', label: 'Served', className: 'chart-bar' },
-  { name: 'refused', label: 'Refused (over a limit)', className: 'chart-bar chart-bar-refused' },
-  { name: 'failed', label: 'Failed', className: 'chart-bar chart-bar-failed' },
+/** What is drawn: one chart each, so that a few refusals are visible beside a million requests. */
+const SERIES = [
+  { name: 'served', label: 'Served', className: 'chart-bar', height: 180 },
+  { name: 'refused', label: 'Refused by a limit (429)', className: 'chart-bar chart-bar-refused', height: 96 },
+  { name: 'failed', label: 'Failed on our side (5xx)', className: 'chart-bar chart-bar-failed', height: 96 },
 ] as const;
 
-/** Requests per day as bars, drawn with attributes alone: the content security policy forbids styles. */
-export function UsageChart({ days }: { readonly days: readonly DayTotal[] }): VNode {
-  const most = niceCeiling(Math.max(0, ...days.map(total)));
-  const step = PLOT_WIDTH / Math.max(1, days.length);
-  const y = (count: number): number => round(TOP + PLOT_HEIGHT * (1 - count / most));
+/** In pixels: above the highest line, and below the axis. */
+const TOP = 8;
+const BOTTOM = 24;
+
+/** The width of the numbers beside a chart. */
+const SCALE_WIDTH = 44;
+
+/** The most lines of the grid above the axis, by the height of a chart. */
+const PIXELS_PER_LINE = 36;
+
+/** In pixels: a count above 0 is always visible. */
+const LEAST_BAR = 2;
+
+/** The part of a bucket that stays free at each side of its bar. */
+const GAP = 0.12;
+
+interface ChartsProps {
+  readonly range: UsageRange;
+  readonly buckets: readonly UsageBucket[];
+}
+
+/** Requests over time as bars, on a scale for each of {@link SERIES}. */
+export function UsageCharts(props: ChartsProps): VNode {
+  return (
+    <div class="usage-charts">
+      {SERIES.map((series) => (
+        <Chart key={series.name} series={series} {...props} />
+      ))}
+    </div>
+  );
+}
+
+/**
+ * One series. Lengths along the time are percentages and all others are pixels, so the chart fits any width and its text
+ * keeps its size. Only attributes are used: the content security policy forbids styles.
+ */
+function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typeof SERIES)[number] }): VNode {
+  const { name, label, className, height } = series;
+  const counts = buckets.map((bucket) => bucket[name]);
+  const sum = counts.reduce((added, count) => added + count, 0);
+  const lines = scaleLines(Math.max(0, ...counts), Math.floor(height / PIXELS_PER_LINE));
+  const y = (count: number): number => round(TOP + height * (1 - count / (lines.at(-1) ?? 1)));
+  const percent = (position: number): string => `${round((position * 100) / buckets.length)}%`;
+  const { unit } = USAGE_RANGES[range];
   return (
     <figure class="usage-chart">
       <figcaption>
-        <ul class="legend">
-          {PARTS.map(({ name, label, className }) => (
-            <li key={name}>
-              <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true" focusable="false">
-                <rect class={className} width="12" height="12" rx="2" />
-              </svg>
-              {label}
-            </li>
-          ))}
-        </ul>
+        {label} <strong>{formatNumber(sum)}</strong>
       </figcaption>
-      <div class="table-scroll" tabIndex={0} role="region" aria-label="Chart of the requests per day">
-        <svg class="chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={summary(days)}>
-          {Array.from({ length: GRID_LINES + 1 }, (_, line) => {
-            const count = (most * line) / GRID_LINES;
-            return (
-              <g key={line}>
-                <line
-                  class={line === 0 ? 'chart-axis' : 'chart-grid'}
-                  x1={LEFT}
-                  x2={WIDTH - RIGHT}
-                  y1={y(count)}
-                  y2={y(count)}
-                />
-                <text class="chart-label" x={WIDTH - RIGHT + 8} y={y(count) + 4}>
-                  {compact(count)}
-                </text>
+      {sum > 0 && (
+        <div class="chart">
+          <svg
+            class="chart-plot"
+            width="100%"
+            height={TOP + height + BOTTOM}
+            role="img"
+            aria-label={`${label} by ${unit}: ${formatNumber(sum)} in total, at most ${formatNumber(Math.max(...counts))} in one ${unit}.`}
+          >
+            {lines.map((count) => (
+              <line
+                key={count}
+                class={count === 0 ? 'chart-axis' : 'chart-grid'}
+                x1="0"
+                x2="100%"
+                y1={y(count)}
+                y2={y(count)}
+              />
+            ))}
+            {buckets.map(({ start, [name]: count }, index) => (
+              <g key={start} class="chart-bucket">
+                <title>{`${bucketName(start, range)}: ${formatNumber(count)}`}</title>
+                <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={height} />
+                {count > 0 && (
+                  <rect
+                    class={className}
+                    x={percent(index + GAP)}
+                    width={percent(1 - 2 * GAP)}
+                    y={Math.min(y(count), y(0) - LEAST_BAR)}
+                    height={Math.max(y(0) - y(count), LEAST_BAR)}
+                  />
+                )}
+                {isLabelled(start, range) && (
+                  <text class="chart-label" x={percent(index + GAP)} y={TOP + height + BOTTOM - 6}>
+                    {shortBucketName(start, range)}
+                  </text>
+                )}
               </g>
-            );
-          })}
-          {days.map((day, index) => (
-            <g key={day.day}>
-              <title>{`${day.day}: ${describe(day)}`}</title>
-              {bars(day).map(({ className, from, count }) => (
-                <rect
-                  key={className}
-                  class={className}
-                  x={round(LEFT + index * step + GAP / 2)}
-                  width={round(step - GAP)}
-                  y={y(from + count)}
-                  height={round(y(from) - y(from + count))}
-                />
-              ))}
-              {index % DAYS_PER_LABEL === (days.length - 1) % DAYS_PER_LABEL && (
-                <text class="chart-label" x={round(LEFT + (index + 0.5) * step)} y={HEIGHT - 8} text-anchor="middle">
-                  {day.day.slice(5)}
-                </text>
-              )}
-            </g>
-          ))}
-        </svg>
-      </div>
+            ))}
+          </svg>
+          <svg width={SCALE_WIDTH} height={TOP + height + BOTTOM} aria-hidden="true" focusable="false">
+            {lines.map((count) => (
+              <text key={count} class="chart-label" x="8" y={y(count) + 4}>
+                {count.toLocaleString('en-US', { notation: 'compact' })}
+              </text>
+            ))}
+          </svg>
+        </div>
+      )}
     </figure>
   );
 }
 
-/** @returns the parts of a day's bar, each with the count below it */
-function bars(day: DayTotal): { className: string; from: number; count: number }[] {
-  let from = 0;
-  return PARTS.map(({ name, className }) => {
-    const bar = { className, from, count: day[name] };
-    from += day[name];
-    return bar;
-  }).filter(({ count }) => count > 0);
-}
-
-/** @returns the least of 4, 8, 20, 40, 80, 200 … that is not less: its quarters are whole */
-function niceCeiling(count: number): number {
+/**
+ * @returns the lines of a scale, from 0 to the first that is not below a count, in whole steps of 1, 2 or 5 times a power
+ * of ten
+ */
+export function scaleLines(most: number, mostLines: number): readonly number[] {
   for (let power = 1; ; power *= 10) {
-    for (const factor of [4, 8, 20]) if (factor * power >= count) return factor * power;
+    for (const factor of [1, 2, 5]) {
+      const step = factor * power;
+      const above = Math.max(1, Math.ceil(most / step));
+      if (above <= mostLines) return Array.from({ length: above + 1 }, (_, line) => line * step);
+    }
   }
-}
-
-function summary(days: readonly DayTotal[]): string {
-  return `Requests from ${days[0]?.day ?? ''} to ${days.at(-1)?.day ?? ''}: ${describe(sum(days))}. The table below lists each day.`;
-}
-
-function describe({ served, refused, failed }: UsageCounts): string {
-  return `${formatNumber(served)} served, ${formatNumber(refused)} refused, ${formatNumber(failed)} failed`;
-}
-
-/** @returns the number of all requests */
-export function total({ served, refused, failed }: UsageCounts): number {
-  return served + refused + failed;
-}
-
-/** @returns the sum of several rows */
-function sum(rows: readonly UsageCounts[]): UsageCounts {
-  const sumOf = (name: keyof UsageCounts): number => rows.reduce((added, row) => added + row[name], 0);
-  return { served: sumOf('served'), refused: sumOf('refused'), failed: sumOf('failed') };
-}
-
-function compact(count: number): string {
-  return count.toLocaleString('en-US', { notation: 'compact' });
 }
 
 /** Two decimals are less than a pixel. */

@@ -1,29 +1,46 @@
 import type { VNode } from 'preact';
-import type { QuotaState } from '../../../admission/charge/limiter.js';
-import type { Plan } from '../../../limits/plans.js';
+import type { QuotaReader, QuotaState } from '../../../admission/charge/limiter.js';
+import { listPlansOf, type Plan } from '../../../limits/plans.js';
 import type { Quota } from '../../../limits/quotas.js';
+import type { SiteParts } from '../../context.js';
 import { Notice } from '../../layout/components.js';
 import { formatNumber } from '../../layout/values.js';
 
-interface QuotasProps {
-  readonly states: readonly { readonly plan: Plan; readonly state: QuotaState }[];
+/** A plan of a developer, and what is left of its limits. */
+export interface PlanState extends QuotaState {
+  readonly plan: Plan;
 }
 
-/** What is left of each plan's limits: a meter and the same in words. */
-export function Quotas({ states }: QuotasProps): VNode {
+/** Reads what is left of the limits of each plan that applies to a developer, without charging a request. */
+export async function readPlanStates(
+  { db, limiter }: { readonly db: SiteParts['db']; readonly limiter: QuotaReader },
+  developerId: number,
+): Promise<readonly PlanState[]> {
+  const plans = await listPlansOf(db, developerId);
+  return Promise.all(plans.map(async (plan) => ({ plan, ...(await limiter.read({ developerId, plan })) })));
+}
+
+interface QuotasProps {
+  readonly states: readonly PlanState[];
+  /** In milliseconds since 1970, for the times of resets. */
+  readonly now: number;
+}
+
+/** How much of each plan's limits is used: a meter and the same in words. */
+export function Quotas({ states, now }: QuotasProps): VNode {
   return (
     <>
-      {states.some(({ state }) => state.countedIn === 'process') && (
+      {states.some(({ countedIn }) => countedIn === 'process') && (
         <Notice tone="info">
           These numbers come from a single server process. Others count separately, so your total usage may be higher.
         </Notice>
       )}
       <ul class="card-grid quotas">
-        {states.map(({ plan, state }) => (
+        {states.map(({ plan, quotas }) => (
           <li key={plan.id} class="card">
-            <h3>{plan.name}</h3>
-            {state.quotas.map((quota) => (
-              <QuotaMeter key={quota.name} plan={plan} quota={quota} />
+            <h3>{plan.name} plan</h3>
+            {quotas.map((quota) => (
+              <QuotaMeter key={quota.name} plan={plan} quota={quota} now={now} />
             ))}
           </li>
         ))}
@@ -35,18 +52,24 @@ export function Quotas({ states }: QuotasProps): VNode {
 /** The parts of a limit at which the meter changes its colour. */
 const HIGH = { low: 0.8, high: 0.95 };
 
-function QuotaMeter({
-  plan,
-  quota: { name, limit, remaining, resetSeconds },
-}: {
+/** @returns how many requests are charged to a quota */
+function usedOf({ limit, remaining }: Quota): number {
+  return limit - remaining;
+}
+
+interface QuotaMeterProps {
   readonly plan: Plan;
   readonly quota: Quota;
-}): VNode {
+  readonly now: number;
+}
+
+function QuotaMeter({ plan, quota, now }: QuotaMeterProps): VNode {
+  const { name, limit, resetSeconds } = quota;
   const id = `${plan.id}-${name}`;
-  const used = limit - remaining;
+  const used = usedOf(quota);
   return (
     <div class="meter-row">
-      <label for={id}>{name === 'minute' ? 'Per minute' : 'Per day'}</label>
+      <label for={id}>{name === 'minute' ? 'Per minute' : 'Per 24 hours'}</label>
       <meter
         class="meter"
         id={id}
@@ -60,16 +83,17 @@ function QuotaMeter({
         {formatNumber(used)} used
       </meter>
       <span class="meter-text">
-        {formatNumber(remaining)} of {formatNumber(limit)} left
-        {used > 0 && `, resets in ${duration(resetSeconds)}`}
+        {formatNumber(used)} of {formatNumber(limit)} requests
+        {used > 0 && `; resets ${describeReset(resetSeconds, now)}`}
       </span>
     </div>
   );
 }
 
-/** @returns a time in its two largest units, rounded up: `34 s`, `5 h 12 min` */
-function duration(seconds: number): string {
-  if (seconds <= 120) return `${seconds} s`;
+/** @returns when a quota resets: `in 34 s`, or `at 18:40 UTC, in 5 h 12 min` */
+function describeReset(seconds: number, now: number): string {
+  if (seconds <= 120) return `in ${seconds} s`;
   const minutes = Math.ceil(seconds / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const duration = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `at ${new Date(now + seconds * 1000).toISOString().slice(11, 16)} UTC, in ${duration}`;
 }

@@ -1,55 +1,55 @@
 import { Readable } from 'node:stream';
 import type { VNode } from 'preact';
-import type { QuotaState } from '../../../admission/charge/limiter.js';
-import { isKeyPrefix } from '../../../keys/api-key.js';
-import { findKeyOf } from '../../../keys/keys.js';
-import { listPlansOf, type Plan } from '../../../limits/plans.js';
+import { toMilliseconds } from '../../../platform/time/micros.js';
 import {
-  readUsageByDay,
   readUsageByKey,
   readUsageCsv,
-  SHOWN_DAYS,
-  type DayTotal,
+  readUsageOverTime,
+  USAGE_RANGES,
   type KeyTotal,
-  type UsageOwner,
-} from '../../../usage/daily-usage.js';
+  type UsageBucket,
+  type UsageRange,
+} from '../../../usage/read-usage.js';
 import type { UsageCounts } from '../../../usage/write-usage.js';
 import type { PageRouter, SiteParts } from '../../context.js';
-import { Table } from '../../layout/components.js';
+import { Stat, Table } from '../../layout/components.js';
 import { formatNumber, UserText } from '../../layout/values.js';
 import type { Guards, SettingsContext } from '../guards.js';
+import { KeyFilter, readKeyChoice, type KeyChoice } from '../key-filter.js';
 import { Pager, readListPage, type ListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
-import { total, UsageChart } from './chart.js';
-import { Quotas } from './quotas.js';
+import { UsageCharts } from './chart.js';
+import { bucketName, successRate, sumOf, total } from './counts.js';
+import { Quotas, readPlanStates, type PlanState } from './quotas.js';
 
 const PATH = '/settings/usage';
 
-/** Adds the usage of a developer: the remaining quota, and the requests of the last 30 days. */
-export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { requireSession }: Guards): void {
-  /** Whose usage is requested: that of the developer's key in `?key=`, otherwise that of all keys. */
-  async function ownerOf({ state }: SettingsContext): Promise<UsageOwner> {
-    const { developerId } = state.session;
-    const prefix = state.target.search.get('key') ?? '';
-    const key = isKeyPrefix(prefix) ? await findKeyOf(db, developerId, prefix) : undefined;
-    return { developerId, keyPrefix: key?.prefix };
-  }
+/** The names of the ranges. The last one is shown unless the address names another. */
+const RANGES: Readonly<Record<UsageRange, string>> = { '24h': '24 hours', '7d': '7 days', '30d': '30 days' };
+const DEFAULT_RANGE = '30d';
+
+/** Adds the usage of a developer: how much of the limits is used, and the requests over time and by key. */
+export function addUsage(router: PageRouter, parts: SiteParts, { requireSession }: Guards): void {
+  const { db, now } = parts;
 
   router.get(
     PATH,
     requireSession(async (ctx) => {
-      const owner = await ownerOf(ctx);
-      const { developerId } = owner;
-      const plans = await listPlansOf(db, developerId);
-      const states = await Promise.all(
-        plans.map(async (plan) => ({ plan, state: await limiter.read({ developerId, plan }) })),
-      );
-      const days = await readUsageByDay(db, owner);
-      const keys = await readListPage(ctx, (slice) => readUsageByKey(db, owner, slice));
+      const { developerId } = ctx.state.session;
+      const keys = await readKeyChoice(ctx, db);
+      const owner = { developerId, keyPrefix: keys.chosen?.prefix };
+      const range = rangeOf(ctx);
       settingsPage(
         ctx,
         { title: 'Usage', tab: 'usage' },
-        <Usage states={states} days={days} keys={keys} chosen={owner.keyPrefix} />,
+        <Usage
+          plans={await readPlanStates(parts, developerId)}
+          now={toMilliseconds(now())}
+          keys={keys}
+          range={range}
+          buckets={await readUsageOverTime(db, owner, range)}
+          totals={await readListPage(ctx, (slice) => readUsageByKey(db, owner, range, slice))}
+        />,
       );
     }),
   );
@@ -57,94 +57,157 @@ export function addUsage(router: PageRouter, { db, limiter }: SiteParts, { requi
   router.get(
     `${PATH}.csv`,
     requireSession(async (ctx) => {
-      const parts = await readUsageCsv(db, await ownerOf(ctx));
+      const { chosen } = await readKeyChoice(ctx, db);
+      const { developerId } = ctx.state.session;
+      const csv = await readUsageCsv(db, { developerId, keyPrefix: chosen?.prefix });
       ctx.status = 200;
       ctx.set({
         'Content-Type': 'text/csv; charset=utf-8',
         'Content-Disposition': 'attachment; filename="usage.csv"',
       });
-      ctx.body = Readable.from(parts);
+      ctx.body = Readable.from(csv);
     }),
   );
 }
 
-interface UsageProps {
-  readonly states: readonly { readonly plan: Plan; readonly state: QuotaState }[];
-  readonly days: readonly DayTotal[];
-  readonly keys: ListPage<KeyTotal>;
-  /** The prefix of the one key shown; undefined for all. */
-  readonly chosen: string | undefined;
+/** @returns the range that `?range=` names; any other value means the default */
+function rangeOf({ state }: SettingsContext): UsageRange {
+  const name = state.target.search.get('range') ?? '';
+  return Object.hasOwn(USAGE_RANGES, name) ? (name as UsageRange) : DEFAULT_RANGE;
 }
 
-function Usage({ states, days, keys, chosen }: UsageProps): VNode {
+/** @returns the address of the usage of a range and a key */
+function addressOf(range: UsageRange, key: string | undefined): string {
+  const query = new URLSearchParams({ ...(range !== DEFAULT_RANGE && { range }), ...(key !== undefined && { key }) });
+  return query.size === 0 ? PATH : `${PATH}?${query.toString()}`;
+}
+
+interface UsageProps {
+  readonly plans: readonly PlanState[];
+  /** In milliseconds since 1970. */
+  readonly now: number;
+  readonly keys: KeyChoice;
+  readonly range: UsageRange;
+  readonly buckets: readonly UsageBucket[];
+  readonly totals: ListPage<KeyTotal>;
+}
+
+function Usage({ plans, now, keys, range, buckets, totals }: UsageProps): VNode {
+  const key = keys.chosen?.prefix;
+  const { unit } = USAGE_RANGES[range];
+  const counts = sumOf(buckets);
   return (
     <>
-      <section aria-labelledby="now">
-        <h2 id="now">Remaining quota</h2>
-        <Quotas states={states} />
+      <section aria-labelledby="limits">
+        <h2 id="limits">Limits</h2>
+        <Quotas states={plans} now={now} />
+        <p class="muted small">
+          The 24 hours of a limit begin with the first request after the last reset, so they are not a calendar day.
+        </p>
       </section>
-      <section aria-labelledby="days">
-        <h2 id="days">The last {SHOWN_DAYS} days</h2>
-        {chosen !== undefined && (
+      <section aria-labelledby="requests">
+        <h2 id="requests">Requests in the last {RANGES[range]}</h2>
+        <div class="toolbar">
+          <nav class="ranges" aria-label="Time range">
+            <ul>
+              {(Object.keys(RANGES) as UsageRange[]).map((each) => (
+                <li key={each}>
+                  <a
+                    href={addressOf(each, key)}
+                    data-text={RANGES[each]}
+                    aria-current={each === range ? 'true' : undefined}
+                  >
+                    {RANGES[each]}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </nav>
+          <KeyFilter path={PATH} query={{ range }} keys={keys} />
+        </div>
+        {keys.chosen && (
           <p>
-            Showing only <code>{chosen}</code>. <a href={PATH}>Show all keys</a>
+            Only the key {keys.chosen.label !== null && <UserText text={keys.chosen.label} />}{' '}
+            <code>{keys.chosen.prefix}</code>. <a href={addressOf(range, undefined)}>Show all keys</a>
           </p>
         )}
-        <UsageChart days={days} />
-        <p class="muted small">
-          Refused requests exceeded a plan limit. Failed requests are errors on our side. Days are in UTC. Counts are
-          saved about every 10 seconds and are approximate: a server crash can lose unsaved counts, and a lost database
-          connection can cause counts to be added twice.
-        </p>
+        <dl class="stats">
+          <Stat name="Requests">{formatNumber(total(counts))}</Stat>
+          <Stat name="Success rate">{successRate(counts)}</Stat>
+          <Stat name="Refused">{formatNumber(counts.refused)}</Stat>
+          <Stat name="Failed">{formatNumber(counts.failed)}</Stat>
+        </dl>
+        {total(counts) === 0 ? (
+          <p class="empty">
+            No requests in the last {RANGES[range]}
+            {key === undefined ? '' : ' with this key'}
+          </p>
+        ) : (
+          <>
+            <UsageCharts range={range} buckets={buckets} />
+            <details class="fold">
+              <summary>
+                <h3>Numbers by {unit}</h3>
+              </summary>
+              <Table
+                caption={`Requests by ${unit}`}
+                columns={[unit === 'hour' ? 'Hour (UTC)' : 'Day (UTC)', ...COUNT_COLUMNS]}
+                rows={buckets
+                  .toReversed()
+                  .map((bucket) => [
+                    <span class="nowrap">{bucketName(bucket.start, range)}</span>,
+                    ...countCells(bucket),
+                  ])}
+                totals={['Total', ...countCells(counts)]}
+              />
+            </details>
+            <h3>By key</h3>
+            <Table
+              caption="Requests by key"
+              columns={['Key', ...COUNT_COLUMNS]}
+              rows={totals.rows.map((row) => [
+                <KeyCell prefix={row.keyPrefix} label={row.label} address={addressOf(range, row.keyPrefix)} />,
+                ...countCells(row),
+              ])}
+              totals={['Total', ...countCells(counts)]}
+            />
+            <Pager path={addressOf(range, key)} page={totals} />
+          </>
+        )}
         <p>
-          <a href={`${PATH}.csv${chosen === undefined ? '' : `?key=${chosen}`}`}>Download as CSV</a>
+          <a href={`${PATH}.csv${key === undefined ? '' : `?key=${key}`}`}>Download 30 days as CSV</a>
         </p>
-        <KeyTable keys={keys} />
-        <details class="fold">
-          <summary>
-            <h3>By day</h3>
-          </summary>
-          <Table
-            caption="Requests by day"
-            columns={['Day', ...COUNT_COLUMNS]}
-            rows={days
-              .toReversed()
-              .map(({ day, ...counts }) => [<span class="nowrap">{day}</span>, ...countCells(counts)])}
-          />
-        </details>
+        <p class="muted small">
+          All times are in UTC. Refused requests exceeded a plan limit. Failed requests are errors on our side. Counts
+          are saved about every 10 seconds and are approximate: a server crash can lose unsaved counts, and a lost
+          database connection can cause counts to be added twice.
+        </p>
       </section>
     </>
   );
 }
 
-const COUNT_COLUMNS = ['Served', 'Refused', 'Failed', 'Total'].map((label) => ({
+const COUNT_COLUMNS = ['Total', 'Served', 'Refused', 'Failed', 'Success'].map((label) => ({
   label,
   numeric: true as const,
 }));
 
 function countCells(counts: UsageCounts): string[] {
-  return [counts.served, counts.refused, counts.failed, total(counts)].map(formatNumber);
+  return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatNumber), successRate(counts)];
 }
 
-function KeyTable({ keys }: { readonly keys: ListPage<KeyTotal> }): VNode {
-  if (keys.rows.length === 0 && keys.number === 1) {
-    return <p class="empty">No requests in the last {SHOWN_DAYS} days</p>;
-  }
+interface KeyCellProps {
+  readonly prefix: string;
+  readonly label: string | null;
+  readonly address: string;
+}
+
+/** A key in the first column: its label before its prefix, short enough to leave room for the numbers on a phone. */
+function KeyCell({ prefix, label, address }: KeyCellProps): VNode {
   return (
-    <>
-      <h3>By key</h3>
-      <Table
-        caption="Requests by key"
-        columns={['Key', 'Label', ...COUNT_COLUMNS]}
-        rows={keys.rows.map(({ keyPrefix, label, ...counts }) => [
-          <a href={`${PATH}?key=${keyPrefix}`}>
-            <code>{keyPrefix}</code>
-          </a>,
-          label !== null && <UserText text={label} />,
-          ...countCells(counts),
-        ])}
-      />
-      <Pager path={PATH} page={keys} />
-    </>
+    <div class="usage-key">
+      <a href={address}>{label === null ? <code>{prefix}</code> : <UserText text={label} />}</a>
+      {label !== null && <code>{prefix}</code>}
+    </div>
   );
 }
