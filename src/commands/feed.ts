@@ -2,14 +2,14 @@ import { restartFeed } from '../catalog/restart.js';
 import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/time/micros.js';
 import { position } from './arguments.js';
 import type { RegisterCommand } from './context.js';
+import { addNotes } from './help.js';
 import { makeChange } from './make-change.js';
 import { addJsonCommand, report } from './report.js';
 
 /** How far ahead of the clock the feed may begin without a warning, in microseconds. */
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
 
-const NOTES = `
-Use it for a database that was restored from a backup, or for a standby that took over without the last commits. Mirrors
+const NOTES = `Use it for a database that was restored from a backup, or for a standby that took over without the last commits. Mirrors
 may then have entries that no longer exist, which the feed cannot announce. After this command, every server answers
 earlier positions with 400 since_out_of_window, and each mirror needs a fresh copy of the catalogue.
 
@@ -20,10 +20,15 @@ the servers' logs.`;
 export const registerFeed: RegisterCommand = (program, context) => {
   const { stdout } = context;
   const feed = program.command('feed').description('Manage the feed of changes that mirrors follow.');
-  addJsonCommand(feed, 'restart', 'catalog feed restart', 'catalog feed restart --after 1795218005.123456')
+  const restart = addJsonCommand(
+    feed,
+    'restart',
+    'catalog feed restart',
+    'catalog feed restart --after 1795218005.123456',
+  );
+  addNotes(restart, NOTES)
     .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
     .option('--after <seconds>', 'also restart later than this position: Unix time in seconds', position)
-    .addHelpText('after', NOTES)
     .action(async ({ after, json }: { after?: number; json?: boolean }) => {
       // Keys are older too, and servers may still be connected to the lost database.
       const latest = after === undefined ? undefined : BigInt(Math.round(after * 1e6));

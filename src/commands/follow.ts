@@ -6,6 +6,7 @@ import { endBrokenLine, writeLines } from '../follower/lines.js';
 import { openState } from '../follower/state.js';
 import { position } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';
+import { addExamples, addNotes } from './help.js';
 import { printLine } from './report.js';
 
 interface FollowFlags {
@@ -19,8 +20,7 @@ interface FollowFlags {
 /** Seconds between two polls: 5,760 a day, which leaves room for catching up in a free plan's 10,000. */
 const DEFAULT_INTERVAL = 15;
 
-const HELP = `
-Writes every created or updated entry to standard output as a line of NDJSON, oldest first. The position is saved in the
+const NOTES = `Writes every created or updated entry to standard output as a line of NDJSON, oldest first. The position is saved in the
 state file once the lines are written; if standard output is a file, once they are synced to disk. Every entry arrives
 at least once. After a crash the last page may repeat and a line may be cut short: skip lines that are not JSON; their
 entries repeat.
@@ -35,23 +35,21 @@ message says how.
 A mirror starts either empty or from a full copy of the catalogue, which its operator provides. With the state file that
 comes with the copy (catalog export --state), it continues exactly where the copy ends. Without one, set --since to an
 hour before the copy was started: the hour covers entries that were being written then. Applying an entry twice does no
-harm.
+harm.`;
 
-Examples:
-  catalog follow --base-url https://catalog.example.com --state mirror.json >> changes.ndjson
-  catalog follow --base-url https://catalog.example.com --state mirror.json \\
-    --since 1795218005 >> changes.ndjson`;
+const EXAMPLES = [
+  'catalog follow --base-url https://catalog.example.com --state mirror.json \\\n    >> changes.ndjson',
+  'catalog follow --base-url https://catalog.example.com --state mirror.json \\\n    --since 1795218005 >> changes.ndjson',
+];
 
 export const registerFollow: RegisterCommand = (program, context) => {
-  program
-    .command('follow')
+  addExamples(addNotes(program.command('follow'), NOTES), EXAMPLES)
     .description("Follow a service's feed and write its changes as NDJSON, resuming where the last run stopped.")
     .requiredOption('--base-url <url>', 'service to follow: the URL before /api/v1')
     .requiredOption('--state <file>', 'file that keeps the position; created if missing')
     .option('--since <seconds>', 'position to start from if there is no state file: Unix time in seconds', position)
     .option('--interval <seconds>', 'pause between polls once caught up', interval, DEFAULT_INTERVAL)
     .option('--once', 'exit once caught up')
-    .addHelpText('after', HELP)
     .action((flags: FollowFlags) => run(flags, context));
 };
 

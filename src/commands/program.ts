@@ -1,8 +1,12 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import process from 'node:process';
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
 import { printable } from '../platform/text/plain-text.js';
 import { OperatorError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
+import { addExamples, HELP_WIDTH } from './help.js';
 
 /** The commands. Only the command that the arguments name is loaded: all of them take a third of a second. */
 const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
@@ -21,7 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
 };
 
 /** A command in a text of the program, or the name of the program in its usage. */
-const CALL = new RegExp(`\\bcatalog (?=\\[|(?:${Object.keys(COMMANDS).join('|')})\\b)`, 'g');
+const CALL = new RegExp(`\\b(?<!npx --no )catalog (?=\\[|(?:${Object.keys(COMMANDS).join('|')})\\b)`, 'g');
 
 export const EXIT_FAILED = 1;
 const EXIT_MISUSE = 2;
@@ -47,32 +51,49 @@ export async function runCommand(args: readonly string[], context: CommandContex
   }
 }
 
-/** @param name - of the command; help and unknown names need all of them */
-async function createProgram(name: string | undefined, context: CommandContext): Promise<Command> {
+/**
+ * Creates the program with its commands.
+ *
+ * @param name - of the only command to load; undefined and unknown names load all of them
+ */
+export async function createProgram(name: string | undefined, context: CommandContext): Promise<Command> {
+  const { stdout, stderr, command: started, packageRoot } = context;
   const program = new Command('catalog')
     .description('Operate the Catalog Lookup Service.')
-    .addHelpText('after', '\nExample:\n  catalog keys create --developer 1 --plan free')
+    .version(await describeVersion(packageRoot), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help for a command')
+    .helpCommand('help [command]', 'print help for a command')
     .showHelpAfterError('(use --help for usage)')
     .configureOutput({
-      writeOut: (text) => void context.stdout.write(asStarted(text, context.command)),
+      getOutHelpWidth: () => Math.min(stdout.columns ?? HELP_WIDTH, HELP_WIDTH),
+      writeOut: (text) => void stdout.write(asStarted(text, started)),
       // The error of an argument repeats it.
       writeErr: (text) =>
-        void context.stderr.write(
+        void stderr.write(
           asStarted(
             text
               .split('\n')
               .map((line) => printable(line))
               .join('\n'),
-            context.command,
+            started,
           ),
         ),
+      outputError: (text, write) => write(text.replace(/^error: /, 'catalog: ')),
     })
+    // Otherwise `stats` takes the options of `stats verify`.
+    .enablePositionalOptions()
     .exitOverride();
+  addExamples(program, ['catalog keys create --developer 1 --plan free']);
   const isKnown = name !== undefined && Object.hasOwn(COMMANDS, name);
   for (const [command, load] of Object.entries(COMMANDS)) {
     if (!isKnown || command === name) (await load())(program, context);
   }
   return program;
+}
+
+async function describeVersion(packageRoot: string): Promise<string> {
+  const { version } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as { version: string };
+  return `catalog ${version} (Node.js ${process.versions.node})`;
 }
 
 /** Writes commands in a text the way the program was started: `catalog` alone may be another program on this machine. */

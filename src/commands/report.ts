@@ -1,6 +1,7 @@
 import Table from 'cli-table3';
 import type { Command } from 'commander';
 import type { Writable } from 'node:stream';
+import { addExamples } from './help.js';
 import { printable } from '../platform/text/plain-text.js';
 
 /** The heading of a column, and the text of its cells. */
@@ -12,11 +13,7 @@ export type Columns<Row> = Readonly<Record<string, (row: Row) => string | number
  * @param examples - the last part of its help, below the texts that the command adds itself
  */
 export function addJsonCommand(parent: Command, name: string, ...examples: readonly string[]): Command {
-  const heading = examples.length === 1 ? 'Example' : 'Examples';
-  return parent
-    .command(name)
-    .option('--json', 'print one JSON document')
-    .addHelpText('afterAll', `\n${heading}:\n  ${examples.join('\n  ')}`);
+  return addExamples(parent.command(name).option('--json', 'print one JSON document'), examples);
 }
 
 /**

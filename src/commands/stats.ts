@@ -1,10 +1,23 @@
-import { repairCounts, verifyCounts, type CountMismatch } from '../catalog/counts.js';
+import type { Command } from 'commander';
+import { readCatalogCounts, repairCounts, verifyCounts, type CountMismatch } from '../catalog/counts.js';
 import { OperatorError } from '../errors.js';
 import type { RegisterCommand } from './context.js';
-import { addJsonCommand, report } from './report.js';
+import { addJsonCommand, report, table } from './report.js';
 
 export const registerStats: RegisterCommand = (program, { stdout, withDatabase }) => {
-  const stats = program.command('stats').description('Check the counters behind /api/v1/stats.');
+  const stats = addJsonCommand(program, 'stats', 'catalog stats')
+    .description('Print the numbers of /api/v1/stats, and check the counters behind them.')
+    .allowExcessArguments()
+    .action(async ({ json }: { json?: boolean }, command: Command) => {
+      // With an action of its own, commander takes the name of a subcommand that does not exist for an argument.
+      if (command.args.length > 0) command.error(`error: unknown command '${command.args.join(' ')}'`);
+      const counts = await withDatabase((db) => readCatalogCounts(db), { mayBeReadOnly: true });
+      const lines = table(Object.entries(counts), {
+        counter: ([name]) => name.replaceAll('_', ' '),
+        value: ([, value]) => value,
+      });
+      report(stdout, json, { counts }, lines);
+    });
   addJsonCommand(stats, 'verify', 'catalog stats verify')
     .description(
       'Recount the catalogue and compare with the stored counters. The exit code is 1 if a counter is wrong.',

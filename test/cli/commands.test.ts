@@ -1,37 +1,20 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import process from 'node:process';
 import { toRfc3339 } from '../../src/platform/time/micros.js';
-import { runCommand, runWithoutRedis } from '../support/programs/command.js';
+import { programCommands, runCommand, runWithoutRedis } from '../support/programs/command.js';
+import { ROOT } from '../support/guides.js';
 import { createEmptyDatabase } from '../support/postgres.js';
 import { runProgram, type Outcome } from '../support/program.js';
 import { testWorld } from '../support/world.js';
 
-const COMMANDS = [
-  'serve',
-  'migrate',
-  'import',
-  'export',
-  'follow',
-  'plans list',
-  'plans set',
-  'developers create',
-  'developers list',
-  'developers set-plan',
-  'developers suspend',
-  'developers reinstate',
-  'keys create',
-  'keys list',
-  'keys set-plan',
-  'keys roll',
-  'keys revoke',
-  'events',
-  'feed restart',
-  'stats verify',
-  'usage',
-];
-
 /** Wrong arguments, and what is wrong with them. */
 const MISUSE: readonly (readonly [string[], RegExp])[] = [
-  [['nonsense'], /unknown command 'nonsense'/],
+  [['nonsense'], /^catalog: unknown command 'nonsense'$/m],
+  [['stat'], /^catalog: unknown command 'stat'\n\(Did you mean stats\?\)$/m],
+  [['keys', 'rol'], /^catalog: unknown command 'rol'\n\(Did you mean roll\?\)$/m],
+  [['keys', 'list', '--jsn'], /^catalog: unknown option '--jsn'\n\(Did you mean --json\?\)$/m],
+  [['stats', 'verfy'], /^catalog: unknown command 'verfy'$/m],
   [['plans', 'set'], /missing required argument 'plan'/],
   [['plans', 'set', 'Not A Plan'], /1 to 32 characters of a-z/],
   [['plans', 'set', 'free', '--per-minute', '0'], /whole number of 1 or more/],
@@ -66,14 +49,39 @@ describe('the command line', () => {
     return JSON.parse(stdout) as Record<string, unknown>;
   }
 
-  it('the help of every command has an example, and the help of the program names every command', async () => {
-    const program = (await catalog('--help')).stdout;
-    for (const command of COMMANDS) {
-      const { code, stdout, stderr } = await catalog(...command.split(' '), '--help');
+  it('the help of every command has a description and fits into 80 columns', async () => {
+    const names = (await programCommands()).map(({ name }) => name);
+    assert.ok(names.length > 30 && names.includes('keys create'), names.join());
+    for (const name of ['', ...names]) {
+      const { code, stdout, stderr } = await catalog(...name.split(' ').filter(Boolean), '--help');
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
-      assert.match(stdout, /^Usage: catalog /);
-      assert.match(stdout, new RegExp(`^Examples?:\\n  .*catalog ${command}`, 'm'));
-      assert.match(program, new RegExp(`^  ${command.split(' ')[0] ?? ''}\\b`, 'm'));
+      const [usage = '', , description = ''] = stdout.split('\n');
+      assert.ok(`${usage} `.startsWith(`Usage: catalog ${name}${name && ' '}`), usage);
+      assert.match(description, /^[A-Z].*\w/, `"${name}" has no description`);
+      assert.deepEqual(stdout.match(/^.{81,}$/gm), null, `"${name}" has lines of more than 80 columns`);
+    }
+  });
+
+  it('every command without subcommands has an example of itself', async () => {
+    for (const { name } of (await programCommands()).filter(({ command }) => command.commands.length === 0)) {
+      const { stdout } = await catalog(...name.split(' '), '--help');
+      assert.match(stdout, new RegExp(`^Examples?:\\n  .*catalog ${name}`, 'm'), name);
+      assert.equal(stdout.match(/^Examples?:$/gm)?.length, 1, `"${name}" has the examples of another command`);
+    }
+  });
+
+  it('the help fits into a narrower terminal', async () => {
+    const { stdout } = await runCommand(['import', '--help'], {}, '', { columns: 60 });
+    const notes = stdout.slice(stdout.indexOf('Rows with new ids'), stdout.indexOf('Examples:'));
+    assert.ok(notes.length > 500);
+    assert.deepEqual(notes.match(/^.{61,}$/gm), null);
+  });
+
+  it('the version is that of the package, with that of Node.js', async () => {
+    const { version } = JSON.parse(await readFile(new URL('package.json', ROOT), 'utf8')) as { version: string };
+    for (const flag of ['--version', '-V']) {
+      const { code, stdout } = await catalog(flag);
+      assert.deepEqual([code, stdout], [0, `catalog ${version} (Node.js ${process.versions.node})\n`]);
     }
   });
 
@@ -144,6 +152,17 @@ describe('the command line', () => {
       assert.match(refused.stderr, /^catalog: The position \S+ is more than a day ahead of the database's clock/);
       assert.equal(await beginning(), at);
     });
+  });
+
+  it('"stats" prints the stored counts', async () => {
+    await world.db('catalog_counts').update({ movies: 7 });
+    assert.match(
+      (await catalog('stats')).stdout,
+      /^counter +value\ntitles +0\nmovies +7\nseries +0\navailable in library +0\n/,
+    );
+    const { counts } = await json('stats');
+    assert.deepEqual(counts, { titles: 0, movies: 7, series: 0, available_in_library: 0, people: 0, collections: 0 });
+    await world.db('catalog_counts').update({ movies: 0 });
   });
 
   it('"stats verify" finds, names and repairs a wrong counter', async () => {

@@ -8,6 +8,7 @@ import {
 import { planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
+import { addNotes } from '../help.js';
 import { addJsonCommand, report, shortTime, table } from '../report.js';
 import { registerSignIn } from './sign-in.js';
 
@@ -42,11 +43,13 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       report(stdout, json, { developers: rows }, lines);
     });
 
-  addJsonCommand(developers, 'set-plan', 'catalog developers set-plan 1 --plan pro')
+  addNotes(
+    addJsonCommand(developers, 'set-plan', 'catalog developers set-plan 1 --plan pro'),
+    'To move an existing key, use "catalog keys set-plan".',
+  )
     .description('Set the plan of keys that a developer creates from now on. Existing keys stay on their plan.')
     .argument('<id>', 'id of the developer', positiveInteger)
     .requiredOption('--plan <plan>', 'plan of new keys', planId)
-    .addHelpText('after', '\nTo move an existing key, use "catalog keys set-plan".')
     .action(async (id: number, { plan, json }: { plan: string; json?: boolean }) => {
       const { result: developer } = await makeChange(context, (db) => setDeveloperPlan(db, id, plan), UNCACHED);
       report(stdout, json, { developer }, `New keys of developer ${id} are on plan ${plan}.`);

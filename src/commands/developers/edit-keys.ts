@@ -4,6 +4,7 @@ import type { Expiry } from '../../keys/expiry.js';
 import { expiryOrNever, labelOrNone, planId } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
+import { addNotes } from '../help.js';
 import { addJsonCommand, report, shortTime } from '../report.js';
 import { PREFIX_HELP, readPrefix } from './key-argument.js';
 import { keyDocument } from './key-document.js';
@@ -43,17 +44,17 @@ export function registerKeyEdits(keys: Command, context: CommandContext): void {
       report(stdout, json, { ...keyDocument(result.after), changed }, `Key ${prefix} ${has}.`);
     });
 
-  addJsonCommand(
+  const setExpiry = addJsonCommand(
     keys,
     'set-expiry',
     'catalog keys set-expiry svc_1a2B3c4D 90d',
     'catalog keys set-expiry svc_1a2B3c4D 2027-01-31T18:00Z',
     'catalog keys set-expiry svc_1a2B3c4D never',
-  )
+  );
+  addNotes(setExpiry, 'A key that has expired stays expired. To end a key at once, use "catalog keys revoke".')
     .description('Change when an active key expires, to an earlier or a later time.')
     .argument('<prefix>', PREFIX_HELP)
     .argument('<when>', 'a duration from now such as 90d, a date or time in UTC, or never', expiryOrNever)
-    .addHelpText('after', '\nTo end a key at once, use "catalog keys revoke".')
     .action(async (argument: string, expires: Expiry | null, { json }: { json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
       const { result, applies } = await makeChange(context, (db) => setKeyExpiry(db, prefix, expires));

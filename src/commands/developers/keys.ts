@@ -6,6 +6,7 @@ import { rollKey } from '../../keys/roll-key.js';
 import { expiry, label as toLabel, overlap as toOverlap, planId, positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
+import { addNotes } from '../help.js';
 import { addJsonCommand, report, shortTime, table } from '../report.js';
 import { registerKeyEdits } from './edit-keys.js';
 import { PREFIX_HELP, readPrefix, readPrefixOrKey } from './key-argument.js';
@@ -67,17 +68,16 @@ export const registerKeys: RegisterCommand = (program, context) => {
       report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, KEY_COLUMNS));
     });
 
-  addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h')
+  addNotes(
+    addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h'),
+    'The new key keeps the label and plan of the old one. If the old key expires, the new key gets the same lifetime.',
+  )
     .description('Replace a key and print its successor once. The old key keeps working until the overlap ends.')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption(
       '--overlap <duration>',
       'how long the old key keeps working: now, or a duration such as 24h',
       toOverlap,
-    )
-    .addHelpText(
-      'after',
-      '\nThe new key keeps the label and plan of the old one. If the old key expires, the new key gets the same lifetime.',
     )
     .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);

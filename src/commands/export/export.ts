@@ -10,6 +10,7 @@ import { openState, type FollowerState } from '../../follower/state.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { writeDestination } from './export-destination.js';
 import { formatOption, inferFormat, kindOption } from '../import/file-options.js';
+import { addNotes } from '../help.js';
 import { addJsonCommand, report } from '../report.js';
 
 interface ExportFlags {
@@ -22,8 +23,7 @@ interface ExportFlags {
 
 const FORMATS = ['csv', 'ndjson'] as const;
 
-const NOTES = `
-Writes the columns that "catalog import" reads: svc_id, media_type, title, has_bundles and available_in_library for
+const NOTES = `Writes the columns that "catalog import" reads: svc_id, media_type, title, has_bundles and available_in_library for
 titles, in the order of the feed; svc_id and name for people and collections, sorted by svc_id. The file is a consistent
 snapshot of the catalogue; writers are not blocked. Read access to the tables is enough.
 
@@ -35,19 +35,18 @@ An export of titles also yields the position from which a mirror continues. --st
 Distribute copy and state file together.`;
 
 const EXAMPLES = [
-  'catalog export titles.csv.gz --kind titles --state mirror.json --base-url https://catalog.example.com',
+  'catalog export titles.csv.gz --kind titles --state mirror.json \\\n    --base-url https://catalog.example.com',
   'catalog export - --kind people --format ndjson | zstd > people.ndjson.zst',
 ];
 
 export const registerExport: RegisterCommand = (program, context) => {
-  addJsonCommand(program, 'export', ...EXAMPLES)
+  addNotes(addJsonCommand(program, 'export', ...EXAMPLES), NOTES)
     .description('Write all titles, people or collections to a file.')
     .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
     .addOption(kindOption('what to write'))
     .addOption(formatOption(FORMATS))
     .option('--state <file>', 'new state file from which "catalog follow" continues exactly where the copy ends')
     .option('--base-url <url>', 'with --state, the service to follow: the URL before /api/v1')
-    .addHelpText('after', NOTES)
     .action((file: string, flags: ExportFlags) => run(file, flags, context));
 };
 

@@ -6,6 +6,7 @@ import { formatOption, inferFormat, kindOption } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ProgressDisplay } from './progress-display.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
+import { addNotes } from '../help.js';
 import { addJsonCommand, report } from '../report.js';
 
 interface ImportFlags {
@@ -23,11 +24,12 @@ const FORMATS = ['csv', 'tsv', 'ndjson'] as const;
 /** How many bytes of a file one read takes. */
 const CHUNK = 256 * 1024;
 
-const NOTES = `
-Columns, from the header line of CSV and TSV or the members of each NDJSON object; others are ignored:
-  titles               svc_id, media_type (movie or series), title, and optionally
-                       has_bundles, available_in_library (true/false, yes/no, 1/0, t/f)
+const NOTES = `Columns, from the header line of CSV and TSV or the members of each NDJSON object; others are ignored:
+  titles               svc_id, media_type (movie or series), title; optionally
+                       has_bundles and available_in_library, each as true/false,
+                       yes/no, 1/0 or t/f
   people, collections  svc_id, name
+
 In TSV a quote is an ordinary character, \\N is an empty cell, and \\t, \\n and \\\\ in a cell stand for a tab, a line feed
 and a backslash, as in PostgreSQL.
 
@@ -43,12 +45,13 @@ to complete it.`;
 const EXAMPLES = [
   'catalog import titles.csv --kind titles',
   'catalog import people.ndjson.gz --kind people --json 2>rejected.txt',
-  `catalog import films.tsv --kind titles --column svc_id=id --column title=name --column media_type=type \\
-    --value media_type:Movie=movie --value 'media_type:TV Show=series' --skip-unmapped`,
+  `catalog import films.tsv --kind titles --column svc_id=id \\
+    --column title=name --column media_type=type \\
+    --value media_type:Movie=movie --value 'media_type:TV Show=series'`,
 ];
 
 export const registerImport: RegisterCommand = (program, context) => {
-  addJsonCommand(program, 'import', ...EXAMPLES)
+  addNotes(addJsonCommand(program, 'import', ...EXAMPLES), NOTES)
     .description('Create and update titles, people or collections from a file.')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, plain or gzip; - for standard input')
     .addOption(kindOption('what the file contains'))
@@ -61,7 +64,6 @@ export const registerImport: RegisterCommand = (program, context) => {
     )
     .option('--skip-unmapped', 'skip rows whose value in a --value column is neither mapped nor one of ours')
     .option('--strict', 'stop at the first rejected row and write nothing')
-    .addHelpText('after', NOTES)
     .action((file: string, flags: ImportFlags) => run(file, flags, context));
 };
 

@@ -3,6 +3,7 @@ import { SETTINGS } from '../../config/settings.js';
 import type { OperatorError } from '../../errors.js';
 import type { RunningService, ServiceOptions, ServiceProcess } from '../../service/create-service.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
+import { addExamples, addItems } from '../help.js';
 import type { Demo } from '../demo/prepare-demo.js';
 import { openServerLog } from './server-log.js';
 
@@ -12,15 +13,15 @@ interface ServeFlags {
 }
 
 export const registerServe: RegisterCommand = (program, context) => {
-  program
-    .command('serve')
+  const serve = addItems(
+    program.command('serve'),
+    'Settings, read from environment variables (defaults in parentheses):',
+    Object.values(SETTINGS).map((setting) => [setting.name, `${setting.description} (${setting.default})`]),
+  );
+  addExamples(serve, ['PORT=9000 catalog serve'])
     .description('Run the HTTP server until SIGINT or SIGTERM.')
     .option('--migrate', "bring the schema of DATABASE_URL's database up to date first")
     .option('--demo', 'fill an empty catalogue with the demo data, and create a demo developer and key')
-    .addHelpText(
-      'after',
-      `\nSettings, read from environment variables (defaults in parentheses):\n${settingsHelp()}\n\nExample:\n  PORT=9000 catalog serve`,
-    )
     .action((flags: ServeFlags) => run(flags, context));
 };
 
@@ -95,12 +96,4 @@ async function startWorker({
   const service = await startService({ ...options, migrate: false, config: { ...config, metricsAddress: undefined } });
   Metrics.answerPrimary(service.metrics);
   return service;
-}
-
-function settingsHelp(): string {
-  const settings = Object.values(SETTINGS);
-  const width = Math.max(...settings.map(({ name }) => name.length));
-  return settings
-    .map(({ name, description, default: fallback }) => `  ${name.padEnd(width)}  ${description} (${fallback})`)
-    .join('\n');
 }

@@ -1,6 +1,9 @@
+import process from 'node:process';
 import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
 import { PassThrough, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import type { CommandContext } from '../../../src/commands/context.js';
 import { ROOT } from '../guides.js';
 import type { Outcome } from '../program.js';
 
@@ -14,6 +17,8 @@ export async function runWithoutRedis(args: readonly string[], databaseUrl: stri
 export interface CommandOptions {
   /** Whether standard error is a terminal. */
   readonly isTTY?: boolean;
+  /** The width of standard output, if it is a terminal. */
+  readonly columns?: number;
 }
 
 /**
@@ -27,39 +32,22 @@ export async function runCommand(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
   input: string | Buffer = '',
-  { isTTY = false }: CommandOptions = {},
+  { isTTY = false, columns }: CommandOptions = {},
 ): Promise<Outcome> {
-  // By import(), as the program loads its commands: mocha loads what is imported otherwise as CommonJS, and each class twice.
-  const [{ openDatabaseFor, openRedisFor }, { runCommand: run }, { readConfig }] = await Promise.all([
-    import('../../../src/commands/connections.js'),
-    import('../../../src/commands/program.js'),
-    import('../../../src/config/config.js'),
-  ]);
+  const { runCommand: run } = await loadProgram();
   const output = { stdout: '', stderr: '' };
   const stream = (name: keyof typeof output): PassThrough =>
     new PassThrough().setEncoding('utf8').on('data', (text: string) => {
       output[name] += text;
     });
   const [stdout, stderr] = [stream('stdout'), stream('stderr')];
-  const base = {
-    packageRoot: fileURLToPath(ROOT).replace(/\/$/, ''),
-    pid: process.pid,
-    config: () => readConfig(environment),
-  };
   const lastActs: (() => void)[] = [];
   const code = await run(args, {
-    ...base,
-    command: 'catalog',
+    ...(await commandContext(environment)),
     stdin: Readable.from([Buffer.from(input)]),
-    stdout,
+    stdout: Object.assign(stdout, columns !== undefined && { columns }),
     stderr: Object.assign(stderr, { isTTY }),
-    workerId: undefined,
-    signal: new AbortController().signal,
-    drains: () => false,
     atExit: (act) => lastActs.push(act),
-    clientKey: () => environment.CATALOG_API_KEY?.trim() ?? '',
-    withDatabase: openDatabaseFor(base, () => undefined),
-    withRedis: openRedisFor(base),
   });
   for (const act of lastActs) act();
   for (const unfinished of [stdout, stderr]) {
@@ -67,4 +55,60 @@ export async function runCommand(
     await finished(unfinished);
   }
   return { code, ...output };
+}
+
+/** A command of the program. */
+export interface ProgramCommand {
+  /** As it is typed: `keys create`. */
+  readonly name: string;
+  readonly command: Command;
+}
+
+/** @returns every command of the program, with its subcommands */
+export async function programCommands(): Promise<readonly ProgramCommand[]> {
+  const { createProgram } = await loadProgram();
+  const { stdout, stderr, stdin } = process;
+  const program = await createProgram(undefined, {
+    ...(await commandContext({})),
+    stdout,
+    stderr,
+    stdin,
+    atExit: () => undefined,
+  });
+  const list = (parent: Command, path: string): ProgramCommand[] =>
+    parent.commands.flatMap((command) => {
+      const name = `${path}${command.name()}`;
+      return [{ name, command }, ...list(command, `${name} `)];
+    });
+  return list(program, '');
+}
+
+/** By import(), as the program loads its commands: mocha loads what is imported otherwise as CommonJS, and each class twice. */
+function loadProgram(): Promise<typeof import('../../../src/commands/program.js')> {
+  return import('../../../src/commands/program.js');
+}
+
+/** What a command may use, except for its streams. */
+async function commandContext(
+  environment: Readonly<Record<string, string>>,
+): Promise<Omit<CommandContext, 'stdin' | 'stdout' | 'stderr' | 'atExit'>> {
+  const [{ openDatabaseFor, openRedisFor }, { readConfig }] = await Promise.all([
+    import('../../../src/commands/connections.js'),
+    import('../../../src/config/config.js'),
+  ]);
+  const base = {
+    packageRoot: fileURLToPath(ROOT).replace(/\/$/, ''),
+    pid: process.pid,
+    config: () => readConfig(environment),
+  };
+  return {
+    ...base,
+    command: 'catalog',
+    workerId: undefined,
+    signal: new AbortController().signal,
+    drains: () => false,
+    clientKey: () => environment.CATALOG_API_KEY?.trim() ?? '',
+    withDatabase: openDatabaseFor(base, () => undefined),
+    withRedis: openRedisFor(base),
+  };
 }
