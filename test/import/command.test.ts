@@ -11,7 +11,7 @@ const FILE = 'id,name,kind\n1,A,Movie\n2,"B\nb",Show\n3,C,Short\n';
 const FLAGS = ['--kind', 'titles', '--column', 'svc_id=id', '--column', 'title=name', '--column', 'media_type=kind'];
 const VALUES = ['--value', 'media_type:Movie=movie', '--value', 'media_type:Show=series'];
 const SUMMARY = 'titles: 3 rows read: 2 created, 0 updated, 0 unchanged, 0 skipped, 1 rejected\n';
-const REJECTED = /line 5: media_type is "Short", expected movie or series; [^\n]*\n/;
+const REJECTED = /1 row rejected: media_type must be movie or series; map [^\n]*\n {2}line 5: "Short"\n/m;
 
 describe('catalog import', () => {
   const world = testWorld({ each: true });
@@ -58,7 +58,7 @@ describe('catalog import', () => {
     });
     assert.deepEqual([code, stderr], [0, '']);
     const counts = { rows: 1, created: 1, updated: 0, unchanged: 0, skipped: 0, rejected: 0 };
-    assert.deepEqual(JSON.parse(stdout), { kind: 'people', ...counts });
+    assert.deepEqual(JSON.parse(stdout), { kind: 'people', ...counts, rejections: [] });
   });
 
   it('reads standard input, plain or gzip', async () => {
@@ -78,6 +78,91 @@ describe('catalog import', () => {
     assert.match(stderr, REJECTED);
   });
 
+  describe('with rejected rows', () => {
+    const flags = ['-', '--kind', 'people', '--format', 'csv'];
+    const file = (rows: readonly string[]): string => `svc_id,name\n${rows.map((row) => `${row}\n`).join('')}`;
+    const mixed = file([...Array.from({ length: 1_207 }, (_, i) => `! ${i},Name`), 'a,', 'b,x,y', 'c,Cleo']);
+
+    it('groups rejected rows by their reason, with the first lines of each', async () => {
+      const { code, stdout, stderr } = await run(flags, mixed);
+      assert.equal(code, 0);
+      assert.equal(stdout, 'people: 1,210 rows read: 1 created, 0 updated, 0 unchanged, 0 skipped, 1,209 rejected\n');
+      assert.equal(
+        stderr,
+        [
+          '1,207 rows rejected: svc_id must be 1 to 64 of A-Z, a-z, 0-9, _ and -',
+          ...[0, 1, 2, 3, 4].map((i) => `  line ${i + 2}: "! ${i}"`),
+          '  … and 1,202 more',
+          '1 row rejected: name is empty',
+          '  line 1209: "a"',
+          '1 row rejected: 3 fields, but the header has 2',
+          '  line 1210: "b,x,y"',
+          '',
+        ].join('\n'),
+      );
+    });
+
+    it('reports every rejected row with --verbose, and the groups as JSON with --json', async () => {
+      const lines = (await run([...flags, '--verbose'], mixed)).stderr.split('\n');
+      assert.equal(lines.length, 1_210);
+      assert.equal(lines[1_206], 'line 1208: svc_id must be 1 to 64 of A-Z, a-z, 0-9, _ and -: "! 1206"');
+      const { stdout, stderr } = await run([...flags, '--json'], mixed);
+      assert.equal(stderr, '');
+      const { rejections } = JSON.parse(stdout) as { rejections: { reason: string; rows: number; first: object[] }[] };
+      assert.deepEqual(
+        rejections.map(({ reason, rows, first }) => [reason.slice(0, 11), rows, first.length]),
+        [
+          ['svc_id must', 1_207, 5],
+          ['name is emp', 1, 1],
+          ['3 fields, b', 1, 1],
+        ],
+      );
+      assert.deepEqual(rejections[1]?.first, [{ line: 1_209, found: '"a"' }]);
+    });
+
+    it('tells a bounded number of reasons apart', async () => {
+      const rows = Array.from({ length: 80 }, (_, i) => `a${',x'.repeat(i + 2)}`);
+      const { stderr } = await run(flags, file([...rows, 'c,Cleo']));
+      assert.equal(stderr.match(/rejected: /g)?.length, 51);
+      assert.match(stderr, /^30 rows rejected: other reasons\n {2}line 52: /m);
+    });
+
+    it('exits with code 1 if no row was accepted, and with 0 for a file without rows', async () => {
+      const none = await run(flags, file(['!,x', '?,y']));
+      assert.deepEqual(
+        [none.code, none.stdout],
+        [1, 'people: 2 rows read: 0 created, 0 updated, 0 unchanged, 0 skipped, 2 rejected\n'],
+      );
+      assert.match(
+        none.stderr,
+        /^2 rows rejected: svc_id must .*\ncatalog: Nothing was imported: no row of the file was accepted\.\n$/s,
+      );
+      const skipped = await run(
+        ['-', '--format', 'csv', ...FLAGS, '--value', 'media_type:Film=movie', '--skip-unmapped'],
+        'id,name,kind\na,A,Other\n',
+      );
+      assert.deepEqual(
+        [skipped.code, skipped.stderr],
+        [1, 'catalog: Nothing was imported: no row of the file was accepted.\n'],
+      );
+      await run(flags, file(['a,Ada']));
+      for (const rows of [['a,Ada'], []]) assert.equal((await run(flags, file(rows))).code, 0);
+    });
+  });
+
+  it('names the compression of a file that it cannot decompress, and how to decompress it', async () => {
+    for (const [name, magic] of [
+      ['titles.csv.zst', '28b52ffd'],
+      ['titles.csv.xz', 'fd377a585a00'],
+    ] as const) {
+      await writeFile(inFolder(name), Buffer.from(`${magic}e9e9e9e9e9e9e9e9`, 'hex'));
+      await assertRefused(
+        [inFolder(name), ...FLAGS],
+        /^catalog: The file is compressed with (?:zstd|xz)\. Decompress it first, /,
+      );
+    }
+  });
+
   it('refuses files that it cannot read or whose format it cannot infer', async () => {
     const flags = ['--kind', 'people'];
     await assertRefused([inFolder('none.csv'), ...flags], /^catalog: Cannot read .*none\.csv: no such file\.$/m);
@@ -89,9 +174,19 @@ describe('catalog import', () => {
   });
 
   for (const [what, at, row, message] of [
-    ['invalid', 1_500, '!,Nobody\n', /^catalog: line 1502: svc_id is "!", .*Nothing was written \(--strict\)\.\n$/],
+    [
+      'invalid',
+      1_500,
+      '!,Nobody\n',
+      /^catalog: line 1502: svc_id must be .*: "!"\. Nothing was written \(--strict\)\.\n$/,
+    ],
     ['malformed', 119_999, 'x,a,b\n', /^catalog: line 120001: 3 fields, .*Nothing was written \(--strict\)\.\n$/],
-    ['repeated', 110_000, 'p7,Again\n', /^catalog: line 110002: svc_id p7 repeats line 9\. Nothing was written/],
+    [
+      'repeated',
+      110_000,
+      'p7,Again\n',
+      /^catalog: line 110002: svc_id repeats .*: p7, as in line 9\. Nothing was written/,
+    ],
   ] as const) {
     it(`writes nothing with --strict if a row far into the file is ${what}`, async () => {
       const rows = Array.from({ length: 120_000 }, (_, index) => `p${index},Person\n`).with(at, row);

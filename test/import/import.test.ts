@@ -29,8 +29,9 @@ const STORED = [
 const mapping = (entries: Record<string, Record<string, string>>): NonNullable<ImportOptions['values']> =>
   new Map(Object.entries(entries).map(([column, values]) => [column, new Map(Object.entries(values))]));
 
-const EXPECTED_TYPE =
-  'expected movie or series; map it with --value media_type:THEIRS=OURS, or leave such rows out with --skip-unmapped as well';
+const BAD_ID = 'svc_id must be 1 to 64 of A-Z, a-z, 0-9, _ and -';
+const BAD_TYPE =
+  'media_type must be movie or series; map other values with --value media_type:THEIRS=OURS, or leave such rows out with --skip-unmapped as well';
 
 describe('an import', () => {
   const catalogue = testCatalogue({ each: true });
@@ -195,9 +196,9 @@ describe('an import', () => {
     assert.deepEqual(await catalogue.import(file, options), {
       result: counts({ rows: 7, created: 4, rejected: 3 }),
       rejected: [
-        `line 4: media_type is "Short", ${EXPECTED_TYPE}`,
-        'line 6: media_type is empty, expected movie or series',
-        'line 8: svc_id is "!", expected 1 to 64 of A-Z, a-z, 0-9, _ and -',
+        `line 4: ${BAD_TYPE}: "Short"`,
+        'line 6: media_type is empty, expected movie or series: "5,,E"',
+        `line 8: ${BAD_ID}: "!"`,
       ],
     });
     assert.deepEqual(await catalogue.import(file, { ...options, skipUnmapped: true }), {
@@ -280,18 +281,18 @@ describe('an import', () => {
     const file = `svc_id,media_type,title,has_bundles\n${rows.map((row) => (row.endsWith('maybe') ? row : `${row},`)).join('\n')}\n`;
     const { result, rejected } = await catalogue.import(file);
     assert.deepEqual(rejected, [
-      'line 3: svc_id is "a b", expected 1 to 64 of A-Z, a-z, 0-9, _ and -',
-      `line 4: svc_id is "${'x'.repeat(65)}", expected 1 to 64 of A-Z, a-z, 0-9, _ and -`,
-      'line 5: svc_id is empty',
-      `line 6: media_type is "Movie", ${EXPECTED_TYPE}`,
-      'line 7: title is empty',
-      'line 8: title is empty',
+      `line 3: ${BAD_ID}: "a b"`,
+      `line 4: ${BAD_ID}: "${'x'.repeat(65)}"`,
+      'line 5: svc_id is empty: ",movie,x"',
+      `line 6: ${BAD_TYPE}: "Movie"`,
+      'line 7: title is empty: "s3,movie"',
+      'line 8: title is empty: "s4,movie,   "',
       'line 9: title contains a NUL character: "NUL � here"',
-      `line 10: title has 1001 characters, the limit is 1000: "${'😀'.repeat(79)}…"`,
-      'line 12: has_bundles is "maybe", expected true or false (1 or 0, yes or no, t or f); map it with --value ' +
-        'has_bundles:THEIRS=OURS, or leave such rows out with --skip-unmapped as well',
-      `line 15: media_type is "${'y'.repeat(79)}…", ${EXPECTED_TYPE}`,
-      `line 16: media_type is "�[2J�", ${EXPECTED_TYPE}`,
+      `line 10: title is longer than 1000 characters: "${'😀'.repeat(79)}…"`,
+      'line 12: has_bundles must be true or false (1 or 0, yes or no, t or f); map other values with --value ' +
+        'has_bundles:THEIRS=OURS, or leave such rows out with --skip-unmapped as well: "maybe"',
+      `line 15: ${BAD_TYPE}: "${'y'.repeat(79)}…"`,
+      `line 16: ${BAD_TYPE}: "�[2J�"`,
     ]);
     assert.deepEqual(result, counts({ rows: 14, created: 3, rejected: 11 }));
     assert.deepEqual(
@@ -322,9 +323,9 @@ describe('an import', () => {
     assert.deepEqual(await catalogue.import(file), {
       result: counts({ rows: 5, created: 2, rejected: 3 }),
       rejected: [
-        'line 5: svc_id a repeats line 2',
-        'line 6: svc_id a repeats line 2',
-        'line 7: svc_id b repeats line 3',
+        'line 5: svc_id repeats that of an earlier line: a, as in line 2',
+        'line 6: svc_id repeats that of an earlier line: a, as in line 2',
+        'line 7: svc_id repeats that of an earlier line: b, as in line 3',
       ],
     });
     assert.deepEqual(
@@ -340,9 +341,7 @@ describe('an import', () => {
     // Long names make COPY send many blocks. Valid and invalid rows alternate, so an invalid one also ends a block.
     const ids = Array.from({ length: 12_000 }, (_, index) => (index % 2 === 0 ? `p${index}` : `p ${index}`));
     const file = Buffer.from(`svc_id,name\n${ids.map((id) => `${id},${'n'.repeat(97)}\n`).join('')}`);
-    const expected = ids.flatMap((id, index) =>
-      index % 2 === 0 ? [] : [`line ${index + 2}: svc_id is "${id}", expected 1 to 64 of A-Z, a-z, 0-9, _ and -`],
-    );
+    const expected = ids.flatMap((id, index) => (index % 2 === 0 ? [] : [`line ${index + 2}: ${BAD_ID}: "${id}"`]));
     // The chunks end within a row, after a row, and at the end of the file.
     for (const size of [4_099, 4_096, file.length]) {
       const chunks = Array.from({ length: Math.ceil(file.length / size) }, (_, index) =>
@@ -361,7 +360,8 @@ describe('an import', () => {
       const { result, rejected } = await catalogue.import(`svc_id,name\n${rows}${rows}`, { kind: 'people' });
       const expected = Array.from(
         { length: repeated },
-        (_, index) => `line ${repeated + index + 2}: svc_id r${index} repeats line ${index + 2}`,
+        (_, index) =>
+          `line ${repeated + index + 2}: svc_id repeats that of an earlier line: r${index}, as in line ${index + 2}`,
       );
       assert.ok(isDeepStrictEqual(rejected, expected), `${rejected.length} of ${expected.length} reported`);
       assert.deepEqual(result, counts({ rows: 2 * repeated, created: repeated, rejected: repeated }));
@@ -374,17 +374,17 @@ describe('an import', () => {
     await assertRefused(
       `${header}a,movie,x\n!,movie,x\n?,movie,x\n`,
       strict,
-      'line 3: svc_id is "!", expected 1 to 64 of A-Z, a-z, 0-9, _ and -. Nothing was written (--strict).',
+      `line 3: ${BAD_ID}: "!". Nothing was written (--strict).`,
     );
     await assertRefused(
       `${header}a,movie,x\nb,movie\n`,
       strict,
-      'line 3: 2 fields, but the header has 3. Nothing was written (--strict).',
+      'line 3: 2 fields, but the header has 3: "b,movie". Nothing was written (--strict).',
     );
     await assertRefused(
       `${header}a,movie,x\na,movie,x\n`,
       strict,
-      'line 3: svc_id a repeats line 2. Nothing was written (--strict).',
+      'line 3: svc_id repeats that of an earlier line: a, as in line 2. Nothing was written (--strict).',
     );
     const { result } = await catalogue.import(`${header}a,movie,x\nb,Other,x\n`, {
       ...strict,
@@ -402,6 +402,16 @@ describe('an import', () => {
     await assertRefused(flipped, {}, /^The gzip data is damaged or incomplete \(/);
     await assertRefused(Buffer.from(`\ufeff${TITLES}`, 'utf16le'), {}, 'The file is UTF-16 text; convert it to UTF-8.');
     await assertRefused(Buffer.from('PK\x03\x04...'), {}, /^The file is a ZIP archive or a spreadsheet/);
+    for (const [name, program, bytes] of [
+      ['zstd', 'zstd', '28b52ffd'],
+      ['xz', 'xz', 'fd377a585a00'],
+      ['bzip2', 'bzip2', '425a6839314159265359'],
+    ] as const) {
+      const content = Buffer.concat([Buffer.from(bytes, 'hex'), Buffer.alloc(50, 0xe9)]);
+      const message = `The file is compressed with ${name}. Decompress it first, for example: ${program} -dc FILE | catalog import -.`;
+      await assertRefused(content, {}, message);
+      await assertRefused(content, { format: 'ndjson' }, message);
+    }
     await assertRefused('', {}, 'The file is empty; a header line is required.');
     assert.deepEqual((await catalogue.import('', { format: 'ndjson' })).result, counts({}));
     assert.deepEqual((await catalogue.import('svc_id,media_type,title\n')).result, counts({}));

@@ -19,10 +19,15 @@ const FORMATS = Object.keys(HEADERS) as Format[];
  * @returns rows as `line: svc_id|name`; for malformed ones, `line! reason`; and the error, if any
  */
 function read(format: Format, file: string | Buffer, cuts: readonly number[] = []): string[] {
-  const events: string[] = [];
+  return readWithExcerpts(format, file, cuts).map(([event]) => event);
+}
+
+/** Reads as {@link read}. @returns each event, and the excerpt of a malformed row */
+function readWithExcerpts(format: Format, file: string | Buffer, cuts: readonly number[] = []): [string, string?][] {
+  const events: [string, string?][] = [];
   const sink: RowSink = {
-    row: (cells, line) => events.push(`${line}: ${cells.join('|')}`),
-    malformed: (line, reason) => events.push(`${line}! ${reason}`),
+    row: (cells, line) => events.push([`${line}: ${cells.join('|')}`]),
+    malformed: (line, reason, found) => events.push([`${line}! ${reason}`, found]),
   };
   const columns = mapColumns('people', {});
   const reader: RowReader =
@@ -37,7 +42,7 @@ function read(format: Format, file: string | Buffer, cuts: readonly number[] = [
     reader.end();
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
-    events.push(error.message);
+    events.push([error.message]);
   }
   return events;
 }
@@ -154,8 +159,8 @@ describe('a reader of files', () => {
     const bytes = Buffer.from('svc_id,other,name\na,\xe9,x\n\xe9,,x\nb,,caf\xe9\nc,,y\n', 'latin1');
     assert.deepEqual(read('csv', bytes), [
       '2: a|x',
-      '3! svc_id is not valid UTF-8: "�"',
-      '4! name is not valid UTF-8: "caf�"',
+      '3! svc_id is not valid UTF-8',
+      '4! name is not valid UTF-8',
       '5: c|y',
     ]);
     assert.deepEqual(read('csv', Buffer.from('svc_id,n\xe9me\n', 'latin1')), ['The header is not valid UTF-8: "n�me"']);
@@ -163,9 +168,10 @@ describe('a reader of files', () => {
   });
 
   it('rejects NDJSON that is not JSON with a message that is safe to print', () => {
-    const [event = ''] = read('ndjson', '{"svc_id":"\u001b[2J"}\n');
-    assert.match(event, /^1! not JSON: /);
-    assert.ok(!event.includes('\u001b'));
+    const [[event, found = ''] = assert.fail()] = readWithExcerpts('ndjson', '{"svc_id":"\u001b[2J"}\n');
+    assert.equal(event, '1! not JSON');
+    assert.match(found, /^Bad control character|^Unexpected token/);
+    assert.ok(!found.includes('\u001b'));
   });
 
   it('stops if a needed column is in none of the first 100 rows of NDJSON, or in none at all', () => {
@@ -204,6 +210,26 @@ describe('a reader of files', () => {
     assert.ok(isDeepStrictEqual(read('csv', file, chunks), expected));
   });
 
+  for (const [format, body, excerpts] of [
+    ['csv', 'a,b,c\n"a"x,b\n"é\nc,y', ['"a,b,c"', String.raw`"\"a\"x"`, String.raw`"\"é"`]],
+    ['tsv', 'a\tb\tc\n', ['"a�b�c"']],
+    [
+      'ndjson',
+      '[1,\n["é"]\n{"svc_id":1.5}\n',
+      [/^Unexpected end of JSON/, String.raw`"[\"é\"]"`, String.raw`"{\"svc_id\":1.5}"`],
+    ],
+    ['csv', `${'é'.repeat(200)}`, [`"${'é'.repeat(79)}…"`]],
+  ] as const) {
+    it(`shows the beginning of malformed ${format}: ${JSON.stringify(body.slice(0, 20))}`, () => {
+      const shown = readWithExcerpts(format, HEADERS[format] + body).flatMap(([, found]) => found ?? []);
+      assert.equal(shown.length, excerpts.length);
+      for (const [index, excerpt] of excerpts.entries()) {
+        if (typeof excerpt === 'string') assert.equal(shown[index], excerpt);
+        else assert.match(shown[index] ?? '', excerpt);
+      }
+    });
+  }
+
   for (const [what, pushed, events] of [
     ['LF', 'a,x\nb,y\nc', ['2', '3']],
     ['CRLF', 'a,x\r\nb,y\r\nc', ['2', '3']],
@@ -236,7 +262,7 @@ describe('a reader of files', () => {
         fc.property(body, cuts, (text, at) => {
           const file = HEADERS[format] + text;
           const events = read(format, file);
-          assert.deepEqual(read(format, file, at), events);
+          assert.deepEqual(readWithExcerpts(format, file, at), readWithExcerpts(format, file));
           const lines = events.flatMap((event) => (/^\d/.test(event) ? [parseInt(event)] : []));
           assert.ok(lines.every((line, index) => line > (lines[index - 1] ?? 0)));
           assert.ok((lines.at(-1) ?? 1) <= file.split(/\r\n|\n|\r/).length);

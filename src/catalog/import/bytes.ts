@@ -6,15 +6,21 @@ import { OperatorError } from '../../errors.js';
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const UTF8_BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** Files that spreadsheet programs write and that look like CSV to their users. */
+const decompress = (name: string, command: string): string =>
+  `compressed with ${name}. Decompress it first, for example: ${command} FILE | catalog import -`;
+
+/** Files that look like CSV to their users: written by spreadsheet programs, or compressed. */
 const UNSUPPORTED: readonly (readonly [magic: Buffer, what: string])[] = [
   [Buffer.from([0xff, 0xfe]), 'UTF-16 text; convert it to UTF-8'],
   [Buffer.from([0xfe, 0xff]), 'UTF-16 text; convert it to UTF-8'],
   [Buffer.from('PK\x03\x04'), 'a ZIP archive or a spreadsheet; unpack it, or save it as CSV'],
+  [Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), decompress('zstd', 'zstd -dc')],
+  [Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]), decompress('xz', 'xz -dc')],
+  [Buffer.from('BZh91AY&SY'), decompress('bzip2', 'bzip2 -dc')],
 ];
 
 /** The length of the longest mark above. */
-const HEAD = 4;
+const HEAD = 10;
 
 /**
  * Reads the text of a source. Decompresses gzip and drops a byte order mark.

@@ -1,6 +1,6 @@
 import { OperatorError } from '../../errors.js';
 import { locateColumns, type MappedColumn } from './mapping.js';
-import { decodeUtf8, LONGEST_ROW, quote, type RowReader, type RowSink } from './reader.js';
+import { decodeUtf8, LONGEST_ROW, quoteBytes, type RowReader, type RowSink } from './reader.js';
 
 /**
  * CSV is that of RFC 4180. It allows no quote in an unquoted field, and programs differ on its meaning: such a row is
@@ -168,7 +168,8 @@ export class CsvReader implements RowReader {
       return;
     }
     if (count !== this.#headerLength) {
-      this.#sink.malformed(this.#line, `${count} fields, but the header has ${this.#headerLength}`);
+      const found = quoteBytes(fields.slice(0, count).join(this.#isCsv ? ',' : '\t'));
+      this.#sink.malformed(this.#line, `${count} fields, but the header has ${this.#headerLength}`, found);
       return;
     }
     const cells = this.#cells;
@@ -178,7 +179,7 @@ export class CsvReader implements RowReader {
       const cell = decodeUtf8(field);
       if (cell === undefined) {
         const name = this.#columns[index]?.name ?? '';
-        this.#sink.malformed(this.#line, `${name} is not valid UTF-8: ${quoteBytes(field)}`);
+        this.#sink.malformed(this.#line, `${name} is not valid UTF-8`, quoteBytes(field));
         return;
       }
       cells[index++] = this.#unescape(cell);
@@ -213,7 +214,8 @@ export class CsvReader implements RowReader {
     const hint = this.#isCsv ? '; a quote may not be closed' : '';
     const shown = at - start > LONGEST_ROW ? `longer than 1 MiB${hint}` : reason;
     if (this.#places === undefined) throw new OperatorError(`The header, line ${this.#line}, is malformed: ${shown}.`);
-    this.#sink.malformed(this.#line, shown);
+    // Up to the fault: how much of the rest has arrived differs.
+    this.#sink.malformed(this.#line, shown, quoteBytes(text.slice(start, at + 1)));
     this.#isSkipping = true;
     return this.#skipLine(text, start, isEnd);
   }
@@ -234,10 +236,6 @@ export class CsvReader implements RowReader {
     }
     return text.length;
   }
-}
-
-function quoteBytes(bytes: string): string {
-  return quote(Buffer.from(bytes, 'latin1').toString('utf8'));
 }
 
 function lineBreaks(field: string): number {

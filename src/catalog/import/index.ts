@@ -7,7 +7,7 @@ import { CsvReader } from './csv.js';
 import { mapColumns, type MappingOptions } from './mapping.js';
 import { mergeStaged, type Merged } from './merge.js';
 import { NdjsonReader } from './ndjson.js';
-import type { RowReader } from './reader.js';
+import type { OnRejected, RowReader } from './reader.js';
 import { Rows } from './rows.js';
 import { withSession } from '../session.js';
 import { fillStaging, removeRepeated } from './staging.js';
@@ -33,7 +33,7 @@ export interface ImportOptions extends MappingOptions {
   /** Stop at the first rejected row, with nothing written. */
   readonly strict?: boolean | undefined;
   /** Called for each rejected row, when it is found. */
-  readonly onRejected?: (line: number, reason: string) => void;
+  readonly onRejected?: OnRejected;
   readonly onProgress?: (progress: ImportProgress) => void;
   readonly signal?: AbortSignal;
 }
@@ -63,9 +63,9 @@ const PIECE = 64 * 1024;
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
   const { kind, format, strict, signal, onRejected } = options;
   const columns = mapColumns(kind, options);
-  const rows = new Rows(columns, (line, reason) => {
-    if (strict) throw new OperatorError(`line ${line}: ${reason}. Nothing was written (--strict).`);
-    onRejected?.(line, reason);
+  const rows = new Rows(columns, (line, reason, found) => {
+    if (strict) throw new OperatorError(`line ${line}: ${reason}: ${found}. Nothing was written (--strict).`);
+    onRejected?.(line, reason, found);
   });
   let merged: Merged = { created: 0, updated: 0, unchanged: 0 };
   let bytes = 0;
@@ -84,7 +84,7 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
       // Many files are sorted by id. The search for repeated ids takes a third of the time of reading.
       if (!rows.idsAscend) {
         await removeRepeated(session, ({ line, svc_id, first }) => {
-          rows.repeated(line, `svc_id ${svc_id} repeats line ${first}`);
+          rows.repeated(line, 'svc_id repeats that of an earlier line', `${svc_id}, as in line ${first}`);
         });
       }
       report('writing', 0, rows.staged);

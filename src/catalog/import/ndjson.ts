@@ -1,6 +1,6 @@
 import { printable } from '../../platform/text/plain-text.js';
 import { missingColumn, type MappedColumn } from './mapping.js';
-import { decodeUtf8, LONGEST_ROW, type RowReader, type RowSink } from './reader.js';
+import { decodeUtf8, LONGEST_ROW, quoteBytes, type RowReader, type RowSink } from './reader.js';
 
 /** After this many rows without a needed column, the file has another name for it. */
 const ROWS_WITHOUT_COLUMN = 100;
@@ -41,7 +41,7 @@ export class NdjsonReader implements RowReader {
     }
     this.#text = text.slice(at);
     if (this.#text.length > LONGEST_ROW) {
-      if (!this.#isSkipping) this.#malformed('longer than 1 MiB');
+      if (!this.#isSkipping) this.#malformed('longer than 1 MiB', this.#text);
       this.#isSkipping = true;
       this.#text = '';
     }
@@ -55,7 +55,7 @@ export class NdjsonReader implements RowReader {
 
   #readLine(bytes: string): void {
     if (this.#isSkipping) this.#isSkipping = false;
-    else if (bytes.length > LONGEST_ROW) this.#malformed('longer than 1 MiB');
+    else if (bytes.length > LONGEST_ROW) this.#malformed('longer than 1 MiB', bytes);
     else if (bytes.trim() !== '') this.#readObject(bytes);
     this.#line++;
   }
@@ -63,24 +63,24 @@ export class NdjsonReader implements RowReader {
   #readObject(bytes: string): void {
     const text = decodeUtf8(bytes);
     if (text === undefined) {
-      this.#malformed('not valid UTF-8');
+      this.#malformed('not valid UTF-8', bytes);
       return;
     }
     let row: unknown;
     try {
       row = JSON.parse(text);
     } catch (error) {
-      this.#malformed(`not JSON: ${printable((error as Error).message, LONGEST_MESSAGE)}`);
+      this.#sink.malformed(this.#line, 'not JSON', printable((error as Error).message, LONGEST_MESSAGE));
       return;
     }
     if (typeof row !== 'object' || row === null || Array.isArray(row)) {
-      this.#malformed(`${describe(row)}, expected an object`);
+      this.#malformed(`${describe(row)}, expected an object`, bytes);
       return;
     }
-    this.#emit(row as Readonly<Record<string, unknown>>);
+    this.#emit(row as Readonly<Record<string, unknown>>, bytes);
   }
 
-  #emit(row: Readonly<Record<string, unknown>>): void {
+  #emit(row: Readonly<Record<string, unknown>>, bytes: string): void {
     if (this.#objects++ === 0) this.#firstNames = Object.keys(row);
     const cells = this.#cells;
     for (const [index, column] of this.#columns.entries()) {
@@ -89,7 +89,7 @@ export class NdjsonReader implements RowReader {
       const cell = cellOf(value, column);
       if (cell === undefined) {
         const expected = column.type === 'boolean' ? 'true or false' : 'a string';
-        this.#malformed(`${column.name} is ${describe(value)}, expected ${expected}`);
+        this.#malformed(`${column.name} is ${describe(value)}, expected ${expected}`, bytes);
         return;
       }
       cells[index] = cell;
@@ -98,8 +98,8 @@ export class NdjsonReader implements RowReader {
     this.#sink.row(cells, this.#line);
   }
 
-  #malformed(reason: string): void {
-    this.#sink.malformed(this.#line, reason);
+  #malformed(reason: string, bytes: string): void {
+    this.#sink.malformed(this.#line, reason, quoteBytes(bytes));
   }
 
   #requireSeen(): void {

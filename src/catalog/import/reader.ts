@@ -19,8 +19,16 @@ export interface RowSink {
    */
   row(cells: readonly string[], line: number): void;
   /** Takes a row that cannot be parsed. */
-  malformed(line: number, reason: string): void;
+  readonly malformed: OnRejected;
 }
+
+/**
+ * Takes a rejected row.
+ *
+ * @param reason - the same for all rows with this fault
+ * @param found - what this row has instead, fit to print
+ */
+export type OnRejected = (line: number, reason: string, found: string) => void;
 
 /**
  * The longest row, in bytes: many times what the catalogue accepts, with room for foreign columns. It bounds the memory
@@ -30,6 +38,9 @@ export const LONGEST_ROW = 1024 * 1024;
 
 /** The longest part of a foreign value that a message shows, in characters. */
 const LONGEST_SHOWN = 80;
+
+/** The most bytes of a character in UTF-8. */
+const MOST_BYTES = 4;
 
 const NON_ASCII = /[\x80-\xff]/;
 
@@ -48,4 +59,10 @@ export function decodeUtf8(bytes: string): string | undefined {
 /** Formats a value of a file for a message: in quotes, cut, and safe to print. */
 export function quote(value: string): string {
   return JSON.stringify(printable(value, LONGEST_SHOWN));
+}
+
+/** Formats the first line of bytes that were read as Latin-1, as {@link quote} does. */
+export function quoteBytes(bytes: string): string {
+  const [line = ''] = bytes.slice(0, LONGEST_SHOWN * MOST_BYTES).split(/[\r\n]/, 1);
+  return quote(Buffer.from(line, 'latin1').toString('utf8'));
 }

@@ -1,5 +1,5 @@
 import { acceptedWords, type MappedColumn } from './mapping.js';
-import { quote, type RowSink } from './reader.js';
+import { quote, type OnRejected, type RowSink } from './reader.js';
 
 /** The tables require this too. */
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -15,7 +15,11 @@ const SKIP = Symbol('skip');
 
 /** The row is rejected. */
 class Rejection {
-  constructor(readonly reason: string) {}
+  /** @param found - undefined where only the other cells identify the row */
+  constructor(
+    readonly reason: string,
+    readonly found?: string,
+  ) {}
 }
 
 /** COPY text, or why there is none. */
@@ -27,7 +31,7 @@ type Checked = string | typeof SKIP | Rejection;
  */
 export class Rows implements RowSink {
   readonly #columns: readonly MappedColumn[];
-  readonly #onRejected: (line: number, reason: string) => void;
+  readonly #onRejected: OnRejected;
   #copyText = '';
   #lastId = '';
   /** Whether each id is greater than the one before it. Then no id is repeated. */
@@ -39,7 +43,7 @@ export class Rows implements RowSink {
   rejected = 0;
 
   /** @param onRejected - may throw to stop the import at this row */
-  constructor(columns: readonly MappedColumn[], onRejected: (line: number, reason: string) => void) {
+  constructor(columns: readonly MappedColumn[], onRejected: OnRejected) {
     this.#columns = columns;
     this.#onRejected = onRejected;
   }
@@ -65,24 +69,24 @@ export class Rows implements RowSink {
     } else if (checked === SKIP) {
       this.skipped++;
     } else {
-      this.#reject(line, checked.reason);
+      this.#reject(line, checked.reason, checked.found ?? quote(cells.join(',').replace(/,+$/, '')));
     }
   }
 
-  malformed(line: number, reason: string): void {
+  malformed(line: number, reason: string, found: string): void {
     this.rows++;
-    this.#reject(line, reason);
+    this.#reject(line, reason, found);
   }
 
   /** Rejects a row after all rows were staged. */
-  repeated(line: number, reason: string): void {
+  repeated(line: number, reason: string, found: string): void {
     this.staged--;
-    this.#reject(line, reason);
+    this.#reject(line, reason, found);
   }
 
-  #reject(line: number, reason: string): void {
+  #reject(line: number, reason: string, found: string): void {
     this.rejected++;
-    this.#onRejected(line, reason);
+    this.#onRejected(line, reason, found);
   }
 
   #check(cells: readonly string[], line: number): Checked {
@@ -116,7 +120,7 @@ function checkId(cell: string, name: string): Checked {
   const id = cell.trim();
   if (ID.test(id)) return id;
   if (id === '') return new Rejection(`${name} is empty`);
-  return new Rejection(`${name} is ${quote(id)}, expected 1 to 64 of A-Z, a-z, 0-9, _ and -`);
+  return new Rejection(`${name} must be 1 to 64 of A-Z, a-z, 0-9, _ and -`, quote(id));
 }
 
 /** White space at the ends of a text is kept: it may be intended. */
@@ -126,11 +130,11 @@ function checkText(cell: string, name: string): Checked {
     // Characters as PostgreSQL counts them.
     const { length } = Array.from(cell);
     if (length > LONGEST_TEXT) {
-      return new Rejection(`${name} has ${length} characters, the limit is ${LONGEST_TEXT}: ${quote(cell)}`);
+      return new Rejection(`${name} is longer than ${LONGEST_TEXT} characters`, quote(cell));
     }
   }
-  if (cell.includes('\0')) return new Rejection(`${name} contains a NUL character: ${quote(cell)}`);
-  if (/\p{Cs}/u.test(cell)) return new Rejection(`${name} contains half a surrogate pair: ${quote(cell)}`);
+  if (cell.includes('\0')) return new Rejection(`${name} contains a NUL character`, quote(cell));
+  if (/\p{Cs}/u.test(cell)) return new Rejection(`${name} contains half a surrogate pair`, quote(cell));
   return cell.replace(COPY_SPECIAL, (character) => COPY_ESCAPES[character] ?? character);
 }
 
@@ -143,7 +147,8 @@ function checkFixed(cell: string, column: MappedColumn): Checked {
   if (column.skipsOthers) return SKIP;
   if (value === '') return new Rejection(`${name} is empty, expected ${acceptedWords(column)}`);
   return new Rejection(
-    `${name} is ${quote(value)}, expected ${acceptedWords(column)}; map it with --value ${name}:THEIRS=OURS, ` +
+    `${name} must be ${acceptedWords(column)}; map other values with --value ${name}:THEIRS=OURS, ` +
       'or leave such rows out with --skip-unmapped as well',
+    quote(value),
   );
 }

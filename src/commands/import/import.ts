@@ -5,6 +5,7 @@ import { OperatorError } from '../../errors.js';
 import { formatOption, inferFormat, kindOption } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ProgressDisplay } from './progress-display.js';
+import { Rejections } from './rejections.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addNotes } from '../help.js';
 import { addJsonCommand, report } from '../report.js';
@@ -16,6 +17,7 @@ interface ImportFlags {
   readonly value?: ValueMappings;
   readonly skipUnmapped?: boolean;
   readonly strict?: boolean;
+  readonly verbose?: boolean;
   readonly json?: boolean;
 }
 
@@ -37,14 +39,15 @@ Rows with new ids are created, and existing rows that differ are updated. If an 
 empty, an existing row keeps its value, and a new title gets false. White space around ids, media types and booleans is
 dropped; titles and names are kept unchanged.
 
-The whole file is read before anything is written. Each rejected row is left out and reported on standard error with its
-line number. The exit code is still 0; --strict stops at the first rejected row with exit code 1 and writes nothing. If
-several rows have the same id, the first one counts. An interrupted import keeps the rows written so far; run it again
+The whole file is read before anything is written. Rejected rows are left out and reported on standard error, grouped
+by reason, with the numbers of the first lines. The exit code is 0 if any row was accepted and 1 if none was; --strict
+stops at the first rejected row with exit code 1 and writes nothing. If several rows have the same id, the first one
+counts. An interrupted import keeps the rows written so far; run it again
 to complete it.`;
 
 const EXAMPLES = [
   'catalog import titles.csv --kind titles',
-  'catalog import people.ndjson.gz --kind people --json 2>rejected.txt',
+  'catalog import people.ndjson.gz --kind people --verbose 2>rejected.txt',
   `catalog import films.tsv --kind titles --column svc_id=id \\
     --column title=name --column media_type=type \\
     --value media_type:Movie=movie --value 'media_type:TV Show=series'`,
@@ -63,13 +66,17 @@ export const registerImport: RegisterCommand = (program, context) => {
       valueMapping,
     )
     .option('--skip-unmapped', 'skip rows whose value in a --value column is neither mapped nor one of ours')
+    .option('--verbose', 'report every rejected row, instead of the first ones of each reason')
     .option('--strict', 'stop at the first rejected row and write nothing')
     .action((file: string, flags: ImportFlags) => run(file, flags, context));
 };
 
 async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
-  const format = flags.format ?? inferFormat(file, FORMATS, file === '-' ? 'standard input' : file);
+  // The reader of a file in one of these compressions explains how to decompress it.
+  const uncompressed = file.replace(/\.(xz|zst|bz2)$/i, '');
+  const format = flags.format ?? inferFormat(uncompressed, FORMATS, file === '-' ? 'standard input' : file);
   const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
+  const rejections = new Rejections();
   const display = new ProgressDisplay(context.stderr, { label: flags.kind, size, isEnabled: !flags.json });
   let result: ImportResult;
   try {
@@ -83,7 +90,10 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
           values: flags.value,
           skipUnmapped: flags.skipUnmapped,
           strict: flags.strict,
-          onRejected: (line, reason) => display.printLine(`line ${line}: ${reason}`),
+          onRejected: (line, reason, found) => {
+            rejections.add(line, reason, found);
+            if (flags.verbose) display.printLine(`line ${line}: ${reason}: ${found}`);
+          },
           onProgress: (progress) => display.update(progress),
         }),
       { bulk: true },
@@ -94,7 +104,12 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
     display.stop();
     source.destroy();
   }
-  report(context.stdout, flags.json, { kind: flags.kind, ...result }, summary(flags.kind, result));
+  if (!flags.json && !flags.verbose) context.stderr.write(rejections.describe());
+  const document = { kind: flags.kind, ...result, rejections: rejections.list() };
+  report(context.stdout, flags.json, document, summary(flags.kind, result));
+  if (result.rows > 0 && result.rows === result.rejected + result.skipped) {
+    throw new OperatorError('Nothing was imported: no row of the file was accepted.');
+  }
 }
 
 /** @returns the file's stream, and its size in bytes if it is a regular file */

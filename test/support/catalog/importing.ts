@@ -46,7 +46,7 @@ export function testCatalogue({ each = false } = {}): TestCatalogue {
       const result = await importCatalogue(world.db, source, {
         kind: 'titles',
         format: 'csv',
-        onRejected: (line, reason) => rejected.push(`line ${line}: ${reason}`),
+        onRejected: (line, reason, found) => rejected.push(`line ${line}: ${reason}: ${found}`),
         ...options,
       });
       return { result, rejected };
