@@ -61,6 +61,7 @@ const base = { packageRoot: PACKAGE_ROOT, pid: process.pid, config: () => readCo
 const context: CommandContext = {
   ...base,
   command,
+  nodeVersion: process.versions.node,
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,

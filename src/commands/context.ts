@@ -13,6 +13,8 @@ export interface CommandContext {
   readonly packageRoot: string;
   /** How this program was started, such as `node .build/cli.js`: printed commands begin with it, so that they can be copied. */
   readonly command: string;
+  /** The version of Node.js. */
+  readonly nodeVersion: string;
   readonly pid: number;
   /** The number of this worker process; undefined in any other process. A replacement has another number. */
   readonly workerId: number | undefined;

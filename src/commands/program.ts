@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import process from 'node:process';
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
 import { printable } from '../platform/text/plain-text.js';
@@ -57,10 +56,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
  * @param name - of the only command to load; undefined and unknown names load all of them
  */
 export async function createProgram(name: string | undefined, context: CommandContext): Promise<Command> {
-  const { stdout, stderr, command: started, packageRoot } = context;
+  const { stdout, stderr, command: started } = context;
   const program = new Command('catalog')
     .description('Operate the Catalog Lookup Service.')
-    .version(await describeVersion(packageRoot), '-V, --version', 'print the version')
+    .version(await describeVersion(context), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help for a command')
     .helpCommand('help [command]', 'print help for a command')
     .showHelpAfterError('(use --help for usage)')
@@ -91,9 +90,9 @@ export async function createProgram(name: string | undefined, context: CommandCo
   return program;
 }
 
-async function describeVersion(packageRoot: string): Promise<string> {
+async function describeVersion({ packageRoot, nodeVersion }: CommandContext): Promise<string> {
   const { version } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as { version: string };
-  return `catalog ${version} (Node.js ${process.versions.node})`;
+  return `catalog ${version} (Node.js ${nodeVersion})`;
 }
 
 /** Writes commands in a text the way the program was started: `catalog` alone may be another program on this machine. */

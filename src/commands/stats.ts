@@ -12,7 +12,7 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
       // With an action of its own, commander takes the name of a subcommand that does not exist for an argument.
       if (command.args.length > 0) command.error(`error: unknown command '${command.args.join(' ')}'`);
       const counts = await withDatabase((db) => readCatalogCounts(db), { mayBeReadOnly: true });
-      const lines = table(Object.entries(counts), {
+      const lines = table(Object.entries<number>({ ...counts }), {
         counter: ([name]) => name.replaceAll('_', ' '),
         value: ([, value]) => value,
       });

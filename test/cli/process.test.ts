@@ -18,7 +18,7 @@ describe('the program as a process', () => {
     assert.match(failed.stderr, /^catalog: .*DATABASE_URL/);
     const misused = await runProgram(['keys', 'list', '--nonsense'], { DATABASE_URL: world.url });
     assert.deepEqual({ code: misused.code, stdout: misused.stdout }, { code: 2, stdout: '' });
-    assert.match(misused.stderr, /^error: unknown option '--nonsense'/);
+    assert.match(misused.stderr, /^catalog: unknown option '--nonsense'/);
   });
 
   it('printed commands begin as the program was started, so that they can be copied', async () => {

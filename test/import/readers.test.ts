@@ -218,7 +218,7 @@ describe('a reader of files', () => {
       '[1,\n["é"]\n{"svc_id":1.5}\n',
       [/^Unexpected end of JSON/, String.raw`"[\"é\"]"`, String.raw`"{\"svc_id\":1.5}"`],
     ],
-    ['csv', `${'é'.repeat(200)}`, [`"${'é'.repeat(79)}…"`]],
+    ['csv', 'é'.repeat(200), [`"${'é'.repeat(79)}…"`]],
   ] as const) {
     it(`shows the beginning of malformed ${format}: ${JSON.stringify(body.slice(0, 20))}`, () => {
       const shown = readWithExcerpts(format, HEADERS[format] + body).flatMap(([, found]) => found ?? []);

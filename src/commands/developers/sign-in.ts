@@ -11,7 +11,7 @@ import { makeChange, UNCACHED } from '../make-change.js';
 import { addJsonCommand, report, shortTime, table } from '../report.js';
 
 /** An example of the options that name an identity. */
-const IDENTITY = '--issuer https://accounts.example.com --subject 10769150';
+const IDENTITY = '--issuer https://id.example.com --subject 10769150';
 
 /** `catalog developers sign-in-link|link|identities|unlink|sign-out` */
 export const registerSignIn: RegisterCommand = (developers, context) => {

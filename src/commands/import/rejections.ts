@@ -1,7 +1,7 @@
 /** How many rows of each reason are shown. */
 const SHOWN_ROWS = 5;
 
-/** How many reasons are told apart: more than a file has, unless its rows are damaged in many ways. */
+/** The most reasons with a group of their own. A file has fewer, unless its rows are damaged in many ways. */
 const MOST_REASONS = 50;
 
 /** Rejected rows with the same fault. */

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { PassThrough, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { CommandContext } from '../../../src/commands/context.js';
+import type * as Program from '../../../src/commands/program.js';
 import { ROOT } from '../guides.js';
 import type { Outcome } from '../program.js';
 
@@ -84,7 +85,7 @@ export async function programCommands(): Promise<readonly ProgramCommand[]> {
 }
 
 /** By import(), as the program loads its commands: mocha loads what is imported otherwise as CommonJS, and each class twice. */
-function loadProgram(): Promise<typeof import('../../../src/commands/program.js')> {
+function loadProgram(): Promise<typeof Program> {
   return import('../../../src/commands/program.js');
 }
 
@@ -104,6 +105,7 @@ async function commandContext(
   return {
     ...base,
     command: 'catalog',
+    nodeVersion: process.versions.node,
     workerId: undefined,
     signal: new AbortController().signal,
     drains: () => false,
