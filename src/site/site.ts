@@ -7,9 +7,10 @@ import type { PageContext, PageRouter, PageState, SiteParts } from './context.js
 import { receiveForm } from './delivery/form.js';
 import { setSecurityFields } from './delivery/headers.js';
 import { addGuides } from './guides/guides.js';
-import { addLandingPage } from './landing.js';
+import { addLandingPage } from './landing/landing.js';
 import { errorPage } from './layout/error-page.js';
 import { addReference } from './reference/reference.js';
+import { addRootFiles } from './root-files.js';
 import { addRevokeLeakedKey } from './revoke-leaked-key.js';
 import { addSettings } from './settings/settings.js';
 import { addOidc } from './sign-in/oidc.js';
@@ -32,6 +33,7 @@ export function routePages(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LI
   addLandingPage(router, parts);
   addReference(router, parts);
   addGuides(router, parts);
+  addRootFiles(router, parts);
   addSignIn(router, parts);
   addSettings(router, parts);
   addRevokeLeakedKey(router, parts);

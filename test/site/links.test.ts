@@ -6,7 +6,7 @@ import { signIn, type Visitor } from '../support/http/visitor.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 import { readGuide } from '../support/guides.js';
-import { PAGES, settingsPages } from './pages.js';
+import { FILES, PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html' };
 
@@ -14,6 +14,17 @@ const BROWSER = { accept: 'text/html' };
 function linksOf(html: string): string[] {
   return [...html.matchAll(/<(?:a|img|link|script)\b[^>]* (?:href|src)="([^"]+)"/g)].map(([, link = '']) => link);
 }
+
+/** How to find the links of a file, and a part of it that a link leads to, by the beginning of its media type. */
+const LINKED: Readonly<
+  Record<string, { links: (text: string) => string[]; hasPart: (text: string, id: string) => boolean }>
+> = {
+  'text/html': { links: linksOf, hasPart: (html, id) => html.includes(` id="${id}"`) },
+  'text/markdown': {
+    links: (text) => Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = '']) => link),
+    hasPart: (text, id) => renderMarkdown(text).headings.some((heading) => heading.id === id),
+  },
+};
 
 describe('the links of the pages', () => {
   let service: TestService;
@@ -31,18 +42,20 @@ describe('the links of the pages', () => {
   after(() => service.stop());
 
   it('every link leads to an existing page and to an existing part of it', async () => {
-    const pages = new Map<string, string>();
+    const pages = new Map<string, { text: string; type: string }>();
     const faults: string[] = [];
-    const waiting = [...PAGES, ...settings].map((path) => ({ path, from: 'the list of pages' }));
+    const waiting = [...PAGES, ...FILES, ...settings].map((path) => ({ path, from: 'the list of pages' }));
     const anchors: { path: string; anchor: string; from: string }[] = [];
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const { path, from } = next;
       if (pages.has(path)) continue;
       const reply = await visitor.get(path, BROWSER);
-      pages.set(path, reply.text);
+      // The overview for language models is Markdown, under the name that their format gives it.
+      const type =
+        path === '/llms.txt' ? 'text/markdown' : (/^[\w/]+/.exec(reply.headers['content-type'] ?? '')?.[0] ?? '');
+      pages.set(path, { text: reply.text, type });
       if (reply.status !== 200) faults.push(`${from} leads to ${path}: ${reply.status}`);
-      if (!String(reply.headers['content-type']).startsWith('text/html')) continue;
-      for (const link of linksOf(reply.text)) {
+      for (const link of LINKED[type]?.links(reply.text) ?? []) {
         const { origin, pathname, hash } = new URL(link, `${service.url}${path}`);
         if (origin !== service.url) continue;
         waiting.push({ path: pathname, from: path });
@@ -50,8 +63,8 @@ describe('the links of the pages', () => {
       }
     }
     for (const { path, anchor, from } of anchors) {
-      if (!pages.get(path)?.includes(` id="${anchor}"`))
-        faults.push(`${from} leads to ${path}#${anchor}: no such part`);
+      const { text = '', type = '' } = pages.get(path) ?? {};
+      if (LINKED[type]?.hasPart(text, anchor) !== true) faults.push(`${from} leads to ${path}#${anchor}: no such part`);
     }
     assert.deepEqual(faults, []);
     assert.ok(pages.size > 15 && anchors.length > 150, `${pages.size} pages, ${anchors.length} anchors`);

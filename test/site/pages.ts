@@ -24,14 +24,20 @@ function pathsOf(method: 'GET' | 'POST', values: Readonly<Record<string, string>
 /** Values that nobody has been given. */
 export const UNKNOWN = { token: 'f'.repeat(64), prefix: 'svc_ZZZZZZZZ' };
 
+/** A file: its path has an extension. The others are pages. */
+const isFile = (path: string): boolean => /\.\w+$/.test(path);
+
 const isSettings = (path: string): boolean => /^\/settings(\/|$)/.test(path);
 
 /** Every page that everybody sees, as a path. */
-export const PAGES = pathsOf('GET', UNKNOWN).filter((path) => !isSettings(path));
+export const PAGES = pathsOf('GET', UNKNOWN).filter((path) => !isSettings(path) && !isFile(path));
+
+/** Every file that everybody may load under a name of its own, such as a guide as Markdown. */
+export const FILES = pathsOf('GET', UNKNOWN).filter((path) => !isSettings(path) && isFile(path));
 
 /** Every page behind sign-in; not the files for download. @param prefix - of a key of the developer */
 export function settingsPages(prefix: string): string[] {
-  return pathsOf('GET', { ...UNKNOWN, prefix }).filter((path) => isSettings(path) && !path.endsWith('.csv'));
+  return pathsOf('GET', { ...UNKNOWN, prefix }).filter((path) => isSettings(path) && !isFile(path));
 }
 
 /** Where forms go. */

@@ -6,7 +6,7 @@ import { signIn } from '../support/http/visitor.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
-import { PAGES, settingsPages } from './pages.js';
+import { FILES, PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
 
@@ -156,6 +156,7 @@ describe('the site', () => {
     const { databaseUrl } = service;
     const without = await startService({ databaseUrl, settings: { SITE: 'off' } });
     assertProblem(await send(without.url, '/', { headers: BROWSER }), 'not_found');
+    for (const path of FILES) assertProblem(await send(without.url, path), 'not_found');
     await without.stop();
     const named = await startService({ databaseUrl, settings: { PUBLIC_URL: 'https://catalog.example' } });
     const { text } = await send(named.url, '/', { headers: BROWSER });

@@ -18,20 +18,24 @@ const DIGITS = 12;
 export interface StaticFiles {
   /** Where each is served, with a hash of its content: `/assets/site.3f2a….css`. */
   readonly paths: Readonly<Record<StaticFile, string>>;
+  /** For browsers and programs that ask for `/favicon.ico`, whatever a page names. */
+  readonly favicon: Representation;
   /** Every file by its path. */
   readonly representations: ReadonlyMap<string, Representation>;
 }
 
 /** Reads the files. @param packageRoot - the folder of this package's package.json */
 export async function readStaticFiles(packageRoot: string): Promise<StaticFiles> {
+  const folder = `${packageRoot}/src/site/static`;
   const files = await Promise.all(
     Object.entries(MEDIA_TYPES).map(async ([name, mediaType]) => {
-      const content = await readFile(`${packageRoot}/src/site/static/${name}`);
+      const content = await readFile(`${folder}/${name}`);
       const path = `/assets/${name.replace('.', `.${hash('sha256', content).slice(0, DIGITS)}.`)}`;
       return { name, path, representation: new Representation(content, mediaType) };
     }),
   );
   return {
+    favicon: new Representation(await readFile(`${folder}/favicon.ico`), 'image/x-icon'),
     paths: Object.fromEntries(files.map(({ name, path }) => [name, path])) as StaticFiles['paths'],
     representations: new Map(files.map(({ path, representation }) => [path, representation])),
   };

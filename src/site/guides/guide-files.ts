@@ -1,6 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { Representation } from '../../http/response/representation.js';
 
+/** Where the guides are on the site. */
+export const GUIDES_PATH = '/docs/guides';
+
 /** A guide as the list of guides has it. */
 interface ListedGuide {
   /** The path of its file in this folder, without `.md`; also the end of its address. */
@@ -21,7 +24,14 @@ export const GUIDES: readonly ListedGuide[] = [
   {
     name: 'calling-the-api',
     title: 'Calling the API',
-    description: 'Keys, limits, errors and generated clients, for developers whose back ends call the service.',
+    description: 'Keys, limits, caching and errors, for developers whose back ends call the service.',
+    audience: 'developers',
+    isForCallers: true,
+  },
+  {
+    name: 'generate-an-sdk',
+    title: 'Generate an SDK',
+    description: 'Turn the contract into a typed client, in TypeScript and other languages.',
     audience: 'developers',
     isForCallers: true,
   },
@@ -144,6 +154,20 @@ export interface Guide extends ListedGuide {
 export interface GuideFiles {
   readonly guides: readonly Guide[];
   readonly pictures: ReadonlyMap<string, Representation>;
+}
+
+const AUDIENCES: readonly { readonly audience: Audience; readonly label: string }[] = [
+  { audience: 'developers', label: 'For developers' },
+  { audience: 'operators', label: 'For operators' },
+];
+
+/** @returns the guides for each audience, in reading order */
+export function byAudience(guides: readonly Guide[]): { audience: Audience; label: string; group: readonly Guide[] }[] {
+  return AUDIENCES.map(({ audience, label }) => ({
+    audience,
+    label,
+    group: guides.filter((guide) => guide.audience === audience),
+  }));
 }
 
 /** Reads the guides. @param packageRoot - the folder of this package's package.json */

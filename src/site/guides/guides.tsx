@@ -1,35 +1,43 @@
 import type { VNode } from 'preact';
 import type { PageRouter, SiteOptions, SiteParts } from '../context.js';
 import { cached } from '../delivery/cached.js';
+import { Representation } from '../../http/response/representation.js';
 import { publicPage } from '../layout/page.js';
 import { renderMarkdown } from '../layout/markdown.js';
 import { WithSidebar } from '../layout/with-sidebar.js';
 import { errorId } from '../reference/anchors.js';
-import type { Audience, Guide } from './guide-files.js';
-
-const ROOT = '/docs/guides';
+import { byAudience, GUIDES_PATH, type Guide } from './guide-files.js';
 
 /** The address of the service in the commands of the guides. */
 const EXAMPLE_ORIGIN = 'http://127.0.0.1:8080';
 
-/** Adds the guides of the repository: a list of them, and a page for each. */
+const MARKDOWN = 'text/markdown; charset=utf-8';
+
+/** Adds the guides of the repository: a list of them, and for each a page and its text as Markdown. */
 export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>): void {
   const { guides, pictures } = site.guides;
   const list = cached(() => {
     const description = 'Guides for developers who call the API and operators who run the service.';
     return publicPage(site, { title: 'Guides', section: 'guides', description }, <GuideList guides={guides} />);
   }, Infinity);
-  router.get(ROOT, async (ctx) => (await list()).send(ctx, 'no-cache'));
+  router.get(GUIDES_PATH, async (ctx) => (await list()).send(ctx, 'no-cache'));
   for (const guide of guides) {
     const { title, description } = guide;
     const page = cached(
-      () => publicPage(site, { title, section: 'guides', description }, <GuidePage guide={guide} site={site} />),
+      () =>
+        publicPage(
+          site,
+          { title, section: 'guides', description, markdown: `${GUIDES_PATH}/${guide.name}.md` },
+          <GuidePage guide={guide} site={site} />,
+        ),
       Infinity,
     );
-    router.get(`${ROOT}/${guide.name}`, async (ctx) => (await page()).send(ctx, 'no-cache'));
+    const markdown = cached(() => new Representation(markdownOf(guide, site), MARKDOWN), Infinity);
+    router.get(`${GUIDES_PATH}/${guide.name}`, async (ctx) => (await page()).send(ctx, 'no-cache'));
+    router.get(`${GUIDES_PATH}/${guide.name}.md`, async (ctx) => (await markdown()).send(ctx, 'no-cache'));
   }
   for (const [name, picture] of pictures) {
-    router.get(`${ROOT}/${name}`, (ctx) => picture.send(ctx, 'no-cache'));
+    router.get(`${GUIDES_PATH}/${name}`, (ctx) => picture.send(ctx, 'no-cache'));
   }
 }
 
@@ -45,7 +53,7 @@ function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
             {group.map(({ name, title, description }) => (
               <li key={name} class="card">
                 <h3>
-                  <a href={`${ROOT}/${name}`}>{title}</a>
+                  <a href={`${GUIDES_PATH}/${name}`}>{title}</a>
                 </h3>
                 <p>{description}</p>
               </li>
@@ -57,28 +65,9 @@ function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
   );
 }
 
-const AUDIENCES: readonly { readonly audience: Audience; readonly label: string }[] = [
-  { audience: 'developers', label: 'For developers' },
-  { audience: 'operators', label: 'For operators' },
-];
-
-function byAudience(guides: readonly Guide[]): { audience: Audience; label: string; group: readonly Guide[] }[] {
-  return AUDIENCES.map(({ audience, label }) => ({
-    audience,
-    label,
-    group: guides.filter((guide) => guide.audience === audience),
-  }));
-}
-
-function GuidePage({
-  guide: { name, title, text, isForCallers },
-  site,
-}: {
-  readonly guide: Guide;
-  readonly site: SiteOptions;
-}): VNode {
-  const shown = isForCallers ? text.replaceAll(EXAMPLE_ORIGIN, site.publicUrl()) : text;
-  const { html, headings } = renderMarkdown(shown, {
+function GuidePage({ guide, site }: { readonly guide: Guide; readonly site: SiteOptions }): VNode {
+  const { name, title } = guide;
+  const { html, headings } = renderMarkdown(textOf(guide, site), {
     resolve: (address) => addressOnPage(address, name),
     linkCode: linkErrorCode,
   });
@@ -87,16 +76,32 @@ function GuidePage({
     { title: 'On this page', links: sections.map(({ id, text: heading }) => [`#${id}`, heading] as const) },
     ...byAudience(site.guides.guides).map(({ label, group }) => ({
       title: label,
-      links: group.map((other) => [`${ROOT}/${other.name}`, other.title] as const),
+      links: group.map((other) => [`${GUIDES_PATH}/${other.name}`, other.title] as const),
     })),
   ];
   return (
-    <WithSidebar label="Guides" groups={groups} current={`${ROOT}/${name}`}>
+    <WithSidebar label="Guides" groups={groups} current={`${GUIDES_PATH}/${name}`}>
       <h1>{title}</h1>
       <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
+      <p class="small">
+        <a href={`${GUIDES_PATH}/${name}.md`}>View as Markdown</a>
+      </p>
       <Neighbours name={name} guides={site.guides.guides} />
     </WithSidebar>
   );
+}
+
+/** @returns the text of a guide, with the address of this service in its commands where its readers need that */
+function textOf({ text, isForCallers }: Guide, site: SiteOptions): string {
+  return isForCallers ? text.replaceAll(EXAMPLE_ORIGIN, site.publicUrl()) : text;
+}
+
+/** @returns a guide as Markdown. Its links to other guides are relative, and fit the addresses of the site. */
+function markdownOf(guide: Guide, site: SiteOptions): string {
+  const text = textOf(guide, site).replaceAll(/\[([^\]]+)\]\(([^)\s]+)\)/g, (link, words: string, address: string) =>
+    addressOnPage(address, guide.name) === undefined ? words : link,
+  );
+  return `# ${guide.title}\n${text}`;
 }
 
 /** Links to the guides before and after one. */
@@ -111,7 +116,7 @@ function Neighbours({ name, guides }: { readonly name: string; readonly guides: 
       {neighbours.map(
         ({ label, rel, guide }) =>
           guide && (
-            <a key={rel} href={`${ROOT}/${guide.name}`} rel={rel}>
+            <a key={rel} href={`${GUIDES_PATH}/${guide.name}`} rel={rel}>
               <span>{label}</span>
               {guide.title}
             </a>
@@ -124,8 +129,8 @@ function Neighbours({ name, guides }: { readonly name: string; readonly guides: 
 /** @returns where a link of a guide leads on the pages; undefined for a file that only the repository has */
 function addressOnPage(address: string, guide: string): string | undefined {
   if (/^(https?:|#)/.test(address)) return address;
-  const { pathname, hash } = new URL(address, `http://guides${ROOT}/${guide}`);
-  if (!pathname.startsWith(`${ROOT}/`)) return undefined;
+  const { pathname, hash } = new URL(address, `http://guides${GUIDES_PATH}/${guide}`);
+  if (!pathname.startsWith(`${GUIDES_PATH}/`)) return undefined;
   return /\.(md|svg)$/.test(pathname) ? `${pathname.replace(/\.md$/, '')}${hash}` : undefined;
 }
 

@@ -20,6 +20,8 @@ export interface PageDescription {
   readonly title: string;
   /** Which entry of the navigation is marked; none where it is left out. */
   readonly section?: Section;
+  /** Where the same text is served as Markdown. */
+  readonly markdown?: string;
   /** A sentence for search engines. */
   readonly description?: string;
 }
@@ -30,7 +32,7 @@ interface LayoutProps extends PageDescription {
 }
 
 /** The frame of every page: skip link, header with navigation, the body, footer. */
-export function Layout({ files, title, section, description, children }: LayoutProps): VNode {
+export function Layout({ files, title, section, description, markdown, children }: LayoutProps): VNode {
   return (
     <html lang="en">
       <head>
@@ -39,6 +41,7 @@ export function Layout({ files, title, section, description, children }: LayoutP
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         {description !== undefined && <meta name="description" content={description} />}
+        {markdown !== undefined && <link rel="alternate" type="text/markdown" href={markdown} />}
         <link rel="icon" type="image/svg+xml" href={files.paths['favicon.svg']} />
         <link rel="stylesheet" href={files.paths['site.css']} />
         <script src={files.paths['site.js']} defer />

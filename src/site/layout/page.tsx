@@ -23,8 +23,10 @@ export function page(ctx: PageContext, options: PageOptions, children: Component
     ctx,
     options,
     <div class="container">
-      <h1>{options.title}</h1>
-      {children}
+      <div class="column">
+        <h1>{options.title}</h1>
+        {children}
+      </div>
     </div>,
   );
 }

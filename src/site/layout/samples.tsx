@@ -24,9 +24,9 @@ export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps
       name={name}
       legend="Language"
       remembered="language"
-      tabs={programsOf(baseUrl, target, keyPrefix).map(({ label, language, code }) => ({
+      tabs={programsOf(baseUrl, target, keyPrefix).map(({ label, language, caption, code }) => ({
         label,
-        content: <CodeBlock label={label} code={code} language={language} />,
+        content: <CodeBlock label={caption} code={code} language={language} />,
       }))}
     />
   );

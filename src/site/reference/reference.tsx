@@ -97,7 +97,8 @@ function Sdks({ context: { contract, baseUrl } }: { readonly context: ReferenceC
       <p>
         The contract is an OpenAPI document, as <a href="/openapi.yaml">YAML</a> and as <a href="/openapi.json">JSON</a>
         . You do not need a key to download it. {contract.servers.map(({ description }) => description).join(' ')} Use a
-        generator to turn the contract into a client in most languages.
+        generator to turn the contract into a client in most languages;{' '}
+        <a href="/docs/guides/generate-an-sdk">Generate an SDK</a> has complete programs.
       </p>
       <CodeBlock
         label="TypeScript types, with openapi-fetch"

@@ -11,28 +11,22 @@ import { send } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 
-/** How a sample is run: its file, a command that translates it, and one that runs it. */
-interface Runner {
-  readonly file: string;
-  /** Exits 0 where the language is installed. */
-  readonly check: readonly [program: string, ...args: string[]];
-  readonly compile?: readonly [program: string, ...args: string[]];
-  readonly run: readonly [program: string, ...args: string[]];
-}
-
-const RUNNERS: Readonly<Record<string, Runner>> = {
-  curl: { file: 'call.sh', check: ['curl', '--version'], run: ['sh', 'call.sh'] },
-  JavaScript: { file: 'call.mjs', check: [process.execPath, '--version'], run: [process.execPath, 'call.mjs'] },
-  Python: { file: 'call.py', check: ['python3', '--version'], run: ['python3', 'call.py'] },
-  Go: { file: 'call.go', check: ['go', 'version'], compile: ['go', 'build', 'call.go'], run: ['./call'] },
-  PHP: { file: 'call.php', check: ['php', '--version'], run: ['php', 'call.php'] },
-  Java: {
-    file: 'Call.java',
-    check: ['java', '--version'],
-    compile: ['javac', 'Call.java'],
-    run: ['java', '-cp', '.', 'Call'],
-  },
+/** The languages of the samples, each with a command that succeeds where it is installed. */
+const LANGUAGES: Readonly<Record<string, readonly [program: string, ...args: string[]]>> = {
+  curl: ['curl', '--version'],
+  JavaScript: ['node', '--version'],
+  Python: ['python3', '--version'],
+  Go: ['go', 'version'],
+  PHP: ['php', '--version'],
+  Java: ['java', '--version'],
 };
+
+/** A sample as a page shows it. */
+interface Sample {
+  /** The command that runs it; its last word is the name of its file. */
+  readonly command: readonly [program: string, ...args: string[]];
+  readonly code: string;
+}
 
 /** For a compiler that starts with an empty cache, on a busy machine. */
 const TIMEOUT_MS = 240_000;
@@ -43,7 +37,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-function run([program, ...args]: readonly [string, ...string[]], cwd: string, key = ''): Promise<Ended> {
+function run([program, ...args]: readonly [string, ...string[]], cwd: string, key: string): Promise<Ended> {
   return new Promise((resolve) => {
     execFile(
       program,
@@ -68,14 +62,22 @@ function textOf(html: string): string {
   return html.replaceAll(/<[^>]+>/g, '').replaceAll(/&(?:lt|gt|quot|#x27|amp);/g, (entity) => entities[entity] ?? '');
 }
 
-/** @returns the samples of a page, by their group and their language */
-function samplesOf(html: string): Map<string, Map<string, string>> {
+/** @returns the samples of a page, by the name of their group and by their language */
+function samplesOf(html: string): Map<string, Map<string, Sample>> {
   const groups = [...html.matchAll(/<fieldset class="tabs" data-remember="language">(.+?)<\/fieldset>/gs)];
   return new Map(
     groups.map(([, group = '']) => {
+      const inputs = Array.from(group.matchAll(/<input [^>]*name="([^"]+)" value="([^"]+)"/g));
       const figures = group.matchAll(/<figcaption><span>([^<]+)<\/span>.+?<code>(.+?)<\/code>/gs);
-      const [, name = ''] = /<input [^>]*name="([^"]+)"/.exec(group) ?? [];
-      return [name, new Map(Array.from(figures, ([, label = '', code = '']) => [label, textOf(code)]))];
+      const samples = Array.from(figures, ([, caption = '', code = '']): Sample => {
+        const [program = 'sh', ...args] =
+          caption === 'Run in a shell' ? ['sh', 'call.sh'] : caption.split(' ').slice(2);
+        return { command: [program, ...args], code: textOf(code) };
+      });
+      return [
+        inputs[0]?.[1] ?? '',
+        new Map(inputs.map(([, , language = ''], index) => [language, samples[index] ?? assert.fail()])),
+      ];
     }),
   );
 }
@@ -90,7 +92,7 @@ function namesIn(json: unknown): string[] {
 describe('the samples of the pages', () => {
   let service: TestService;
   let key: string;
-  let reference: Map<string, Map<string, string>>;
+  let reference: Map<string, Map<string, Sample>>;
   let operations: Record<string, { readonly get: { readonly operationId: string } }>;
 
   before(async () => {
@@ -105,7 +107,7 @@ describe('the samples of the pages', () => {
   after(() => service.stop());
 
   it('the reference has a sample of every operation in every language, and the landing page of the first call', async () => {
-    const languages = Object.keys(RUNNERS);
+    const languages = Object.keys(LANGUAGES);
     for (const { get } of Object.values(operations)) {
       const samples = reference.get(`sample-${get.operationId}`) ?? assert.fail(get.operationId);
       assert.deepEqual([...samples.keys()], languages);
@@ -114,13 +116,13 @@ describe('the samples of the pages', () => {
     assert.deepEqual(first, reference.get('sample-getStats'));
   });
 
-  for (const [language, runner] of Object.entries(RUNNERS)) {
+  for (const [language, check] of Object.entries(LANGUAGES)) {
     it(`each sample in ${language} prints the response, and fails with the status and the detail of an error`, async function () {
       this.timeout(TIMEOUT_MS);
-      const { check, compile, file } = runner;
       if (spawnSync(check[0], check.slice(1)).status !== 0) skipWithout(language, this);
       for (const [path, { get }] of Object.entries(operations)) {
-        const code = reference.get(`sample-${get.operationId}`)?.get(language) ?? assert.fail(get.operationId);
+        const { command, code } =
+          reference.get(`sample-${get.operationId}`)?.get(language) ?? assert.fail(get.operationId);
         const [, target = ''] = new RegExp(`${service.url}([^"'\`\\s]+)`).exec(code) ?? [];
         const [, id] = /^\/api\/v1\/titles\/(.+)$/.exec(target) ?? [];
         const titles = service.db('titles');
@@ -128,10 +130,9 @@ describe('the samples of the pages', () => {
           await titles.insert({ svc_id: id, media_type: 'movie', title: 'Sample' }).onConflict().ignore();
         }
         const folder = await temporaryFolder();
-        await writeFile(join(folder, file), code);
-        if (compile) assert.deepEqual(await run(compile, folder), { code: 0, stdout: '', stderr: '' });
+        await writeFile(join(folder, command.at(-1) ?? ''), code);
 
-        const good = await run(runner.run, folder, key);
+        const [good, bad] = await Promise.all([run(command, folder, key), run(command, folder, 'svc_unknown')]);
         assert.equal(good.code, 0, good.stderr);
         const since = Math.floor(Date.now() / 1000) - 3600;
         const url = path.includes('changes') ? `${path}?since=${since}` : path.replace('{title_id}', id ?? '');
@@ -140,7 +141,6 @@ describe('the samples of the pages', () => {
         assert.ok(names.length > 5, url);
         for (const name of names) assert.ok(good.stdout.includes(name), `${name} in ${good.stdout}`);
 
-        const bad = await run(runner.run, folder, 'svc_unknown');
         const problem = await send(service.url, url, { headers: { 'x-api-key': 'svc_unknown' } });
         const { detail } = problem.json as { detail: string };
         assert.ok(bad.code > 0, `${language} succeeded with a bad key`);

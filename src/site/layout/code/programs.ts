@@ -7,6 +7,8 @@ export const AN_HOUR_AGO = '{an-hour-ago}';
 export interface Program {
   readonly label: string;
   readonly language: Language;
+  /** How to run it: the command, with the name of its file. */
+  readonly caption: string;
   readonly code: string;
 }
 
@@ -16,9 +18,7 @@ interface Url {
   readonly isTimed: boolean;
 }
 
-interface Sample {
-  readonly label: string;
-  readonly language: Language;
+interface Sample extends Omit<Program, 'code'> {
   /** Begins a comment. */
   readonly comment: string;
   readonly write: (url: Url, note: string) => string;
@@ -29,13 +29,16 @@ const SAMPLES: readonly Sample[] = [
   {
     label: 'curl',
     language: 'sh',
+    caption: 'Run in a shell',
     comment: '#',
-    write: ({ start, isTimed }, note) => `${note}curl --fail-with-body -H "Authorization: Bearer $KEY" \\
+    write: ({ start, isTimed }, note) => `${note}curl --fail-with-body \\
+  -H "Authorization: Bearer $KEY" \\
   ${isTimed ? `"${start}$(($(date +%s) - 3600))"` : start}`,
   },
   {
     label: 'JavaScript',
     language: 'js',
+    caption: 'Run with node call.mjs',
     comment: '//',
     write: ({ start, isTimed }, note) => `${note}const response = await fetch(${
       isTimed ? `\`${start}\${Math.floor(Date.now() / 1000) - 3600}\`` : `'${start}'`
@@ -52,6 +55,7 @@ console.log(body);`,
   {
     label: 'Python',
     language: 'python',
+    caption: 'Run with python3 call.py',
     comment: '#',
     write: ({ start, isTimed }, note) => `${note}import json
 import os
@@ -72,6 +76,7 @@ except HTTPError as error:
   {
     label: 'Go',
     language: 'go',
+    caption: 'Run with go run call.go',
     comment: '//',
     write: ({ start, isTimed }, note) => `${note}package main
 
@@ -110,6 +115,7 @@ func main() {
   {
     label: 'PHP',
     language: 'php',
+    caption: 'Run with php call.php',
     comment: '//',
     write: ({ start, isTimed }, note) => `<?php
 ${note}$context = stream_context_create(['http' => [
@@ -132,6 +138,7 @@ print_r($body);`,
   {
     label: 'Java',
     language: 'java',
+    caption: 'Run with java Call.java',
     comment: '//',
     write: ({ start, isTimed }, note) => `${note}import java.net.URI;
 import java.net.http.HttpClient;
@@ -165,8 +172,8 @@ public class Call {
 export function programsOf(baseUrl: string, target: string, keyPrefix?: string): readonly Program[] {
   const isTimed = target.endsWith(AN_HOUR_AGO);
   const url = { start: baseUrl + target.replace(AN_HOUR_AGO, ''), isTimed };
-  return SAMPLES.map(({ label, language, comment, write }) => {
+  return SAMPLES.map(({ comment, write, ...sample }) => {
     const note = keyPrefix === undefined ? '' : `${comment} KEY holds your key ${keyPrefix}_…\n`;
-    return { label, language, code: write(url, note) };
+    return { ...sample, code: write(url, note) };
   });
 }
