@@ -119,6 +119,36 @@ create table identities (
   constraint identities_subject_length CHECK (((char_length(subject) >= 1) AND (char_length(subject) <= 255)))
 );
 
+create table passkey_challenges (
+  hash bytea not null,
+  session_id integer,
+  expires_at timestamp with time zone not null,
+  constraint passkey_challenges_hash_length CHECK ((octet_length(hash) = 32)),
+  constraint passkey_challenges_pkey PRIMARY KEY (hash),
+  constraint passkey_challenges_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id) ON DELETE CASCADE
+);
+
+create table passkeys (
+  id integer generated always as identity not null,
+  developer_id integer not null,
+  credential_id bytea not null,
+  public_key bytea not null,
+  sign_count bigint not null,
+  transports text[] not null,
+  is_synced boolean not null,
+  name text not null,
+  created_at timestamp with time zone default now() not null,
+  last_used_at timestamp with time zone,
+  constraint passkeys_credential_id_length CHECK (((octet_length(credential_id) >= 1) AND (octet_length(credential_id) <= 1023))),
+  constraint passkeys_credential_id_unique UNIQUE (credential_id),
+  constraint passkeys_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
+  constraint passkeys_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
+  constraint passkeys_pkey PRIMARY KEY (id),
+  constraint passkeys_public_key_length CHECK (((octet_length(public_key) >= 1) AND (octet_length(public_key) <= 4096))),
+  constraint passkeys_sign_count_range CHECK (((sign_count >= 0) AND (sign_count <= '4294967295'::bigint))),
+  constraint passkeys_transports_count CHECK ((cardinality(transports) <= 10))
+);
+
 create table people (
   svc_id text collate "C" not null,
   name text not null,
@@ -213,6 +243,12 @@ CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id)
 CREATE INDEX events_developer_id ON public.events USING btree (developer_id, id);
 
 CREATE INDEX identities_developer_id ON public.identities USING btree (developer_id);
+
+CREATE INDEX passkey_challenges_expires_at ON public.passkey_challenges USING btree (expires_at);
+
+CREATE INDEX passkey_challenges_session_id ON public.passkey_challenges USING btree (session_id);
+
+CREATE INDEX passkeys_developer_id ON public.passkeys USING btree (developer_id);
 
 CREATE INDEX sessions_developer_id ON public.sessions USING btree (developer_id);
 
@@ -486,6 +522,22 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.events_of_passkey()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    perform public.events_record(new.developer_id, 'passkey_added', null, jsonb_build_object('name', new.name));
+  else
+    perform public.events_record(old.developer_id, 'passkey_removed', null, jsonb_build_object('name', old.name));
+  end if;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.events_record(event_developer_id integer, event_kind text, event_key_prefix text, event_details jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -669,6 +721,8 @@ CREATE TRIGGER record_changed AFTER UPDATE ON public.developers FOR EACH ROW WHE
 CREATE TRIGGER record_created AFTER INSERT ON public.developers FOR EACH ROW EXECUTE FUNCTION events_of_developer();
 
 CREATE TRIGGER record_linked AFTER INSERT OR DELETE ON public.identities FOR EACH ROW EXECUTE FUNCTION events_of_identity();
+
+CREATE TRIGGER record_added AFTER INSERT OR DELETE ON public.passkeys FOR EACH ROW EXECUTE FUNCTION events_of_passkey();
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.people FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 

@@ -7,11 +7,12 @@ const EXPIRED = {
   sign_in_links: 'expires_at < now()',
   sign_ups: 'expires_at < now()',
   spent_sign_ins: 'expires_at < now()',
+  passkey_challenges: 'expires_at < now()',
   sessions: `last_seen_at < now() - interval '${IDLE_HOURS} hours' or signed_in_at < now() - interval '${ABSOLUTE_DAYS} days'`,
 } as const;
 
 /**
- * Removes links, sessions and sign-ups that have expired, a bounded number at a time. Reads already ignore them; this frees space.
+ * Removes links, sessions, sign-ups and challenges that have expired, a bounded number at a time. Reads already ignore them; this frees space.
  *
  * @returns how many rows were removed
  * @throws the database's error

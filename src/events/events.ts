@@ -24,6 +24,8 @@ export type EventKind =
   | 'reinstated'
   | 'identity_linked'
   | 'identity_unlinked'
+  | 'passkey_added'
+  | 'passkey_removed'
   | 'signed_in'
   | 'signed_out';
 
@@ -41,6 +43,8 @@ export interface EventDetails {
   /** Of an identity that was linked or unlinked. */
   readonly issuer?: string;
   readonly subject?: string;
+  /** Of a passkey that was added or removed. */
+  readonly name?: string;
 }
 
 /** What happened to a developer, or to a key of the developer. It never holds a secret. */

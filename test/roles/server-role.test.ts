@@ -9,6 +9,7 @@ import { revokeKey } from '../../src/keys/revoke.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide, ROOT } from '../support/guides.js';
 import { addresses } from '../support/http/addresses.js';
+import { Authenticator, type Options } from '../support/http/authenticator.js';
 import type { ServerProcess } from '../support/program.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
@@ -28,6 +29,7 @@ const OLD_ROWS = {
     "(hash, issuer, subject, expires_at) values (sha256('old'), 'https://i', 's', '2020-01-01Z')",
     'expires_at',
   ],
+  passkey_challenges: ["(hash, expires_at) values (sha256('old'), '2020-01-01Z')", 'expires_at'],
   spent_sign_ins: ["(hash, expires_at) values (sha256('old'), '2020-01-01Z')", 'expires_at'],
   sessions: [
     "(hash, developer_id, user_agent, signed_in_at) select sha256('old'), min(id), '', '2020-01-01Z' from developers",
@@ -58,7 +60,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     url.password = 'secret';
     serverUrl = url.href;
     world.defer(() => db.raw('drop owned by catalog_server; drop role catalog_server'));
-    identities = await startProvider('on');
+    identities = await startProvider('on', 'localhost');
     world.defer(() => identities.provider.stop());
     server = await world.startServer({ ...identities.settings, SITE: 'on', DATABASE_URL: serverUrl });
   });
@@ -112,6 +114,13 @@ describe('a server with the rights that the guide grants, and no others', () => 
     const [successor = assert.fail()] = KEY.exec(await submit(`/settings/keys/${made}/roll`, { overlap: '1h' })) ?? [];
     await submit(`/settings/keys/${made}/revoke`);
     await submit('/revoke-leaked-key', { key: successor });
+    const authenticator = new Authenticator(identities.settings.PUBLIC_URL ?? '');
+    const newPasskey = authenticator.create(JSON.parse(await submit('/settings/passkeys/new/options')) as Options);
+    await submit('/settings/passkeys/new', { credential: newPasskey, name: 'Laptop' });
+    await submit('/settings/sessions/end', {}, '/settings/sessions');
+    const signature = authenticator.get(JSON.parse(await submit('/sign-in/passkey/options')) as Options);
+    await submit('/sign-in/passkey', { credential: signature });
+    await submit('/settings/passkeys/remove', {}, '/settings/passkeys');
     await submit('/settings/sessions/end', {}, '/settings/sessions');
     await ann.signIn();
     await submit('/settings/sessions/end-all');
@@ -126,6 +135,10 @@ describe('a server with the rights that the guide grants, and no others', () => 
         'signed_out by developer',
         'signed_in by developer',
         'signed_out by developer',
+        'passkey_removed by developer',
+        'signed_in by developer',
+        'signed_out by developer',
+        'passkey_added by developer',
         'revoked by finder',
         'revoked by developer',
         'rolled by developer',

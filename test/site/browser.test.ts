@@ -21,7 +21,7 @@ const VISITS = [
 const FOCUSABLE = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
 
 /** What only the script makes useful. */
-const NEEDS_SCRIPT = '[data-copy]:visible, [data-try]:visible, [data-find-form]:visible';
+const NEEDS_SCRIPT = '[data-copy]:visible, [data-passkey]:visible, [data-try]:visible, [data-find-form]:visible';
 
 const ATTACK = '"><script>document.title = "attacked"</script><img src="x" onerror="document.title = \'attacked\'">';
 
@@ -33,7 +33,8 @@ describe('every page in Chromium', () => {
 
   before(async function () {
     const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
-    service = await startService();
+    // Passkeys need a host name.
+    service = await startService({ settings: { HOST: 'localhost' } });
     browser = await startBrowser(program, service.url);
   });
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import { linkIdentity } from '../../src/accounts/identities.js';
 import { createDeveloper } from '../../src/developers/developers.js';
@@ -7,7 +8,7 @@ import { rollKey } from '../../src/keys/roll-key.js';
 
 const DAY_SECONDS = 86_400;
 
-/** Makes a developer whose settings have something to show: keys in several states, and a month of usage. @returns its id */
+/** Makes a developer whose settings have something to show: keys in several states, passkeys, and a month of usage. @returns its id */
 export async function createSampleDeveloper(db: Knex): Promise<number> {
   const { id: developerId } = await createDeveloper(db, { projectName: 'Film club', attributionRequired: false });
   const create = (label: string): ReturnType<typeof createKey> => createKey(db, { developerId, planId: 'pro', label });
@@ -21,6 +22,13 @@ export async function createSampleDeveloper(db: Knex): Promise<number> {
   await db('api_keys')
     .where({ prefix: successor.prefix })
     .update({ last_used_at: db.raw("now() - interval '1 minute'") });
+  for (const [name, is_synced, last_used_at] of [
+    ['Safari on iPhone', true, db.raw("now() - interval '2 days'")],
+    ['Security key', false, null],
+  ] as const) {
+    const passkey = { credential_id: randomBytes(16), public_key: randomBytes(77), sign_count: 0, transports: [] };
+    await db('passkeys').insert({ ...passkey, developer_id: developerId, name, is_synced, last_used_at });
+  }
   for (const [{ prefix }, scale] of [
     [production, 900],
     [staging, 120],

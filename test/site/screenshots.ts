@@ -60,7 +60,8 @@ async function useMostOfAMinute(service: TestService, developerId: number): Prom
 }
 
 async function showPages(): Promise<void> {
-  const service = await startService();
+  // Passkeys need a host name.
+  const service = await startService({ settings: { HOST: 'localhost' } });
   const browser = await startBrowser(program, service.url);
   try {
     await service.db('api_keys').delete();

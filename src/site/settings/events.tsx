@@ -52,7 +52,7 @@ function Events({ events }: { readonly events: ListPage<DeveloperEvent> }): VNod
 }
 
 function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {
-  const { plan, from, to, successor, expires_at: expiresAt, subject } = details;
+  const { plan, from, to, successor, expires_at: expiresAt, subject, name } = details;
   const end = expiresAt === undefined ? undefined : <Time at={expiresAt} />;
   switch (kind) {
     case 'created':
@@ -100,6 +100,13 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
             <UserText text={subject ?? ''} />
           </code>{' '}
           {kind === 'identity_linked' ? 'linked' : 'unlinked'}
+        </>
+      );
+    case 'passkey_added':
+    case 'passkey_removed':
+      return (
+        <>
+          Passkey “<UserText text={name ?? ''} />” {kind === 'passkey_added' ? 'added' : 'removed'}
         </>
       );
     case 'signed_in':

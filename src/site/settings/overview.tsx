@@ -11,6 +11,7 @@ const PURPOSES: Readonly<Record<Exclude<Tab, 'overview'>, string>> = {
   keys: 'Create, roll and revoke the API keys of your back ends.',
   usage: 'See your remaining quota and the requests of the last 30 days.',
   events: 'See every change to your keys and your account, and who made it.',
+  passkeys: 'Sign in with your fingerprint, face or PIN in place of a link.',
   sessions: 'See where you are signed in, and end sessions you do not recognise.',
 };
 

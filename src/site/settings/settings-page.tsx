@@ -11,6 +11,7 @@ export const TABS = [
   { id: 'keys', path: '/settings/keys', label: 'Keys' },
   { id: 'usage', path: '/settings/usage', label: 'Usage' },
   { id: 'events', path: '/settings/events', label: 'Events' },
+  { id: 'passkeys', path: '/settings/passkeys', label: 'Passkeys' },
   { id: 'sessions', path: '/settings/sessions', label: 'Sessions' },
 ] as const;
 

@@ -8,6 +8,7 @@ import { addEvents } from './events.js';
 import { createGuards } from './guards.js';
 import { Overview } from './overview.js';
 import { addKeys } from './keys/keys.js';
+import { addPasskeys } from './passkeys.js';
 import { addSessions } from './sessions.js';
 import { addUsage } from './usage/usage.js';
 import { settingsPage } from './settings-page.js';
@@ -41,5 +42,6 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
   addKeys(router, parts, guards);
   addUsage(router, parts, guards);
   addEvents(router, parts, guards);
+  addPasskeys(router, parts, guards);
   addSessions(router, parts, guards);
 }

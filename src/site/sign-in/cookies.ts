@@ -8,6 +8,8 @@ type CookieName =
   | 'return-to'
   /** The secret of a sign-in at the identity provider that has not ended yet. */
   | 'oidc'
+  /** The challenge that a passkey is to sign. */
+  | 'passkey'
   /** The token of an identity that has no project yet. */
   | 'sign-up';
 

@@ -1,53 +1,79 @@
 import type { VNode } from 'preact';
+import { listPasskeys } from '../../accounts/passkeys.js';
+import { relyingPartyOf, type RelyingParty } from '../../accounts/relying-party.js';
 import { findSession, RECENT_MINUTES, type Session } from '../../accounts/sessions.js';
-import type { PageRouter, SiteParts } from '../context.js';
+import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { CodeBlock, Notice } from '../layout/components.js';
 import { Operator } from '../layout/operator.js';
 import { page } from '../layout/page.js';
 import { UserText } from '../layout/values.js';
+import { addPasskeySignIn, PASSKEY_SIGN_IN } from './passkey.js';
+import { PasskeyForm } from './passkey-form.js';
 import { SETTINGS } from './return-to.js';
 import { readCookie } from './cookies.js';
 import { addSignInLink } from './sign-in-link.js';
 import { addSignUp } from './sign-up.js';
 
-/** Adds the sign-in page, sign-in links and sign-up. Sign-in at the identity provider is added separately. */
+/** Adds the sign-in page, passkeys, sign-in links and sign-up. Sign-in at the identity provider is added separately. */
 export function addSignIn(router: PageRouter, parts: SiteParts): void {
-  const issuer = parts.site.signInBy?.provider.host;
-  router.get('/sign-in', async (ctx) => {
-    const session = await findSession(parts.db, readCookie(ctx, 'session'));
-    page(
-      ctx,
-      { title: 'Sign in', section: 'settings' },
-      <>
-        {session !== undefined && <SignedInAlready session={session} />}
-        {session?.isRecent !== true && <Ways issuer={issuer} developer={session?.developerId} />}
-      </>,
-    );
-  });
+  router.get('/sign-in', (ctx) => showSignIn(ctx, parts));
+  addPasskeySignIn(router, parts, (ctx, failure) => showSignIn(ctx, parts, failure));
   addSignInLink(router, parts);
   addSignUp(router, parts);
 }
 
+/** Answers with the sign-in page. @param failure - why a sign-in has just failed */
+async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: string): Promise<void> {
+  const session = await findSession(db, readCookie(ctx, 'session'));
+  const developer = session?.developerId;
+  // For somebody who is signed in and has no passkey, the browser would look for one in vain.
+  const mayHavePasskey = developer === undefined || (await listPasskeys(db, developer)).length > 0;
+  page(
+    ctx,
+    { title: 'Sign in', section: 'settings', status: failure === undefined ? 200 : 403 },
+    <>
+      {failure !== undefined && <Notice tone="danger">{failure}</Notice>}
+      {session !== undefined && <SignedInAlready session={session} />}
+      {session?.isRecent !== true && (
+        <Ways
+          party={mayHavePasskey ? relyingPartyOf(site.publicUrl()) : undefined}
+          issuer={site.signInBy?.provider.host}
+          developer={developer}
+        />
+      )}
+    </>,
+  );
+}
+
 interface WaysProps {
+  /** What passkeys belong to; undefined where none can sign in. */
+  readonly party: RelyingParty | undefined;
   /** The host of the identity provider; undefined without one. */
   readonly issuer: string | undefined;
   /** The id of the developer, if known. */
   readonly developer: number | undefined;
 }
 
-function Ways({ issuer, developer }: WaysProps): VNode {
+function Ways({ party, issuer, developer }: WaysProps): VNode {
   return (
     <>
-      {issuer !== undefined && (
-        <p>
+      <div class="sign-in-ways">
+        {party !== undefined && (
+          <PasskeyForm act="get" action={PASSKEY_SIGN_IN} party={party}>
+            <button class="button button-primary" type="submit">
+              Sign in with a passkey
+            </button>
+          </PasskeyForm>
+        )}
+        {issuer !== undefined && (
           <a class="button button-primary" href="/sign-in/oidc">
             Sign in with {issuer}
           </a>
-        </p>
-      )}
+        )}
+      </div>
+      <h2>Sign in with a link</h2>
       <p>
-        {issuer === undefined ? 'To sign in, ask' : 'Or ask'} <Operator /> for a one-time link. The operator creates it
-        with this command:
+        Ask <Operator /> for a one-time link. The operator creates it with this command:
       </p>
       <CodeBlock label="For the operator" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
       <p>Open the link in this browser within ten minutes.</p>

@@ -197,6 +197,44 @@ function sendOnce(form) {
   addEventListener('pageshow', () => (isSent = false));
 }
 
+/**
+ * Makes a form open the browser's dialog for passkeys, and sends what the dialog returns. The service gets it as a form, so
+ * its answer is a page.
+ *
+ * @param {HTMLFormElement} form
+ */
+function enablePasskey(form) {
+  const isNew = form.dataset.passkey === 'create';
+  const button = form.querySelector('[type="submit"]');
+  const problems = all('[data-problem]', form);
+  form.hidden = false;
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    problems.forEach((problem) => (problem.hidden = true));
+    try {
+      const response = await fetch(`${form.action}/options`, {
+        method: 'POST',
+        body: new URLSearchParams(),
+        signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      });
+      // The session has ended, or another sign-in is needed.
+      if (response.redirected) return location.assign(response.url);
+      if (!response.ok) throw new Error(String(response.status));
+      const options = await response.json();
+      const credential = isNew
+        ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
+        : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
+      form.elements.credential.value = JSON.stringify(credential);
+      form.submit();
+    } catch ({ name }) {
+      const problem = problems.find(({ dataset }) => dataset.problem === name) ?? problems.at(-1);
+      problem.hidden = false;
+      button.disabled = false;
+    }
+  });
+}
+
 // Browsers offer the clipboard on https and on loopback only.
 if (navigator.clipboard) all('[data-copy]').forEach(enableCopying);
 all('[data-remember]').forEach(rememberChoice);
@@ -205,6 +243,8 @@ all('[data-find-form]').forEach(enableSearch);
 all('[data-try]').forEach(enableTrying);
 all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);
+if (window.PublicKeyCredential?.parseCreationOptionsFromJSON) all('[data-passkey]').forEach(enablePasskey);
+else all('[data-no-passkeys]').forEach((note) => (note.hidden = false));
 addEventListener('hashchange', unfold);
 // A browser may keep a page and show it again. A new key is shown once.
 addEventListener('pagehide', () => {

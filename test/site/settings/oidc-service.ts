@@ -9,12 +9,18 @@ import { startService, type TestService } from '../../support/service.js';
 /** Where the provider sends the browser back to. */
 export const CALLBACK = '/sign-in/oidc/callback';
 
-/** Starts a provider. @returns it and the settings of a service that signs developers in by it */
+/**
+ * Starts a provider.
+ *
+ * @param host - by which people reach the service; passkeys need a name
+ * @returns it and the settings of a service that signs developers in by it
+ */
 export async function startProvider(
   signUp: 'on' | 'off',
+  host: '127.0.0.1' | 'localhost' = '127.0.0.1',
 ): Promise<{ provider: IdentityProvider; settings: Record<string, string> }> {
   const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
+  const url = `http://${host}:${port}`;
   const provider = await startIdentityProvider(url + CALLBACK);
   return {
     provider,

@@ -1,0 +1,128 @@
+import type { Knex } from 'knex';
+import { setActor, type Actor } from '../events/events.js';
+import { PasskeyRefused, parseAssertion, verifyAssertion, type PublicKey, type RelyingParty } from './relying-party.js';
+
+/** How many passkeys a developer may have. */
+export const MAX_PASSKEYS = 10;
+
+/** The longest name of a passkey, in characters as PostgreSQL counts them. */
+export const MAX_PASSKEY_NAME = 100;
+
+/** A passkey in the list of a developer's passkeys. */
+export interface Passkey {
+  readonly id: number;
+  readonly name: string;
+  /** Whether a password manager keeps a copy beyond the device. */
+  readonly isSynced: boolean;
+  readonly createdAt: string;
+  /** Null for never. */
+  readonly lastUsedAt: string | null;
+}
+
+/** @returns the passkeys of a developer, oldest first */
+export async function listPasskeys(db: Knex, developerId: number): Promise<readonly Passkey[]> {
+  return db('passkeys')
+    .select<Passkey[]>({
+      id: 'id',
+      name: 'name',
+      isSynced: 'is_synced',
+      createdAt: 'created_at',
+      lastUsedAt: 'last_used_at',
+    })
+    .where({ developer_id: developerId })
+    .orderBy('id');
+}
+
+/** @returns what authenticators need to recognise the passkeys of a developer */
+export async function listCredentials(
+  db: Knex,
+  developerId: number,
+): Promise<readonly Pick<PublicKey, 'credentialId' | 'transports'>[]> {
+  return db('passkeys')
+    .select<Pick<PublicKey, 'credentialId' | 'transports'>[]>({
+      credentialId: 'credential_id',
+      transports: 'transports',
+    })
+    .where({ developer_id: developerId });
+}
+
+/**
+ * Lets a passkey sign in as a developer.
+ *
+ * @returns its id
+ * @throws PasskeyRefused when the developer has {@link MAX_PASSKEYS}, or the passkey was added before
+ */
+export async function addPasskey(
+  db: Knex,
+  developerId: number,
+  { name, credentialId, publicKey, signCount, transports, isSynced }: PublicKey & { readonly name: string },
+): Promise<number> {
+  return db.transaction(async (transaction) => {
+    await setActor(transaction, 'developer');
+    // Additions by one developer take turns, so that the count includes all of them.
+    await transaction('developers').where({ id: developerId }).forNoKeyUpdate().first(transaction.raw('1'));
+    const passkeys = await listPasskeys(transaction, developerId);
+    if (passkeys.length >= MAX_PASSKEYS) throw new PasskeyRefused('too_many');
+    const [added] = await transaction('passkeys')
+      .insert({
+        developer_id: developerId,
+        credential_id: credentialId,
+        public_key: publicKey,
+        sign_count: signCount,
+        transports,
+        is_synced: isSynced,
+        name,
+      })
+      .onConflict('credential_id')
+      .ignore()
+      .returning<{ id: number }[]>('id');
+    if (added === undefined) throw new PasskeyRefused('duplicate');
+    return added.id;
+  });
+}
+
+/**
+ * Finds the developer whom a passkey signs in, and records its use. The passkey cannot be removed before the end of the
+ * transaction.
+ *
+ * @param challenge - spent
+ * @param answer - what the browser returned, JSON
+ * @returns the developer's id
+ * @throws PasskeyRefused
+ */
+export async function findDeveloperByPasskey(
+  transaction: Knex.Transaction,
+  party: RelyingParty,
+  challenge: string,
+  answer: string,
+): Promise<number> {
+  const assertion = await parseAssertion(answer);
+  const passkey = await transaction('passkeys')
+    .where({ credential_id: assertion.credentialId })
+    .forUpdate()
+    .first<{ id: number; developerId: number; publicKey: Buffer; signCount: number } | undefined>({
+      id: 'id',
+      developerId: 'developer_id',
+      publicKey: 'public_key',
+      signCount: 'sign_count',
+    });
+  if (passkey === undefined) throw new PasskeyRefused('unknown');
+  const { signCount, isSynced } = await verifyAssertion(party, challenge, assertion, passkey);
+  await transaction('passkeys')
+    .where({ id: passkey.id })
+    .update({ sign_count: signCount, is_synced: isSynced, last_used_at: transaction.fn.now() });
+  return passkey.developerId;
+}
+
+/**
+ * Stops a passkey from signing in. Sessions that it has started go on. Passkeys of other developers are not affected.
+ *
+ * @param actor - who removes it
+ * @returns whether there was one
+ */
+export async function removePasskey(db: Knex, developerId: number, id: number, actor: Actor): Promise<boolean> {
+  return db.transaction(async (transaction) => {
+    await setActor(transaction, actor);
+    return (await transaction('passkeys').where({ id, developer_id: developerId }).delete()) > 0;
+  });
+}

@@ -1,0 +1,217 @@
+import { isIP } from 'node:net';
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
+} from '@simplewebauthn/server';
+
+/** How long the browser waits for the person, in milliseconds. A challenge outlives it. */
+const TIMEOUT_MS = 300_000;
+
+/** Ed25519, ES256 and RS256, as every Node.js and every authenticator has at least one of them. */
+const ALGORITHMS = [-8, -7, -257];
+
+/** The longest credential id that WebAuthn allows, 1,023 bytes, in base64url. */
+const CREDENTIAL_ID = /^[\w-]{1,1364}$/;
+
+/**
+ * The attestations of an answer that proves nothing about the authenticator, which is all that this service requests.
+ * The library would verify the others by certificates, and might download revocation lists that the answer names.
+ */
+const UNATTESTED: readonly string[] = ['none', 'packed'];
+
+/** The service towards browsers: passkeys belong to a host name, and work on no other. */
+export interface RelyingParty {
+  /** The host name. */
+  readonly id: string;
+  /** The public URL of the service. */
+  readonly origin: string;
+}
+
+/** A public key of an authenticator. */
+export interface PublicKey {
+  readonly credentialId: Buffer;
+  /** In COSE. */
+  readonly publicKey: Buffer;
+  /** How often the authenticator has used it, or 0. */
+  readonly signCount: number;
+  readonly transports: readonly string[];
+  /** Whether a password manager keeps a copy beyond the device. */
+  readonly isSynced: boolean;
+}
+
+/** Why a passkey is refused. */
+export type PasskeyRefusal =
+  /** The challenge is unknown, spent or too old, or belongs to another browser or session. */
+  | 'expired'
+  /** What the browser sent is malformed, or does not verify. */
+  | 'invalid'
+  /** Nobody's: it was removed, or belongs to another service. */
+  | 'unknown'
+  | 'duplicate'
+  /** The developer has as many as one may have. */
+  | 'too_many';
+
+/** A passkey is refused. Pages have a text for each reason. */
+export class PasskeyRefused extends Error {
+  override readonly name = 'PasskeyRefused';
+
+  constructor(readonly reason: PasskeyRefusal) {
+    super(`passkey refused: ${reason}`);
+  }
+}
+
+/**
+ * @param publicUrl - an origin: https, or http on this machine
+ * @returns undefined for an IP address, which browsers accept for no passkey
+ */
+export function relyingPartyOf(publicUrl: string): RelyingParty | undefined {
+  const { hostname: id, origin } = new URL(publicUrl);
+  return id.startsWith('[') || isIP(id) > 0 ? undefined : { id, origin };
+}
+
+/** Loaded where it is used: 24 MB and a quarter of a second that servers without passkeys do not need. */
+const webauthn = () => import('@simplewebauthn/server');
+
+/**
+ * Makes the options for a new passkey: kept by the authenticator (discoverable) and used only by a person whom the
+ * authenticator has verified, by fingerprint or PIN.
+ *
+ * @param existing - the developer's passkeys, which an authenticator does not create again
+ */
+export async function creationOptions(
+  { id }: RelyingParty,
+  challenge: string,
+  developer: { readonly id: number; readonly projectName: string },
+  existing: readonly Pick<PublicKey, 'credentialId' | 'transports'>[],
+): Promise<PublicKeyCredentialCreationOptionsJSON> {
+  const { generateRegistrationOptions } = await webauthn();
+  return generateRegistrationOptions({
+    rpName: 'Catalog Lookup Service',
+    rpID: id,
+    userID: userHandle(developer.id),
+    userName: developer.projectName,
+    userDisplayName: developer.projectName,
+    challenge,
+    timeout: TIMEOUT_MS,
+    excludeCredentials: existing.map(({ credentialId, transports }) => ({
+      id: credentialId.toString('base64url'),
+      transports: [...transports],
+    })),
+    authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+    supportedAlgorithmIDs: ALGORITHMS,
+  });
+}
+
+/** Makes the options for a sign-in by any passkey of this service that the browser finds. */
+export async function requestOptions(
+  { id }: RelyingParty,
+  challenge: string,
+): Promise<PublicKeyCredentialRequestOptionsJSON> {
+  const { generateAuthenticationOptions } = await webauthn();
+  return generateAuthenticationOptions({ rpID: id, challenge, timeout: TIMEOUT_MS, userVerification: 'required' });
+}
+
+/**
+ * Verifies what a browser returned for {@link creationOptions}.
+ *
+ * @param answer - JSON
+ * @throws PasskeyRefused
+ */
+export async function verifyCreation(party: RelyingParty, challenge: string, answer: string): Promise<PublicKey> {
+  const { verifyRegistrationResponse } = await webauthn();
+  const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
+  return orInvalid(async () => {
+    const response = JSON.parse(answer) as RegistrationResponseJSON;
+    const attestation = Buffer.from(response.response.attestationObject, 'base64url');
+    if (!UNATTESTED.includes(decodeAttestationObject(attestation).get('fmt'))) throw new PasskeyRefused('invalid');
+    const { registrationInfo } = await verifyRegistrationResponse({
+      response,
+      ...expectationsOf(party, challenge),
+      supportedAlgorithmIDs: ALGORITHMS,
+    });
+    if (registrationInfo === undefined) throw new PasskeyRefused('invalid');
+    const { credential, credentialBackedUp } = registrationInfo;
+    return {
+      credentialId: Buffer.from(credential.id, 'base64url'),
+      publicKey: Buffer.from(credential.publicKey),
+      signCount: credential.counter,
+      transports: knownTransports(credential.transports),
+      isSynced: credentialBackedUp,
+    };
+  });
+}
+
+/** What a browser returned for {@link requestOptions}, before it is verified. */
+export interface Assertion {
+  readonly credentialId: Buffer;
+  readonly response: AuthenticationResponseJSON;
+}
+
+/** @param answer - JSON @throws PasskeyRefused */
+export function parseAssertion(answer: string): Promise<Assertion> {
+  return orInvalid(() => {
+    const response = JSON.parse(answer) as AuthenticationResponseJSON;
+    if (!CREDENTIAL_ID.test(response.id)) throw new PasskeyRefused('invalid');
+    return { credentialId: Buffer.from(response.id, 'base64url'), response };
+  });
+}
+
+/**
+ * Verifies that the owner of a passkey has signed a challenge.
+ *
+ * @returns what the authenticator reports about the passkey
+ * @throws PasskeyRefused also when an authenticator that counts has counted backwards, since somebody may have copied it
+ */
+export async function verifyAssertion(
+  party: RelyingParty,
+  challenge: string,
+  { response }: Assertion,
+  passkey: Pick<PublicKey, 'publicKey' | 'signCount'> & { readonly developerId: number },
+): Promise<Pick<PublicKey, 'signCount' | 'isSynced'>> {
+  const { verifyAuthenticationResponse } = await webauthn();
+  return orInvalid(async () => {
+    const { publicKey, signCount, developerId } = passkey;
+    if (response.response.userHandle !== userHandle(developerId).toString('base64url')) {
+      throw new PasskeyRefused('invalid');
+    }
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      response,
+      ...expectationsOf(party, challenge),
+      credential: { id: response.id, publicKey: new Uint8Array(publicKey), counter: signCount },
+    });
+    if (!verified) throw new PasskeyRefused('invalid');
+    return { signCount: authenticationInfo.newCounter, isSynced: authenticationInfo.credentialBackedUp };
+  });
+}
+
+function expectationsOf({ id, origin }: RelyingParty, challenge: string) {
+  return {
+    expectedChallenge: Buffer.from(challenge).toString('base64url'),
+    expectedOrigin: origin,
+    expectedRPID: id,
+    requireUserVerification: true,
+  };
+}
+
+/** What an authenticator stores beside a passkey and returns with it. A new passkey of a developer replaces the old one there. */
+function userHandle(developerId: number): Buffer<ArrayBuffer> {
+  return Buffer.from(`catalog-developer-${developerId}`);
+}
+
+const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb'] as const;
+
+/** @param transports - from the browser, which may send anything */
+function knownTransports(transports: unknown): readonly string[] {
+  return TRANSPORTS.filter((known) => Array.isArray(transports) && transports.includes(known));
+}
+
+/** The library throws an error of no class of its own for each thing that is wrong with an answer. */
+async function orInvalid<T>(act: () => T | Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch {
+    throw new PasskeyRefused('invalid');
+  }
+}

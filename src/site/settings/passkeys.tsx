@@ -1,0 +1,239 @@
+import type { VNode } from 'preact';
+import {
+  addPasskey,
+  listCredentials,
+  listPasskeys,
+  MAX_PASSKEY_NAME,
+  MAX_PASSKEYS,
+  removePasskey,
+  type Passkey,
+} from '../../accounts/passkeys.js';
+import {
+  creationOptions,
+  PasskeyRefused,
+  relyingPartyOf,
+  verifyCreation,
+  type PasskeyRefusal,
+} from '../../accounts/relying-party.js';
+import { printable } from '../../platform/text/plain-text.js';
+import type { PageRouter, SiteParts } from '../context.js';
+import { formParser } from '../delivery/form.js';
+import { Badge, Notice, Table } from '../layout/components.js';
+import { PageError } from '../layout/error-page.js';
+import { Field, FormActions } from '../layout/form-field.js';
+import { isolated, RelativeTime, UserText } from '../layout/values.js';
+import { answerOptions, PasskeyForm, readAnswer, requireRelyingParty } from '../sign-in/passkey-form.js';
+import { seeOther } from '../sign-in/return-to.js';
+import { browserName } from './browser-name.js';
+import type { Guards, SettingsContext } from './guards.js';
+import { settingsPage } from './settings-page.js';
+
+const PATH = '/settings/passkeys';
+
+const parseName = formParser({ name: { schema: {} } });
+
+/** An id fits the type of its column. */
+const parseRemoval = formParser({ passkey: { schema: { pattern: '^[0-9]{1,9}$' } } });
+
+/**
+ * Adds the passkeys of a developer: their list, and the forms that add and remove one. Removing one only takes access away,
+ * so any session may do it.
+ */
+export function addPasskeys(router: PageRouter, { db, site }: SiteParts, guards: Guards): void {
+  router.get(
+    PATH,
+    guards.requireSession(async (ctx) => {
+      const { developerId, suspendedAt } = ctx.state.session;
+      const passkeys = await listPasskeys(db, developerId);
+      const { search } = ctx.state.target;
+      settingsPage(
+        ctx,
+        { title: 'Passkeys', tab: 'passkeys' },
+        <Passkeys
+          passkeys={passkeys}
+          publicUrl={site.publicUrl()}
+          isReadOnly={suspendedAt !== null}
+          added={passkeys.find(({ id }) => String(id) === search.get('added'))}
+          isOneRemoved={search.has('removed')}
+        />,
+      );
+    }),
+  );
+
+  router.get(
+    `${PATH}/new`,
+    guards.requireRecentSignIn(async (ctx) => {
+      if ((await listPasskeys(db, ctx.state.session.developerId)).length >= MAX_PASSKEYS) throw refusal('too_many');
+      settingsPage(ctx, { title: 'Add a passkey', tab: 'passkeys' }, <NewPasskey ctx={ctx} />);
+    }),
+  );
+
+  router.post(
+    `${PATH}/new/options`,
+    guards.requireRecentSignIn(async (ctx) => {
+      const party = requireRelyingParty(ctx);
+      const { id, developerId, projectName } = ctx.state.session;
+      const existing = await listCredentials(db, developerId);
+      const developer = { id: developerId, projectName };
+      await answerOptions(ctx, db, id, (challenge) => creationOptions(party, challenge, developer, existing));
+    }),
+  );
+
+  router.post(
+    `${PATH}/new`,
+    guards.requireRecentSignIn(async (ctx) => {
+      const party = requireRelyingParty(ctx);
+      const { id, developerId } = ctx.state.session;
+      // The authenticator has created the passkey, so a name that is not plain text is mended in place of being refused.
+      const name = printable(parseName(ctx).values.name, MAX_PASSKEY_NAME) || browserName(ctx.get('User-Agent'));
+      try {
+        const { challenge, answer } = await readAnswer(ctx, db, id);
+        const publicKey = await verifyCreation(party, challenge, answer);
+        seeOther(ctx, `${PATH}?added=${await addPasskey(db, developerId, { ...publicKey, name })}`);
+      } catch (error) {
+        throw error instanceof PasskeyRefused ? refusal(error.reason) : error;
+      }
+    }),
+  );
+
+  router.post(
+    `${PATH}/remove`,
+    guards.requireSession(async (ctx) => {
+      const { developerId } = ctx.state.session;
+      const isRemoved = await removePasskey(db, developerId, Number(parseRemoval(ctx).values.passkey), 'developer');
+      seeOther(ctx, isRemoved ? `${PATH}?removed` : PATH);
+    }),
+  );
+}
+
+/** Why a passkey was not added. */
+const REFUSALS: Readonly<Record<PasskeyRefusal, string>> = {
+  expired: 'It took too long, or you started again in another tab. Add the passkey again.',
+  invalid: 'What your browser sent could not be verified. Add the passkey again.',
+  unknown: 'What your browser sent could not be verified. Add the passkey again.',
+  duplicate: 'This passkey was added before.',
+  too_many: `You have reached the limit of ${MAX_PASSKEYS} passkeys. Remove one you no longer need, then try again.`,
+};
+
+function refusal(reason: PasskeyRefusal): PageError {
+  return new PageError(409, 'Passkey not added', REFUSALS[reason]);
+}
+
+interface PasskeysProps {
+  readonly passkeys: readonly Passkey[];
+  readonly publicUrl: string;
+  /** Whether the developer may not add passkeys. */
+  readonly isReadOnly: boolean;
+  /** The passkey that was just added. */
+  readonly added: Passkey | undefined;
+  /** Whether a passkey was just removed. */
+  readonly isOneRemoved: boolean;
+}
+
+function Passkeys({ passkeys, publicUrl, isReadOnly, added, isOneRemoved }: PasskeysProps): VNode {
+  const isPossible = relyingPartyOf(publicUrl) !== undefined;
+  return (
+    <>
+      {added !== undefined && (
+        <Notice tone="ok">
+          Passkey “<UserText text={added.name} />” added. Next time, choose “Sign in with a passkey”.
+        </Notice>
+      )}
+      {isOneRemoved && (
+        <Notice tone="ok">
+          Passkey removed. It can no longer sign in. Delete it from your device or password manager too.
+        </Notice>
+      )}
+      <p>
+        A passkey lets you sign in with your fingerprint, face or screen lock, or with a security key, instead of a
+        sign-in link.
+      </p>
+      {!isPossible && <Impossible publicUrl={publicUrl} />}
+      {isPossible && !isReadOnly && passkeys.length < MAX_PASSKEYS && (
+        <p>
+          <a class="button button-primary" href={`${PATH}/new`}>
+            Add a passkey
+          </a>
+        </p>
+      )}
+      {passkeys.length >= MAX_PASSKEYS && (
+        <p>You have {passkeys.length} passkeys, the most that you can have. To add another, remove one.</p>
+      )}
+      {passkeys.length === 0 ? <p class="empty">You have no passkeys</p> : <PasskeyTable passkeys={passkeys} />}
+    </>
+  );
+}
+
+function PasskeyTable({ passkeys }: { readonly passkeys: readonly Passkey[] }): VNode {
+  return (
+    <>
+      <Table
+        caption="Passkeys"
+        hasCards
+        columns={['Name', 'Created', 'Last used', { label: 'Actions', actions: true }]}
+        rows={passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => [
+          <>
+            <UserText text={name} /> {isSynced && <Badge tone="info">Synced</Badge>}
+          </>,
+          <RelativeTime at={createdAt} />,
+          lastUsedAt === null ? 'Never' : <RelativeTime at={lastUsedAt} />,
+          <form method="post" action={`${PATH}/remove`}>
+            <input type="hidden" name="passkey" value={id} />
+            <button class="button button-quiet" type="submit" aria-label={`Remove passkey ${isolated(name)}`}>
+              Remove
+            </button>
+          </form>,
+        ])}
+      />
+      <p class="small muted">
+        A password manager shares “synced” passkeys between your devices. You can remove every passkey: sign-in links
+        still work. Removing one does not end <a href="/settings/sessions">sessions</a> that it started.
+      </p>
+    </>
+  );
+}
+
+/** Says why there are no passkeys, and what changes that. */
+function Impossible({ publicUrl }: { readonly publicUrl: string }): VNode {
+  const { hostname, port } = new URL(publicUrl);
+  return (
+    <Notice tone="info">
+      Passkeys are off: browsers accept them only for a host name, and this service is reached at {hostname}. To turn
+      them on, the operator sets <code>PUBLIC_URL</code> to an address with a host name, such as{' '}
+      <code>https://catalog.example.com</code>, or <code>http://localhost{port && `:${port}`}</code> on one's own
+      machine.
+    </Notice>
+  );
+}
+
+function NewPasskey({ ctx }: { readonly ctx: SettingsContext }): VNode {
+  const publicUrl = ctx.state.site.publicUrl();
+  const party = relyingPartyOf(publicUrl);
+  if (party === undefined) return <Impossible publicUrl={publicUrl} />;
+  return (
+    <>
+      <p>
+        Your browser will ask where to keep the passkey: on this device, in a password manager, on your phone or on a
+        security key.
+      </p>
+      <PasskeyForm act="create" action={`${PATH}/new`} party={party}>
+        <Field
+          id="name"
+          name="name"
+          label="Name"
+          hint="To tell your passkeys apart."
+          value={browserName(ctx.get('User-Agent'))}
+          required
+          maxLength={MAX_PASSKEY_NAME}
+        />
+        <FormActions label="Create passkey" cancel={PATH} />
+      </PasskeyForm>
+      <p data-no-passkeys hidden>
+        This browser does not support passkeys. Update it, or use another one.
+      </p>
+      <noscript>
+        <p>Passkeys need JavaScript, which is off in this browser.</p>
+      </noscript>
+    </>
+  );
+}
