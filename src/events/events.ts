@@ -55,6 +55,8 @@ export interface DeveloperEvent {
   readonly actor: Actor;
   /** Null for an event of the developer. */
   readonly keyPrefix: string | null;
+  /** The label that the key has now; null where there is none. */
+  readonly keyLabel: string | null;
   readonly details: EventDetails;
 }
 
@@ -118,7 +120,10 @@ export async function listEvents(
     expired.where({ prefix: keyPrefix });
   }
   return db
-    .select<DeveloperEvent[]>('at', 'developerId', 'kind', 'actor', 'keyPrefix', 'details')
+    .select<DeveloperEvent[]>(
+      ...['at', 'developerId', 'kind', 'actor', 'keyPrefix', 'details'],
+      db.raw('(select label from api_keys where prefix = events."keyPrefix") as "keyLabel"'),
+    )
     .from(recorded.unionAll([expired]).as('events'))
     .orderByRaw('at desc, id desc nulls first')
     .limit(limit)

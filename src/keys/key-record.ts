@@ -75,10 +75,10 @@ export type KeyHint =
   | { readonly kind: 'expires_soon'; readonly days: number };
 
 /** A key that was not used for this many days is probably no longer needed. */
-const UNUSED_DAYS = 90;
+export const UNUSED_DAYS = 90;
 
 /** A key that expires within this many days is due to be rolled. */
-const EXPIRES_SOON_DAYS = 14;
+export const EXPIRES_SOON_DAYS = 14;
 
 const DAY_MS = 86_400_000;
 

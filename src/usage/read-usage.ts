@@ -40,6 +40,16 @@ export interface KeyTotal extends UsageCounts {
   readonly label: string | null;
 }
 
+/** The requests of all keys of a developer lately. */
+export interface RecentUsage {
+  /** Since 00:00 UTC. */
+  readonly today: UsageCounts;
+  /** How many requests the limits refused in the last 24 hours, the one that has begun included. */
+  readonly refusedLately: number;
+  /** The same for the 24 hours before them. */
+  readonly refusedBefore: number;
+}
+
 /** The first hour of a range, by the database's clock. A day of UTC always has 24 hours. */
 const FIRST_HOUR = `date_trunc(:unit, now(), 'UTC') - make_interval(hours => :hours * (:buckets - 1))`;
 
@@ -109,6 +119,24 @@ export async function readUsageCsv(db: Knex, owner: UsageOwner): Promise<readonl
     { ...owner, ...USAGE_RANGES['30d'] },
   );
   return ['day,key_prefix,label,served,refused,failed\r\n', ...days.map(({ lines }) => lines)];
+}
+
+/** Reads what the overview shows of a developer's usage. */
+export async function readRecentUsage(db: Knex, developerId: number): Promise<RecentUsage> {
+  const sum = (column: keyof UsageCounts, condition: string): string =>
+    `coalesce(sum(u.${column}) filter (where ${condition}), 0)::bigint`;
+  const today = `u.hour >= date_trunc('day', now(), 'UTC')`;
+  const lately = `u.hour > now() - interval '24 hours'`;
+  const [row] = await read<RecentUsage['today'] & Omit<RecentUsage, 'today'>>(
+    db,
+    `select ${sum('served', today)} as served, ${sum('refused', today)} as refused, ${sum('failed', today)} as failed,
+            ${sum('refused', lately)} as "refusedLately", ${sum('refused', `not ${lately}`)} as "refusedBefore"
+       ${HOURS}`,
+    { developerId, unit: 'hour', hours: 1, buckets: 48 },
+  );
+  if (row === undefined) throw new Error('a sum has no row');
+  const { refusedLately, refusedBefore, ...counts } = row;
+  return { today: counts, refusedLately, refusedBefore };
 }
 
 async function read<T>(db: Knex, sql: string, bindings: UsageOwner & Span & Partial<Slice>): Promise<readonly T[]> {

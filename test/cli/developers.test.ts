@@ -294,7 +294,7 @@ describe('the commands for developers, keys and sign-in', () => {
         ['created', { plan: 'free' }],
       ].map(([kind, details]) => [
         'string',
-        { developer_id: id, kind, actor: 'operator', key_prefix: prefix, details },
+        { developer_id: id, kind, actor: 'operator', key_prefix: prefix, key_label: null, details },
       ]),
     );
   });

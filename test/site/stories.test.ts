@@ -330,7 +330,7 @@ describe('a person in Chromium', () => {
               .map((place) => `${part} from ${place.left} to ${place.right}, not from ${left} to ${right}`),
           );
         },
-        ['.chart-bar', '.chart svg', '.chart-label', '.usage-key', '.usage-charts ~ .table-scroll td:nth-child(2)'],
+        ['.chart-bar', '.chart svg', '.chart-label', '.key-name', '.usage-charts ~ .table-scroll td:nth-child(2)'],
       );
       assert.deepEqual(edges, []);
       // Half of the minute's limit is used, so the meter is full of colour in its first half.

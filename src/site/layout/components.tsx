@@ -164,3 +164,13 @@ export function Stat({ name, children }: { readonly name: string; readonly child
     </div>
   );
 }
+
+/** A fact with its name, within `<dl class="facts">`. */
+export function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }): VNode {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

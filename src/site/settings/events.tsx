@@ -1,10 +1,13 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { listEvents, type Actor, type DeveloperEvent } from '../../events/events.js';
+import { toMilliseconds } from '../../platform/time/micros.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { Table } from '../layout/components.js';
-import { Time, UserText } from '../layout/values.js';
+import { RelativeTime, Time, UserText } from '../layout/values.js';
 import type { Guards } from './guards.js';
-import { Pager, readListPage, type ListPage } from './list-page.js';
+import { KeyFilter, readKeyChoice } from './key-filter.js';
+import { KeyName } from './key-name.js';
+import { Pager, readListPage } from './list-page.js';
 import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/events';
@@ -17,38 +20,63 @@ const ACTORS: Readonly<Record<Actor, string>> = {
 };
 
 /** Adds the list of what happened to a developer and their keys. */
-export function addEvents(router: PageRouter, { db }: SiteParts, { requireSession }: Guards): void {
+export function addEvents(router: PageRouter, { db, now }: SiteParts, { requireSession }: Guards): void {
   router.get(
     PATH,
     requireSession(async (ctx) => {
       const { developerId } = ctx.state.session;
-      const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, ...slice }));
-      settingsPage(ctx, { title: 'Events', tab: 'events' }, <Events events={events} />);
+      const keys = await readKeyChoice(ctx, db);
+      const keyPrefix = keys.chosen?.prefix;
+      const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix, ...slice }));
+      settingsPage(
+        ctx,
+        { title: 'Events', tab: 'events' },
+        <>
+          <p>Every change to your keys and your account, newest first.</p>
+          <div class="toolbar">
+            <KeyFilter path={PATH} keys={keys} />
+          </div>
+          <EventTable events={events.rows} now={toMilliseconds(now())} />
+          <Pager path={addressOf(keyPrefix)} page={events} />
+        </>,
+      );
     }),
   );
 }
 
-function Events({ events }: { readonly events: ListPage<DeveloperEvent> }): VNode {
+/** @returns the address of the events of a key, or of all for undefined */
+function addressOf(prefix: string | undefined): string {
+  return prefix === undefined ? PATH : `${PATH}?key=${prefix}`;
+}
+
+interface EventTableProps {
+  readonly events: readonly DeveloperEvent[];
+  /** In milliseconds since 1970. */
+  readonly now: number;
+  /** Whether all events are those of one key, which they need not name. */
+  readonly isOfOneKey?: boolean;
+}
+
+/** Events in the order given, each with its key unless all have the same one. */
+export function EventTable({ events, now, isOfOneKey = false }: EventTableProps): VNode {
+  if (events.length === 0) return <p class="empty">No events</p>;
   return (
-    <>
-      <p>Every change to your keys and your account, newest first.</p>
-      {events.rows.length === 0 ? (
-        <p class="empty">No events</p>
-      ) : (
-        <Table
-          caption="Events"
-          columns={['Time', 'Event', 'Key', 'By']}
-          rows={events.rows.map((event) => [
-            <Time at={event.at} />,
-            describe(event),
-            event.keyPrefix === null ? '' : <code class="nowrap">{event.keyPrefix}</code>,
-            ACTORS[event.actor],
-          ])}
-        />
-      )}
-      <Pager path={PATH} page={events} />
-    </>
+    <Table
+      caption="Events"
+      hasCards
+      columns={['Event', ...(isOfOneKey ? [] : ['Key']), 'By', 'Time']}
+      rows={events.map((event) => [
+        describe(event),
+        ...(isOfOneKey ? [] : [<EventKey event={event} />]),
+        ACTORS[event.actor],
+        <RelativeTime at={event.at} now={now} />,
+      ])}
+    />
   );
+}
+
+function EventKey({ event: { keyPrefix, keyLabel } }: { readonly event: DeveloperEvent }): VNode | null {
+  return keyPrefix === null ? null : <KeyName prefix={keyPrefix} label={keyLabel} address={addressOf(keyPrefix)} />;
 }
 
 function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {
@@ -72,7 +100,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'expiry_changed':
       return end ? <>Expiry changed to {end}</> : 'Expiry removed';
     case 'plan_changed':
-      return `${keyPrefix === null ? 'Plan for new keys' : 'Plan'} changed from  ${from ?? ''} to ${to ?? ''}`;
+      return `${keyPrefix === null ? 'Plan for new keys' : 'Plan'} changed from ${from ?? ''} to ${to ?? ''}`;
     case 'label_changed':
       return to === undefined ? (
         'Label removed'

@@ -1,35 +1,18 @@
-import { listIdentities } from '../../accounts/identities.js';
 import { endSession } from '../../accounts/sessions.js';
-import { listPlansOf } from '../../limits/plans.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { readCookie, setCookie } from '../sign-in/cookies.js';
 import { addEvents } from './events.js';
 import { createGuards } from './guards.js';
-import { Overview } from './overview.js';
 import { addKeys } from './keys/keys.js';
 import { addPasskeys } from './passkeys.js';
+import { addOverview } from './overview/overview.js';
 import { addSessions } from './sessions.js';
 import { addUsage } from './usage/usage.js';
-import { settingsPage } from './settings-page.js';
 
 /** Adds the developer settings, `/settings`, and sign-out. */
 export function addSettings(router: PageRouter, parts: SiteParts): void {
   const guards = createGuards(parts);
-
-  router.get(
-    '/settings',
-    guards.requireSession(async (ctx) => {
-      const { session } = ctx.state;
-      const plans = await listPlansOf(parts.db, session.developerId);
-      const identities = await listIdentities(parts.db, session.developerId);
-      settingsPage(
-        ctx,
-        { title: 'Your project', tab: 'overview' },
-        <Overview session={session} plans={plans} identities={identities} />,
-      );
-    }),
-  );
 
   router.post('/sign-out', async (ctx) => {
     await endSession(parts.db, readCookie(ctx, 'session'));
@@ -39,6 +22,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
     seeOther(ctx, '/sign-in');
   });
 
+  addOverview(router, parts, guards);
   addKeys(router, parts, guards);
   addUsage(router, parts, guards);
   addEvents(router, parts, guards);

@@ -52,6 +52,12 @@ export function Quotas({ states, now }: QuotasProps): VNode {
 /** The parts of a limit at which the meter changes its colour. */
 const HIGH = { low: 0.8, high: 0.95 };
 
+/** @returns the part of a quota that is used, from 0 to 1, where it is so much that its owner should act */
+export function highShareOf(quota: Quota): number | undefined {
+  const share = usedOf(quota) / quota.limit;
+  return share >= HIGH.low ? share : undefined;
+}
+
 /** @returns how many requests are charged to a quota */
 function usedOf({ limit, remaining }: Quota): number {
   return limit - remaining;
@@ -84,14 +90,14 @@ function QuotaMeter({ plan, quota, now }: QuotaMeterProps): VNode {
       </meter>
       <span class="meter-text">
         {formatNumber(used)} of {formatNumber(limit)} requests
-        {used > 0 && `; resets ${describeReset(resetSeconds, now)}`}
+        {used > 0 && `; resets ${resetTime(resetSeconds, now)}`}
       </span>
     </div>
   );
 }
 
 /** @returns when a quota resets: `in 34 s`, or `at 18:40 UTC, in 5 h 12 min` */
-function describeReset(seconds: number, now: number): string {
+export function resetTime(seconds: number, now: number): string {
   if (seconds <= 120) return `in ${seconds} s`;
   const minutes = Math.ceil(seconds / 60);
   const duration = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;

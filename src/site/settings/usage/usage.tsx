@@ -16,6 +16,7 @@ import { Stat, Table } from '../../layout/components.js';
 import { formatNumber, UserText } from '../../layout/values.js';
 import type { Guards, SettingsContext } from '../guards.js';
 import { KeyFilter, readKeyChoice, type KeyChoice } from '../key-filter.js';
+import { KeyName } from '../key-name.js';
 import { Pager, readListPage, type ListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
 import { UsageCharts } from './chart.js';
@@ -166,7 +167,7 @@ function Usage({ plans, now, keys, range, buckets, totals }: UsageProps): VNode 
               caption="Requests by key"
               columns={['Key', ...COUNT_COLUMNS]}
               rows={totals.rows.map((row) => [
-                <KeyCell prefix={row.keyPrefix} label={row.label} address={addressOf(range, row.keyPrefix)} />,
+                <KeyName prefix={row.keyPrefix} label={row.label} address={addressOf(range, row.keyPrefix)} />,
                 ...countCells(row),
               ])}
               totals={['Total', ...countCells(counts)]}
@@ -194,20 +195,4 @@ const COUNT_COLUMNS = ['Total', 'Served', 'Refused', 'Failed', 'Success'].map((l
 
 function countCells(counts: UsageCounts): string[] {
   return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatNumber), successRate(counts)];
-}
-
-interface KeyCellProps {
-  readonly prefix: string;
-  readonly label: string | null;
-  readonly address: string;
-}
-
-/** A key in the first column: its label before its prefix, short enough to leave room for the numbers on a phone. */
-function KeyCell({ prefix, label, address }: KeyCellProps): VNode {
-  return (
-    <div class="usage-key">
-      <a href={address}>{label === null ? <code>{prefix}</code> : <UserText text={label} />}</a>
-      {label !== null && <code>{prefix}</code>}
-    </div>
-  );
 }

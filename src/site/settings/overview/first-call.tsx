@@ -1,0 +1,51 @@
+import type { VNode } from 'preact';
+import type { KeySummary } from '../../../keys/key-summary.js';
+import { SampleTabs } from '../../layout/samples.js';
+
+interface FirstCallProps {
+  readonly keys: KeySummary;
+  /** The public URL of the service, an origin. */
+  readonly baseUrl: string;
+}
+
+/** What a developer does before the first request: create a key, then use it. Nothing once a key was used. */
+export function FirstCall({ keys, baseUrl }: FirstCallProps): VNode | null {
+  if (keys.isUsed || (keys.active === 0 && keys.total > 0)) return null;
+  const call = (
+    <section aria-labelledby="first-call">
+      <h2 id="first-call">Make your first call</h2>
+      <p>
+        Put your key in an environment variable: in a shell, run <code>read -rs KEY && export KEY</code>, then paste the
+        key and press Enter. This keeps it out of your shell history.
+      </p>
+      <SampleTabs
+        name="first-call"
+        baseUrl={baseUrl}
+        target="/api/v1/stats"
+        {...(keys.newest !== null && { keyPrefix: keys.newest })}
+      />
+      <p>
+        Your usage appears here about ten seconds later. <a href="/docs/guides/calling-the-api">Read the guide</a> for
+        errors, limits and caching.
+      </p>
+    </section>
+  );
+  if (keys.total > 0) return call;
+  return (
+    <>
+      <section class="card first-key" aria-labelledby="first-key">
+        <h2 id="first-key">Create your first key</h2>
+        <p>
+          Every call needs an API key. It is shown once, so keep your secret store at hand. Use keys in back ends only,
+          one for each environment.
+        </p>
+        <p>
+          <a class="button button-primary" href="/settings/keys/new">
+            Create your first key
+          </a>
+        </p>
+      </section>
+      {call}
+    </>
+  );
+}

@@ -1,0 +1,145 @@
+import type { VNode } from 'preact';
+import { listIdentities, type LinkedIdentity } from '../../../accounts/identities.js';
+import type { Session } from '../../../accounts/sessions.js';
+import { listEvents, type DeveloperEvent } from '../../../events/events.js';
+import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
+import { listKeysWithHints, readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
+import { toMilliseconds } from '../../../platform/time/micros.js';
+import { readRecentUsage, type RecentUsage } from '../../../usage/read-usage.js';
+import type { PageRouter, SiteParts } from '../../context.js';
+import { Fact, Stat } from '../../layout/components.js';
+import { formatNumber, RelativeTime, UserText } from '../../layout/values.js';
+import { EventTable } from '../events.js';
+import type { Guards } from '../guards.js';
+import { settingsPage } from '../settings-page.js';
+import { successRate, total } from '../usage/counts.js';
+import { Quotas, readPlanStates, type PlanState } from '../usage/quotas.js';
+import { FirstCall } from './first-call.js';
+import { keyWarnings, quotaWarnings, usageWarnings, Warnings } from './warnings.js';
+
+const SHOWN_EVENTS = 5;
+
+/** More keys with hints than this are not listed one by one. */
+const SHOWN_KEYS = 5;
+
+/** Adds the first page of the settings: what needs attention, the numbers of today, and the facts of the project. */
+export function addOverview(router: PageRouter, parts: SiteParts, { requireSession }: Guards): void {
+  const { db, site } = parts;
+
+  router.get(
+    '/settings',
+    requireSession(async (ctx) => {
+      const { session } = ctx.state;
+      const { developerId } = session;
+      const now = toMilliseconds(parts.now());
+      const keys = await readKeySummary(db, developerId);
+      const hinted = await listKeysWithHints(db, developerId, SHOWN_KEYS + 1);
+      const plans = await readPlanStates(parts, developerId);
+      const usage = await readRecentUsage(db, developerId);
+      const isSuspended = session.suspendedAt !== null;
+      settingsPage(
+        ctx,
+        { title: 'Overview', tab: 'overview' },
+        <>
+          <Warnings>
+            {isSuspended ? [] : keyWarnings({ keys, hinted, shown: SHOWN_KEYS, now })}
+            {quotaWarnings(plans, now)}
+            {usageWarnings(usage)}
+          </Warnings>
+          {!isSuspended && <FirstCall keys={keys} baseUrl={site.publicUrl()} />}
+          {keys.total > 0 && <Numbers keys={keys} usage={usage} plans={plans} now={now} />}
+          <Activity events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} now={now} />
+          <Facts session={session} plans={plans} identities={await listIdentities(db, developerId)} now={now} />
+        </>,
+      );
+    }),
+  );
+}
+
+interface NumbersProps {
+  readonly keys: KeySummary;
+  readonly usage: RecentUsage;
+  readonly plans: readonly PlanState[];
+  readonly now: number;
+}
+
+function Numbers({ keys, usage: { today }, plans, now }: NumbersProps): VNode {
+  return (
+    <>
+      <section aria-labelledby="today">
+        <h2 id="today">Today</h2>
+        <dl class="stats">
+          <Stat name="Active keys">
+            {formatNumber(keys.active)} <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>
+          </Stat>
+          <Stat name="Requests since 00:00 UTC">{formatNumber(total(today))}</Stat>
+          <Stat name="Success rate">{successRate(today)}</Stat>
+          <Stat name="Refused by a limit">{formatNumber(today.refused)}</Stat>
+        </dl>
+      </section>
+      <section aria-labelledby="limits">
+        <h2 id="limits">Limits</h2>
+        <Quotas states={plans} now={now} />
+      </section>
+    </>
+  );
+}
+
+function Activity({ events, now }: { readonly events: readonly DeveloperEvent[]; readonly now: number }): VNode {
+  return (
+    <section aria-labelledby="activity">
+      <h2 id="activity">Recent events</h2>
+      <EventTable events={events} now={now} />
+      <p>
+        <a href="/settings/events">All events</a>
+      </p>
+    </section>
+  );
+}
+
+interface FactsProps {
+  readonly session: Session;
+  /** The plan of the developer's new keys, and those of the active keys. */
+  readonly plans: readonly PlanState[];
+  /** The identities that sign in as the developer. */
+  readonly identities: readonly LinkedIdentity[];
+  readonly now: number;
+}
+
+function Facts({ session, plans, identities, now }: FactsProps): VNode {
+  return (
+    <section aria-labelledby="project">
+      <h2 id="project">Project</h2>
+      <dl class="facts">
+        <Fact name="Name">
+          <UserText text={session.projectName} />
+        </Fact>
+        <Fact name={plans.length === 1 ? 'Plan' : 'Plans'}>
+          {plans.map(({ plan: { id, name, requestsPerMinute, requestsPerDay } }) => (
+            <div key={id}>
+              {name}: {formatNumber(requestsPerMinute)} requests per minute, {formatNumber(requestsPerDay)} per day
+            </div>
+          ))}
+        </Fact>
+        <Fact name="Developer ID">
+          {session.developerId} <span class="muted">Quote it when you contact the operator.</span>
+        </Fact>
+        {identities.length > 0 && (
+          <Fact name={identities.length === 1 ? 'Linked identity' : 'Linked identities'}>
+            {identities.map(({ issuer, subject }) => (
+              <div key={`${issuer} ${subject}`}>
+                <code>
+                  <UserText text={subject} />
+                </code>{' '}
+                at {issuer}
+              </div>
+            ))}
+          </Fact>
+        )}
+        <Fact name="Signed in">
+          <RelativeTime at={session.signedInAt} now={now} />
+        </Fact>
+      </dl>
+    </section>
+  );
+}

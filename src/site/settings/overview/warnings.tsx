@@ -1,0 +1,113 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { EXPIRES_SOON_DAYS, hintsOf, UNUSED_DAYS, type KeyHint, type KeyRecord } from '../../../keys/key-record.js';
+import type { KeySummary } from '../../../keys/key-summary.js';
+import type { RecentUsage } from '../../../usage/read-usage.js';
+import { formatNumber, UserText } from '../../layout/values.js';
+import { highShareOf, resetTime, type PlanState } from '../usage/quotas.js';
+
+/** Fewer refusals are no trend. */
+const LEAST_REFUSALS = 10;
+
+/** Refusals are rising from this factor on. */
+const RISE = 2;
+
+/** The list of what needs attention; nothing without warnings. */
+export function Warnings({ children }: { readonly children: readonly (readonly VNode[])[] }): VNode | null {
+  const warnings = children.flat();
+  if (warnings.length === 0) return null;
+  return (
+    <section aria-labelledby="attention">
+      <h2 id="attention">Needs attention</h2>
+      <ul class="warnings">{warnings}</ul>
+    </section>
+  );
+}
+
+interface WarningProps {
+  /** Where the developer can act. */
+  readonly address: string;
+  readonly action: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+function Warning({ address, action, children }: WarningProps): VNode {
+  return (
+    <li class="notice tone-warning">
+      {children} <a href={address}>{action}</a>
+    </li>
+  );
+}
+
+interface KeyWarningsProps {
+  readonly keys: KeySummary;
+  /** Keys with hints, and one more than are shown if there are more. */
+  readonly hinted: readonly KeyRecord[];
+  readonly shown: number;
+  /** In milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** @returns what the developer should do about keys: none active, some expire soon, some unused */
+export function keyWarnings({ keys, hinted, shown, now }: KeyWarningsProps): readonly VNode[] {
+  if (keys.total > 0 && keys.active === 0) {
+    return [
+      <Warning address="/settings/keys/new" action="Create a key">
+        You have no active keys.
+      </Warning>,
+    ];
+  }
+  const warnings = hinted
+    .slice(0, shown)
+    .flatMap((record) => hintsOf(record, now).map((hint) => <KeyWarning record={record} hint={hint} />));
+  if (hinted.length <= shown) return warnings;
+  return [
+    ...warnings,
+    <Warning address="/settings/keys" action="See all keys">
+      More keys expire within {EXPIRES_SOON_DAYS} days or have not been used for {UNUSED_DAYS} days.
+    </Warning>,
+  ];
+}
+
+function KeyWarning({ record: { prefix, label }, hint }: { record: KeyRecord; hint: KeyHint }): VNode {
+  const name = label === null ? <code>{prefix}</code> : <UserText text={label} />;
+  const days = hint.days === 1 ? '1 day' : `${hint.days} days`;
+  const path = `/settings/keys/${prefix}`;
+  return hint.kind === 'expires_soon' ? (
+    <Warning address={`${path}/roll`} action={<>Roll {name}</>}>
+      {name} expires {hint.days === 0 ? 'within a day' : `in ${days}`}.
+    </Warning>
+  ) : (
+    <Warning address={`${path}/revoke`} action={<>Revoke {name}</>}>
+      {name} has not been used for {days}.
+    </Warning>
+  );
+}
+
+/** @returns the limits of which so much is used that requests may soon be refused, or are */
+export function quotaWarnings(plans: readonly PlanState[], now: number): readonly VNode[] {
+  return plans.flatMap(({ plan, quotas }) =>
+    quotas.flatMap((quota) => {
+      const share = highShareOf(quota);
+      if (share === undefined) return [];
+      const window = quota.name === 'minute' ? 'per minute' : 'per 24 hours';
+      return (
+        <Warning address="/settings/usage" action="See your limits">
+          {share >= 1 ? 'All' : `${Math.floor(share * 100)}%`} of the {formatNumber(quota.limit)} requests {window} of
+          the {plan.name} plan are used{share >= 1 && `: further requests are refused until the limit resets`}. It
+          resets {resetTime(quota.resetSeconds, now)}.
+        </Warning>
+      );
+    }),
+  );
+}
+
+/** @returns a warning when the limits have refused far more requests lately than before */
+export function usageWarnings({ refusedLately, refusedBefore }: RecentUsage): readonly VNode[] {
+  if (refusedLately < LEAST_REFUSALS || refusedLately < RISE * refusedBefore) return [];
+  return [
+    <Warning address="/settings/usage?range=24h" action="See when">
+      Limits refused {formatNumber(refusedLately)} requests in the last 24 hours, and {formatNumber(refusedBefore)} in
+      the 24 hours before.
+    </Warning>,
+  ];
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { suspendDeveloper } from '../../../src/developers/developers.js';
+import type { CreatedKey } from '../../../src/keys/keys.js';
+import { createKey } from '../../../src/keys/keys.js';
+import { revokeKey } from '../../../src/keys/revoke.js';
+import { rollKey } from '../../../src/keys/roll-key.js';
+import { expireIn } from '../../support/keys/expiry.js';
+import { newDeveloper, signIn } from '../../support/http/visitor.js';
+import { startService, type TestService } from '../../support/service.js';
+
+const DAY_MS = 86_400_000;
+
+describe('the overview of the settings', () => {
+  let service: TestService;
+  let developerId: number;
+
+  before(async () => (service = await startService()));
+  after(() => service.stop());
+  beforeEach(async () => (developerId = await newDeveloper(service)));
+
+  /** The text of the overview, without tags and with single spaces. */
+  async function overview(): Promise<{ html: string; text: string; warnings: string[] }> {
+    const { status, text: html } = await (await signIn(service, developerId)).get('/settings');
+    assert.equal(status, 200);
+    const textOf = (part: string): string => part.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
+    const warnings = Array.from(html.matchAll(/<li class="notice tone-warning">(.*?)<\/li>/gs), ([, item = '']) =>
+      `${textOf(item).trim()} → ${/href="([^"]*)"/.exec(item)?.[1] ?? ''}`.replaceAll(' .', '.'),
+    );
+    return { html, text: textOf(html), warnings };
+  }
+
+  function create(label?: string): Promise<CreatedKey> {
+    return createKey(service.db, { developerId, planId: 'free', label });
+  }
+
+  /** Adds requests of a key in an hour. @param hours - how many hours ago it began */
+  async function addUsage(prefix: string, hours: number, served: number, refused: number, failed = 0): Promise<void> {
+    await service.db.raw(
+      `insert into api_key_usage (key_id, hour, served, refused, failed)
+       select id, date_trunc('hour', now(), 'UTC') - make_interval(hours => ?), ?, ?, ? from api_keys where prefix = ?`,
+      [hours, served, refused, failed, prefix],
+    );
+  }
+
+  it('without a key, the overview leads to the first one and to the first call, and has no numbers', async () => {
+    const { html, text, warnings } = await overview();
+    assert.ok(html.includes('<a class="button button-primary" href="/settings/keys/new">Create your first key</a>'));
+    assert.ok(text.includes('Make your first call') && html.includes('$KEY'));
+    assert.ok(!html.includes('class="stats"') && !html.includes('<meter'));
+    assert.deepEqual(warnings, []);
+  });
+
+  it('the sample names the newest key until a key was used, and is gone afterwards', async () => {
+    const { prefix } = await create();
+    const { html, text } = await overview();
+    assert.ok(!text.includes('Create your first key') && text.includes('Make your first call'));
+    assert.ok(html.includes(prefix));
+    await service.db('api_keys').where({ prefix }).update({ last_used_at: service.db.fn.now() });
+    assert.ok(!(await overview()).text.includes('Make your first call'));
+  });
+
+  it('the overview counts active keys, the requests of this day and what is left of the limits', async () => {
+    const [{ key, prefix }, { prefix: rolled }, { prefix: revoked }] = [await create(), await create(), await create()];
+    await rollKey(service.db, rolled, 3_600);
+    await revokeKey(service.db, revoked);
+    const hour = new Date().getUTCHours();
+    await addUsage(prefix, 0, 1_990, 9);
+    await addUsage(revoked, 0, 0, 0, 1);
+    // Before this day began.
+    await addUsage(prefix, hour + 1, 5_000, 0);
+    assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, 200);
+    const { text } = await overview();
+    assert.match(text, /Active keys 2 of 20 Requests since 00:00 UTC 2,000 Success rate 99\.5% Refused by a limit 9 /);
+    assert.match(text, /Free plan Per minute 1 used 1 of 60 requests; resets in \d+ s/);
+  });
+
+  it('the overview warns of keys that expire soon or are unused, and leads to rolling and revoking them', async () => {
+    const [soon, unused, used] = [await create('pro<b>duction'), await create(), await create('fine')];
+    await expireIn(service.db, soon.prefix, 3.5 * DAY_MS);
+    const { db } = service;
+    await db('api_keys').where({ prefix: soon.prefix }).update({ last_used_at: db.fn.now() });
+    await db('api_keys').where({ prefix: used.prefix }).update({ last_used_at: db.fn.now() });
+    const longAgo = db.raw("now() - interval '120 days'");
+    await db('api_keys').where({ prefix: unused.prefix }).update({ created_at: longAgo, last_used_at: longAgo });
+    assert.deepEqual((await overview()).warnings, [
+      `pro&lt;b>duction expires in 3 days. Roll pro&lt;b>duction → /settings/keys/${soon.prefix}/roll`,
+      `${unused.prefix} has not been used for 120 days. Revoke ${unused.prefix} → /settings/keys/${unused.prefix}/revoke`,
+    ]);
+    for (let i = 0; i < 5; i += 1) await expireIn(db, (await create(`k${i}`)).prefix, DAY_MS / 2);
+    const { warnings } = await overview();
+    assert.deepEqual(
+      [warnings.length, warnings[0]?.includes('k0 expires within a day.'), warnings.at(-1)],
+      [6, true, 'More keys expire within 14 days or have not been used for 90 days. See all keys → /settings/keys'],
+    );
+  });
+
+  it('the overview warns when no key is active', async () => {
+    const { prefix } = await create();
+    await revokeKey(service.db, prefix);
+    const { html, warnings } = await overview();
+    assert.deepEqual(warnings, ['You have no active keys. Create a key → /settings/keys/new']);
+    assert.ok(!html.includes('first-call'));
+    await suspendDeveloper(service.db, developerId);
+    assert.deepEqual((await overview()).warnings, []);
+  });
+
+  it('the overview warns from 80 % of a limit on', async () => {
+    const { key } = await create();
+    const use = async (requests: number): Promise<void> => {
+      for (let i = 0; i < requests; i += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+    };
+    await use(47);
+    assert.deepEqual((await overview()).warnings, []);
+    await use(1);
+    assert.match((await overview()).warnings.join(), /^80% of the 60 requests per minute of the Free plan are used\. /);
+    await use(12);
+    assert.match(
+      (await overview()).warnings.join(),
+      /^All of the 60 requests per minute of the Free plan are used: further requests are refused until the limit resets\. It resets in \d+ s\. See your limits → \/settings\/usage$/,
+    );
+  });
+
+  it('the overview warns when limits refuse many more requests than the day before', async () => {
+    const { prefix } = await create();
+    await addUsage(prefix, 30, 0, 6);
+    await addUsage(prefix, 2, 0, 11);
+    assert.deepEqual((await overview()).warnings, []);
+    await addUsage(prefix, 3, 0, 1);
+    assert.deepEqual((await overview()).warnings, [
+      'Limits refused 12 requests in the last 24 hours, and 6 in the 24 hours before. See when → /settings/usage?range=24h',
+    ]);
+  });
+
+  it('the last events name their keys by label, with how long ago they happened and the exact time', async () => {
+    const { prefix } = await create('production');
+    await service
+      .db('events')
+      .where({ key_prefix: prefix })
+      .update({ at: service.db.raw("now() - interval '3 hours'") });
+    const { html, text } = await overview();
+    const [, row = ''] = /<tr>(<th scope="row">Key created on the free plan.*?)<\/tr>/s.exec(html) ?? [];
+    assert.match(row, new RegExp(`<bdi>production</bdi></a><code>${prefix}</code>`));
+    assert.match(row, /<time dateTime="[^"]+" title="\d{4}-\d\d-\d\d \d\d:\d\d UTC">3 hours ago</i);
+    assert.ok(text.includes('Signed in') && html.includes('<a href="/settings/events">All events</a>'));
+  });
+
+  it('the events of one key are listed for its prefix, and all events for the prefix of another developer', async () => {
+    const [own, other] = [await create('own'), await create('other')];
+    const visitor = await signIn(service, developerId);
+    const { text } = await visitor.get(`/settings/events?key=${own.prefix}`);
+    assert.equal(text.match(/<th scope="row">/g)?.length, 1);
+    assert.ok(
+      text.includes(`<option value="${own.prefix}" selected>`) && text.includes(`<option value="${other.prefix}">`),
+    );
+    const all = await visitor.get(`/settings/events?key=${service.key.slice(0, 12)}`);
+    assert.equal(all.text.match(/<th scope="row">/g)?.length, 4);
+    assert.ok(!all.text.includes(service.key.slice(0, 12)));
+  });
+});
