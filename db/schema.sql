@@ -458,6 +458,10 @@ begin
     perform public.events_record(new.id, 'registered', null, jsonb_build_object('plan', new.plan_id));
     return null;
   end if;
+  if new.project_name <> old.project_name then
+    perform public.events_record(new.id, 'renamed', null,
+      jsonb_build_object('from', old.project_name, 'to', new.project_name));
+  end if;
   if new.plan_id <> old.plan_id then
     perform public.events_record(new.id, 'plan_changed', null, jsonb_build_object('from', old.plan_id, 'to', new.plan_id));
   end if;
@@ -716,7 +720,7 @@ CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.collections FOR EACH STA
 
 CREATE TRIGGER announce_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION announce_callers_changed();
 
-CREATE TRIGGER record_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN (((old.plan_id IS DISTINCT FROM new.plan_id) OR (old.suspended_at IS DISTINCT FROM new.suspended_at))) EXECUTE FUNCTION events_of_developer();
+CREATE TRIGGER record_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN ((((old.project_name IS DISTINCT FROM new.project_name) OR (old.plan_id IS DISTINCT FROM new.plan_id)) OR (old.suspended_at IS DISTINCT FROM new.suspended_at))) EXECUTE FUNCTION events_of_developer();
 
 CREATE TRIGGER record_created AFTER INSERT ON public.developers FOR EACH ROW EXECUTE FUNCTION events_of_developer();
 

@@ -23,6 +23,9 @@ export function text(maximum: number): (value: string) => string {
   };
 }
 
+/** Reads the name of a developer's project. @throws InvalidArgumentError */
+export const projectName = text(200);
+
 /** Reads the label of a key. @throws InvalidArgumentError */
 export const label = text(200);
 

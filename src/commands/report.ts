@@ -4,8 +4,11 @@ import type { Writable } from 'node:stream';
 import { addExamples } from './help.js';
 import { printable } from '../platform/text/plain-text.js';
 
+/** What a table shows in a place: null as `-`, a boolean as yes or no. */
+type Cell = string | number | boolean | null;
+
 /** The heading of a column, and the text of its cells. */
-export type Columns<Row> = Readonly<Record<string, (row: Row) => string | number | boolean | null>>;
+export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
 
 /**
  * Adds a command with the option `--json`, see {@link report}.
@@ -50,6 +53,14 @@ export function table<Row>(rows: readonly Row[], columns: Columns<Row>): string 
     .join('\n');
 }
 
+/** @returns the members of one thing, each on a line with its name */
+export function details(members: Readonly<Record<string, Cell>>): string {
+  const width = Math.max(...Object.keys(members).map((name) => name.length));
+  return Object.entries(members)
+    .map(([name, value]) => `${name.padEnd(width)}  ${cell(value)}`)
+    .join('\n');
+}
+
 /** Cuts a timestamp to the second, for people. */
 export function shortTime(timestamp: string | null): string | null {
   return timestamp?.replace(/\.\d+Z$/, 'Z') ?? null;
@@ -61,7 +72,7 @@ function toSnakeCase(_name: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [rename(name), member]));
 }
 
-function cell(value: string | number | boolean | null): string {
+function cell(value: Cell): string {
   if (value === null) return '-';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   // SQL and earlier versions have stored names unchecked.

@@ -38,6 +38,22 @@ export async function listDevelopers(db: Knex): Promise<readonly Developer[]> {
   return db('developers').select<Developer[]>(DEVELOPER_COLUMNS).orderBy('id');
 }
 
+/** @throws OperatorError when there is no such developer */
+export async function findDeveloper(db: Knex, id: number): Promise<Developer> {
+  const developer = await db('developers').where({ id }).first<Developer | undefined>(DEVELOPER_COLUMNS);
+  if (developer === undefined) throw notFoundError('developer', id);
+  return developer;
+}
+
+/**
+ * Gives a developer's project another name. `/me` shows it from the next request.
+ *
+ * @throws OperatorError when there is no such developer
+ */
+export async function renameDeveloper(db: Knex, id: number, projectName: string): Promise<Developer> {
+  return updateDeveloper(db, id, { project_name: projectName });
+}
+
 /**
  * Refuses all keys of a developer from the next request, until the developer is reinstated. Suspending twice keeps the first time.
  *

@@ -20,6 +20,7 @@ export type EventKind =
   | 'plan_changed'
   | 'label_changed'
   | 'registered'
+  | 'renamed'
   | 'suspended'
   | 'reinstated'
   | 'identity_linked'
@@ -35,7 +36,7 @@ export interface EventDetails {
   readonly plan?: string;
   /** Of a key that was created or rolled, or whose expiry was changed; absent for never. */
   readonly expires_at?: string;
-  /** Of a change of plans, or of a label; absent for none. */
+  /** Of a change of plans, of a label or of a project's name; absent for no label. */
   readonly from?: string;
   readonly to?: string;
   /** The prefix of the key that replaces a rolled one. */

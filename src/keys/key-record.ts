@@ -69,6 +69,12 @@ export function stateOf({ revokedAt, expiresAt, isExpired, successor }: KeyRecor
   return successor === null ? { kind: 'active' } : { kind: 'rolled', until: expiresAt, successor };
 }
 
+/** @returns whether a key was neither revoked nor expired when its record was read; a rolled one may not be */
+export function isAccepted(record: KeyRecord): boolean {
+  const { kind } = stateOf(record);
+  return kind === 'active' || kind === 'rolled';
+}
+
 export type KeyHint =
   | { readonly kind: 'unused'; readonly days: number }
   /** In whole days, rounded down: 0 for less than one. */

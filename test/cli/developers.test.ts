@@ -123,6 +123,8 @@ describe('the commands for developers, keys and sign-in', () => {
   });
 
   for (const [line, message] of [
+    ['developers show 999', /^catalog: There is no developer 999\..*developers list/],
+    ['developers rename 999 x', /^catalog: There is no developer 999\..*developers list/],
     ['developers suspend 999', /^catalog: There is no developer 999\..*developers list/],
     ['keys revoke svc_aaaaaaaa', /^catalog: No key has the prefix "svc_aaaaaaaa"\..*keys list/],
     ['keys create --developer 1 --plan no', /^catalog: There is no plan "no"\..*plans list/],
@@ -265,6 +267,69 @@ describe('the commands for developers, keys and sign-in', () => {
       assert.equal(printed, `Revoked ${record.prefix}. It is refused within moments, permanently.\n`);
       assert.equal(await isActive(record.key), false);
     }
+  });
+
+  it('"developers rename" gives a project another name, which servers use for /me', async () => {
+    const id = await world.newDeveloper('Old');
+    const rename = (...args: string[]) => runWithoutRedis(['developers', 'rename', String(id), ...args], world.url);
+    assert.equal(
+      (await rename('Film club Berlin')).stdout,
+      `Renamed the project of developer ${id} to "Film club Berlin". This applies within moments.\n`,
+    );
+    const { key } = await createKey(world.db, { developerId: id, planId: 'free' });
+    assert.equal((await callerLoader(world.db, 1)(hashOf(key)))?.projectName, 'Film club Berlin');
+    const { developer } = JSON.parse((await rename('Kino', '--json')).stdout) as Developer;
+    assert.equal(developer.project_name, 'Kino');
+    const { events } = await json<{ events: { kind: string; details: object }[] }>(`events --developer ${id}`);
+    assert.deepEqual(
+      events.filter(({ kind }) => kind === 'renamed').map(({ details }) => details),
+      [
+        { from: 'Film club Berlin', to: 'Kino' },
+        { from: 'Old', to: 'Film club Berlin' },
+      ],
+    );
+    assert.equal((await rename('')).code, 2);
+  });
+
+  it('"developers show" shows a developer with keys, ways to sign in and the latest events', async () => {
+    const { db } = world;
+    const id = await world.newDeveloper('Film club');
+    const [active, revoked] = [
+      await createKey(db, { developerId: id, planId: 'free', label: 'production' }),
+      await createKey(db, { developerId: id, planId: 'pro' }),
+    ];
+    await output(`keys revoke ${revoked.prefix}`);
+    await output(`developers link ${id} --issuer https://id.example --subject show`);
+    await startSession(db, { developerId: id, userAgent: '', replaced: undefined });
+    const stdout = await output(`developers show ${id}`);
+    for (const line of [
+      `^developer +${id}$`,
+      '^project name +Film club$',
+      '^state +active$',
+      '^plan of new keys +free$',
+      '^attribution required +no$',
+      '^identities +show at https://id.example$',
+      '^sessions +1$',
+      '^keys +1 active, 2 in all$',
+      `^${active.prefix} +free +production .* active$`,
+      `^${revoked.prefix} +pro +- .* revoked `,
+      `^\\S+Z +revoked +${revoked.prefix} +operator +-$`,
+    ]) {
+      assert.match(stdout, new RegExp(line, 'm'));
+    }
+    const document = await json<Record<string, unknown> & Record<'keys' | 'identities' | 'events', object[]>>(
+      `developers show ${id}`,
+    );
+    assert.deepEqual(Object.keys(document), ['developer', 'identities', 'sessions', 'keys', 'events']);
+    assert.deepEqual([document.sessions, document.keys.length, document.identities.length], [1, 2, 1]);
+    assert.equal(document.events.length, 6);
+    await output(`developers suspend ${id}`);
+    assert.match(await output(`developers show ${id}`), /^state +suspended \d{4}-\S+Z$/m);
+    const empty = await world.newDeveloper();
+    assert.match(
+      await output(`developers show ${empty}`),
+      /^identities +-\nsessions +0\nkeys +0 active, 0 in all\n\nat +event/m,
+    );
   });
 
   it('"developers set-plan" sets the plan of new keys', async () => {

@@ -2,24 +2,26 @@ import {
   createDeveloper,
   listDevelopers,
   reinstateDeveloper,
+  renameDeveloper,
   setDeveloperPlan,
   suspendDeveloper,
 } from '../../developers/developers.js';
-import { planId, positiveInteger, text } from '../arguments.js';
+import { planId, positiveInteger, projectName } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
 import { addNotes } from '../help.js';
 import { addJsonCommand, report, shortTime, table } from '../report.js';
+import { registerShow } from './show.js';
 import { registerSignIn } from './sign-in.js';
 
-/** `catalog developers create|list|set-plan|suspend|reinstate`, and what {@link registerSignIn} adds */
+/** `catalog developers create|list|rename|set-plan|suspend|reinstate`, and what the other files add */
 export const registerDevelopers: RegisterCommand = (program, context) => {
   const { stdout, withDatabase, command } = context;
   const developers = program.command('developers').description('Manage the developers who have access.');
 
   addJsonCommand(developers, 'create', 'catalog developers create --project-name "Film club"')
     .description('Register a developer.')
-    .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', text(200))
+    .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', projectName)
     .option('--attribution-required', 'require the project to credit the catalogue where it shows its data', false)
     .action(async (options: { projectName: string; attributionRequired: boolean; json?: boolean }) => {
       const { result: developer } = await makeChange(context, (db) => createDeveloper(db, options), UNCACHED);
@@ -41,6 +43,20 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         suspended: ({ suspendedAt }) => shortTime(suspendedAt),
       });
       report(stdout, json, { developers: rows }, lines);
+    });
+
+  addJsonCommand(developers, 'rename', 'catalog developers rename 1 "Film club Berlin"')
+    .description("Change the name of a developer's project.")
+    .argument('<id>', 'id of the developer', positiveInteger)
+    .argument('<name>', 'new name of the project; /api/v1/me shows it', projectName)
+    .action(async (id: number, name: string, { json }: { json?: boolean }) => {
+      const { result: developer, applies } = await makeChange(context, (db) => renameDeveloper(db, id, name));
+      report(
+        stdout,
+        json,
+        { developer },
+        `Renamed the project of developer ${id} to "${name}". This applies ${applies}.`,
+      );
     });
 
   addNotes(
@@ -72,5 +88,6 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       report(stdout, json, { developer: change.result }, `Reinstated developer ${id}.`);
     });
 
+  registerShow(developers, context);
   registerSignIn(developers, context);
 };

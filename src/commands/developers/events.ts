@@ -1,9 +1,22 @@
-import { listEvents } from '../../events/events.js';
+import { listEvents, type DeveloperEvent } from '../../events/events.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report, shortTime, table } from '../report.js';
+import { addJsonCommand, report, shortTime, table, type Columns } from '../report.js';
 
 const DEFAULT_LIMIT = 50;
+
+/** The columns of a table of events. */
+export const EVENT_COLUMNS: Columns<DeveloperEvent> = {
+  at: ({ at }) => shortTime(at),
+  developer: ({ developerId }) => developerId,
+  event: ({ kind }) => kind.replaceAll('_', ' '),
+  key: ({ keyPrefix }) => keyPrefix,
+  by: ({ actor }) => actor,
+  details: ({ details }) =>
+    Object.entries(details)
+      .map(([name, value]) => `${name.replaceAll('_', ' ')} ${String(value)}`)
+      .join(', ') || null,
+};
 
 export const registerEvents: RegisterCommand = (program, { stdout, withDatabase }) => {
   addJsonCommand(program, 'events', 'catalog events --developer 1')
@@ -12,17 +25,6 @@ export const registerEvents: RegisterCommand = (program, { stdout, withDatabase 
     .option('--limit <number>', 'maximum number of events', positiveInteger, DEFAULT_LIMIT)
     .action(async ({ developer, limit, json }: { developer?: number; limit: number; json?: boolean }) => {
       const events = await withDatabase((db) => listEvents(db, { developerId: developer, limit }));
-      const lines = table(events, {
-        at: ({ at }) => shortTime(at),
-        developer: ({ developerId }) => developerId,
-        event: ({ kind }) => kind.replaceAll('_', ' '),
-        key: ({ keyPrefix }) => keyPrefix,
-        by: ({ actor }) => actor,
-        details: ({ details }) =>
-          Object.entries(details)
-            .map(([name, value]) => `${name.replaceAll('_', ' ')} ${String(value)}`)
-            .join(', ') || null,
-      });
-      report(stdout, json, { events }, lines);
+      report(stdout, json, { events }, table(events, EVENT_COLUMNS));
     });
 };

@@ -115,6 +115,12 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
       return 'Key expired';
     case 'registered':
       return 'Project created';
+    case 'renamed':
+      return (
+        <>
+          Project renamed to <UserText text={to ?? ''} />
+        </>
+      );
     case 'suspended':
       return 'Account suspended: all keys are rejected';
     case 'reinstated':
