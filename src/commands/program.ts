@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   events: async () => (await import('./developers/events.js')).registerEvents,
   stats: async () => (await import('./stats.js')).registerStats,
   usage: async () => (await import('./developers/usage.js')).registerUsage,
+  completion: async () => (await import('./completion/completion.js')).registerCompletion,
 };
 
 /** A command in a text of the program, or the name of the program in its usage. */
@@ -83,9 +84,10 @@ export async function createProgram(name: string | undefined, context: CommandCo
     .enablePositionalOptions()
     .exitOverride();
   addExamples(program, ['catalog keys create --developer 1 --plan free']);
-  const isKnown = name !== undefined && Object.hasOwn(COMMANDS, name);
+  // The script of the completion has all of them.
+  const isAlone = name !== undefined && name !== 'completion' && Object.hasOwn(COMMANDS, name);
   for (const [command, load] of Object.entries(COMMANDS)) {
-    if (!isKnown || command === name) (await load())(program, context);
+    if (!isAlone || command === name) (await load())(program, context);
   }
   return program;
 }
