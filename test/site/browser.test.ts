@@ -79,6 +79,7 @@ describe('every page in Chromium', () => {
         it(`${path} is accessible on light, dark and narrow screens, by the keyboard and without scripts`, async () => {
           const page = await open(scripted, path);
           await assertKeyboardReachesAll(page);
+          assert.equal(await page.evaluate(textIndent), 0, 'the page begins at the left edge of the header');
           // axe skips what is folded away.
           await page.evaluate(() => {
             document.querySelectorAll('details').forEach((details) => (details.open = true));
@@ -92,6 +93,20 @@ describe('every page in Chromium', () => {
     });
   }
 });
+
+/** In the page: how far its text begins to the right of the header's first part, in whole pixels. */
+function textIndent(): number {
+  const texts = document.createTreeWalker(document.querySelector('main') ?? document, NodeFilter.SHOW_TEXT);
+  const edges: number[] = [];
+  for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) {
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    const { left, width } = range.getBoundingClientRect();
+    const isShown = text.parentElement?.closest('.visually-hidden, svg') === null && width > 0;
+    if (isShown && text.textContent?.trim() !== '') edges.push(Math.round(left));
+  }
+  return Math.min(...edges) - Math.round(document.querySelector('.brand')?.getBoundingClientRect().left ?? NaN);
+}
 
 /** Fails unless the tab key reaches every link and control, and shows which one has the focus. */
 async function assertKeyboardReachesAll(page: Page): Promise<void> {

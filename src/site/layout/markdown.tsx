@@ -35,6 +35,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   sql: 'SQL',
   json: 'JSON',
   haproxy: 'HAProxy',
+  text: 'Output',
 };
 
 const markdown = new MarkdownIt({ html: false });

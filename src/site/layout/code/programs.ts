@@ -31,18 +31,20 @@ const SAMPLES: readonly Sample[] = [
     language: 'sh',
     caption: 'Run in a shell',
     comment: '#',
-    write: ({ start, isTimed }, note) => `${note}curl --fail-with-body \\
+    write: ({ start, isTimed }, note) => `${note}${
+      isTimed ? 'since=$(($(date +%s) - 3600))\n' : ''
+    }curl --fail-with-body \\
   -H "Authorization: Bearer $KEY" \\
-  ${isTimed ? `"${start}$(($(date +%s) - 3600))"` : start}`,
+  ${isTimed ? `"${start}$since"` : start}`,
   },
   {
     label: 'JavaScript',
     language: 'js',
     caption: 'Run with node call.mjs',
     comment: '//',
-    write: ({ start, isTimed }, note) => `${note}const response = await fetch(${
-      isTimed ? `\`${start}\${Math.floor(Date.now() / 1000) - 3600}\`` : `'${start}'`
-    }, {
+    write: ({ start, isTimed }, note) => `${note}${
+      isTimed ? 'const since = Math.floor(Date.now() / 1000) - 3600;\n' : ''
+    }const response = await fetch(${isTimed ? `\`${start}\${since}\`` : `'${start}'`}, {
   headers: { Authorization: \`Bearer \${process.env.KEY}\` },
 });
 const body = await response.json();
@@ -63,8 +65,8 @@ import sys
 ${isTimed ? 'import time\n' : ''}from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-request = Request(
-    ${isTimed ? `f"${start}{int(time.time()) - 3600}"` : `"${start}"`},
+${isTimed ? 'since = int(time.time()) - 3600\n' : ''}request = Request(
+    ${isTimed ? `f"${start}{since}"` : `"${start}"`},
     headers={"Authorization": f"Bearer {os.environ['KEY']}"},
 )
 try:
