@@ -12,6 +12,7 @@ import { errorPage } from './layout/error-page.js';
 import { addReference } from './reference/reference.js';
 import { addRootFiles } from './root-files.js';
 import { addRevokeLeakedKey } from './revoke-leaked-key.js';
+import { addSearch } from './search/search-page.js';
 import { addSettings } from './settings/settings.js';
 import { addOidc } from './sign-in/oidc.js';
 import { addSignIn } from './sign-in/sign-in.js';
@@ -34,6 +35,7 @@ export function routePages(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LI
   addReference(router, parts);
   addGuides(router, parts);
   addRootFiles(router, parts);
+  addSearch(router, parts);
   addSignIn(router, parts);
   addSettings(router, parts);
   addRevokeLeakedKey(router, parts);

@@ -21,7 +21,7 @@ const VISITS = [
 const FOCUSABLE = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
 
 /** What only the script makes useful. */
-const NEEDS_SCRIPT = '[data-copy]:visible, [data-passkey]:visible, [data-try]:visible, [data-find-form]:visible';
+const NEEDS_SCRIPT = '.scripted:visible, [data-copy]:visible, [data-passkey]:visible, dialog:visible';
 
 const ATTACK = '"><script>document.title = "attacked"</script><img src="x" onerror="document.title = \'attacked\'">';
 

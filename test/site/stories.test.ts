@@ -163,16 +163,6 @@ describe('a person in Chromium', () => {
       await page.locator(`${form} button`).click();
       await page.locator(form).getByText('"invalid_api_key"').waitFor();
     });
-
-    it('the search of the reference finds every part by its words and unfolds what it finds', async () => {
-      const page = await visit('/docs');
-      const search = page.getByLabel('Search the reference');
-      await search.fill('oldest_since accepted');
-      await page.locator('#found a[href="#schema-Problem"]').click();
-      await page.locator('#schema-Problem').getByText('The oldest').waitFor();
-      await search.fill('nothing has these words');
-      assert.equal(await page.locator('#found').innerText(), 'No results');
-    });
   });
 
   describe('who manages keys', () => {

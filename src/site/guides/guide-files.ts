@@ -150,10 +150,17 @@ export interface Guide extends ListedGuide {
   readonly text: string;
 }
 
+/** A picture with its size in CSS pixels, which a page reserves for it. */
+export interface Picture {
+  readonly file: Representation;
+  readonly width: string;
+  readonly height: string;
+}
+
 /** The guides and their pictures, kept in memory. */
 export interface GuideFiles {
   readonly guides: readonly Guide[];
-  readonly pictures: ReadonlyMap<string, Representation>;
+  readonly pictures: ReadonlyMap<string, Picture>;
 }
 
 const AUDIENCES: readonly { readonly audience: Audience; readonly label: string }[] = [
@@ -178,8 +185,9 @@ export async function readGuides(packageRoot: string): Promise<GuideFiles> {
     return { ...guide, text: text.slice(text.indexOf('\n') + 1) };
   });
   const pictures = PICTURES.map(async (name) => {
-    const picture = new Representation(await readFile(`${folder}/${name}`), 'image/svg+xml');
-    return [name, picture] as const;
+    const content = await readFile(`${folder}/${name}`, 'utf8');
+    const [, width = '', height = ''] = /^<svg[^>]* width="(\d+)" height="(\d+)"/.exec(content) ?? [];
+    return [name, { file: new Representation(content, 'image/svg+xml'), width, height }] as const;
   });
   return { guides: await Promise.all(guides), pictures: new Map(await Promise.all(pictures)) };
 }

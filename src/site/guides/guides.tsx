@@ -2,10 +2,12 @@ import type { VNode } from 'preact';
 import type { PageRouter, SiteOptions, SiteParts } from '../context.js';
 import { cached } from '../delivery/cached.js';
 import { Representation } from '../../http/response/representation.js';
+import { Heading } from '../layout/heading.js';
 import { publicPage } from '../layout/page.js';
 import { renderMarkdown } from '../layout/markdown.js';
 import { WithSidebar } from '../layout/with-sidebar.js';
 import { errorId } from '../reference/anchors.js';
+import { SearchBox } from '../search/search-form.js';
 import { byAudience, GUIDES_PATH, type Guide } from './guide-files.js';
 
 /** The address of the service in the commands of the guides. */
@@ -37,7 +39,7 @@ export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>)
     router.get(`${GUIDES_PATH}/${guide.name}.md`, async (ctx) => (await markdown()).send(ctx, 'no-cache'));
   }
   for (const [name, picture] of pictures) {
-    router.get(`${GUIDES_PATH}/${name}`, (ctx) => picture.send(ctx, 'no-cache'));
+    router.get(`${GUIDES_PATH}/${name}`, (ctx) => picture.file.send(ctx, 'no-cache'));
   }
 }
 
@@ -46,9 +48,10 @@ function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
     <div class="container">
       <h1>Guides</h1>
       <p class="lead">How to call the API, mirror the catalogue, and run the service.</p>
+      <SearchBox />
       {byAudience(guides).map(({ audience, label, group }) => (
         <section key={audience} aria-labelledby={audience}>
-          <h2 id={audience}>{label}</h2>
+          <Heading level={2} id={audience} text={label} />
           <ul class="card-grid">
             {group.map(({ name, title, description }) => (
               <li key={name} class="card">
@@ -70,6 +73,7 @@ function GuidePage({ guide, site }: { readonly guide: Guide; readonly site: Site
   const { html, headings } = renderMarkdown(textOf(guide, site), {
     resolve: (address) => addressOnPage(address, name),
     linkCode: linkErrorCode,
+    sizeOf: (address) => site.guides.pictures.get(address.slice(GUIDES_PATH.length + 1)),
   });
   const sections = headings.filter(({ level }) => level === 2);
   const groups = [
@@ -80,7 +84,7 @@ function GuidePage({ guide, site }: { readonly guide: Guide; readonly site: Site
     })),
   ];
   return (
-    <WithSidebar label="Guides" groups={groups} current={`${GUIDES_PATH}/${name}`}>
+    <WithSidebar label="Guides" groups={groups} current={`${GUIDES_PATH}/${name}`} search={<SearchBox />}>
       <h1>{title}</h1>
       <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
       <p class="small">

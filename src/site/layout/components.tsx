@@ -17,7 +17,7 @@ export function CodeBlock({ label, code, language, isSecret = false }: CodeBlock
     <figure class={isSecret ? 'code-block secret' : 'code-block'}>
       <figcaption>
         <span>{label}</span>
-        <button type="button" class="copy-button" data-copy hidden>
+        <button type="button" class="copy-button scripted" data-copy>
           Copy
         </button>
       </figcaption>

@@ -26,6 +26,12 @@ export interface PageDescription {
   readonly description?: string;
 }
 
+/**
+ * The first paint waits for the script, so that nothing moves when it unfolds the target of a link or shows the language
+ * that was chosen before. The types of Preact lack the attribute.
+ */
+const BEFORE_FIRST_PAINT = { blocking: 'render' };
+
 interface LayoutProps extends PageDescription {
   readonly files: StaticFiles;
   readonly children: ComponentChildren;
@@ -44,7 +50,7 @@ export function Layout({ files, title, section, description, markdown, children 
         {markdown !== undefined && <link rel="alternate" type="text/markdown" href={markdown} />}
         <link rel="icon" type="image/svg+xml" href={files.paths['favicon.svg']} />
         <link rel="stylesheet" href={files.paths['site.css']} />
-        <script src={files.paths['site.js']} defer />
+        <script src={files.paths['site.js']} defer {...BEFORE_FIRST_PAINT} />
       </head>
       <body>
         <a class="skip-link" href="#main">

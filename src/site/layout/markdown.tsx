@@ -2,6 +2,7 @@ import MarkdownIt, { type Token } from 'markdown-it';
 import { render } from 'preact-render-to-string';
 import { isLanguage } from './code/highlight.js';
 import { CodeBlock } from './components.js';
+import { HeadingLink } from './heading.js';
 
 /** How a text is rendered. */
 interface MarkdownOptions {
@@ -11,6 +12,8 @@ interface MarkdownOptions {
   readonly rowId?: (code: string) => string | undefined;
   /** Converts the address of a link or an image. Undefined where the page has no address for it. */
   readonly resolve?: (address: string) => string | undefined;
+  /** The size of the image at an address, in CSS pixels: its place is reserved before it arrives. */
+  readonly sizeOf?: (address: string) => { readonly width: string; readonly height: string } | undefined;
 }
 
 /** A heading of a text, for a table of contents. */
@@ -47,8 +50,11 @@ markdown.core.ruler.push('anchors', ({ tokens, env }) => {
     if (token.type === 'heading_open') {
       const text = (next?.children ?? []).map(({ content }) => content).join('');
       const id = anchorOf(text);
-      headings.push({ level: Number(token.tag.slice(1)), text, id });
+      const heading = { level: Number(token.tag.slice(1)), text, id };
+      headings.push(heading);
       token.attrSet('id', id);
+      // Its end renders the link to it.
+      Object.assign(tokens[index + 2] ?? {}, { meta: heading });
     }
     for (const child of token.children ?? []) resolveAddress(child, options);
     const [first] = tokens[index + 2]?.children ?? [];
@@ -75,6 +81,12 @@ Object.assign(markdown.renderer.rules, {
     const language = isLanguage(name) ? name : undefined;
     return render(<CodeBlock label={LANGUAGES[name] ?? 'Text'} code={content.trimEnd()} language={language} />);
   },
+  heading_open: (...[tokens, index, options]: Parameters<typeof markdown.renderer.renderToken>) =>
+    `<div class="heading">${markdown.renderer.renderToken(tokens, index, options)}`,
+  heading_close(tokens: Token[], index: number) {
+    const { tag = '', meta } = tokens[index] ?? {};
+    return `</${tag}>${render(<HeadingLink {...(meta as unknown as Heading)} />)}</div>\n`;
+  },
   table_open: () => '<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table">',
   table_close: () => '</table></div>',
 });
@@ -92,6 +104,31 @@ export function renderMarkdown(
   return { html: markdown.render(text, environment), headings: environment.headings };
 }
 
+/** A part of a text under one heading. */
+interface Section {
+  /** Undefined for what stands before the first heading. */
+  readonly heading: Heading | undefined;
+  /** Without the marks of Markdown. */
+  readonly text: string;
+}
+
+/** @returns the sections of a text, in plain text, for the search */
+export function readSections(text: string): readonly Section[] {
+  const headings: Heading[] = [];
+  const environment: Environment = { options: {}, headings };
+  const sections: { readonly heading: Heading | undefined; readonly pieces: string[] }[] = [
+    { heading: undefined, pieces: [] },
+  ];
+  markdown.parse(text, environment).forEach(({ type, content, children }, index, tokens) => {
+    if (type === 'heading_open') sections.push({ heading: headings[sections.length - 1], pieces: [] });
+    // The text of the heading itself.
+    if (tokens[index - 1]?.type === 'heading_open') return;
+    const piece = type === 'fence' ? content : children?.map((child) => child.content || ' ').join('');
+    if (piece !== undefined) sections.at(-1)?.pieces.push(piece);
+  });
+  return sections.map(({ heading, pieces }) => ({ heading, text: pieces.join(' ').replace(/\s+/g, ' ').trim() }));
+}
+
 /** @returns the anchor that GitHub gives a heading, so that a link works in the repository and on the page */
 function anchorOf(heading: string): string {
   return heading
@@ -101,11 +138,18 @@ function anchorOf(heading: string): string {
 }
 
 /** Converts the address of a link or an image. A link without one becomes plain text. */
-function resolveAddress(token: Token, { resolve = (address) => address }: MarkdownOptions): void {
+function resolveAddress(token: Token, { resolve = (address) => address, sizeOf }: MarkdownOptions): void {
   const attribute = token.type === 'image' ? 'src' : 'href';
   const address = token.attrGet(attribute);
   if (typeof address !== 'string') return;
   const resolved = resolve(address);
-  if (resolved !== undefined) token.attrSet(attribute, resolved);
-  else token.attrs = [];
+  if (resolved === undefined) {
+    token.attrs = [];
+    return;
+  }
+  token.attrSet(attribute, resolved);
+  const size = token.type === 'image' ? sizeOf?.(resolved) : undefined;
+  if (size === undefined) return;
+  token.attrSet('width', size.width);
+  token.attrSet('height', size.height);
 }

@@ -13,7 +13,7 @@ interface WithSidebarProps {
   /** The address whose link is marked as the current page. */
   readonly current?: string;
   /** Stands above the links. */
-  readonly search?: VNode;
+  readonly search: VNode;
   readonly children: ComponentChildren;
 }
 
@@ -21,26 +21,28 @@ interface WithSidebarProps {
 export function WithSidebar({ label, groups, current, search, children }: WithSidebarProps): VNode {
   return (
     <div class="container-wide with-sidebar">
-      <nav class="sidebar" aria-label={label}>
+      <div class="sidebar">
         {search}
-        <details>
-          <summary>Contents</summary>
-          {groups.map(({ title, links }) => (
-            <>
-              <p class="sidebar-title">{title}</p>
-              <ul>
-                {links.map(([address, text]) => (
-                  <li key={address}>
-                    <a href={address} aria-current={address === current ? 'page' : undefined}>
-                      {text}
-                    </a>
-                  </li>
-                ))}
-              </ul>
-            </>
-          ))}
-        </details>
-      </nav>
+        <nav aria-label={label}>
+          <details>
+            <summary>Contents</summary>
+            {groups.map(({ title, links }) => (
+              <>
+                <p class="sidebar-title">{title}</p>
+                <ul>
+                  {links.map(([address, text]) => (
+                    <li key={address}>
+                      <a href={address} aria-current={address === current ? 'page' : undefined}>
+                        {text}
+                      </a>
+                    </li>
+                  ))}
+                </ul>
+              </>
+            ))}
+          </details>
+        </nav>
+      </div>
       <div class="content">{children}</div>
     </div>
   );

@@ -6,6 +6,8 @@ import type { Contract } from './contract.js';
 export const headerId = (name: string): string => `header-${name}`;
 export const responseId = (name: string): string => `response-${name}`;
 export const schemaId = (name: string): string => `schema-${name}`;
+export const fieldId = (schema: string, field: string): string => `${schemaId(schema)}-${field}`;
+export const parameterId = (operationId: string, name: string): string => `${operationId}-${name}`;
 export const securityId = (name: string): string => `security-${name}`;
 export const errorId = (code: string): string | undefined => (code in ERROR_CODES ? `error-${code}` : undefined);
 

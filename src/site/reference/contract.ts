@@ -116,3 +116,38 @@ export function resolve<Part extends object>({ components }: Contract, part: OrR
   if (found === undefined) throw new Error(`the contract has no ${part.$ref}`);
   return { part: found, name };
 }
+
+/** @returns the fields of an object, including those of its `allOf` */
+export function fieldsOf(
+  contract: Contract,
+  { properties = {}, required = [], allOf = [] }: Schema,
+): readonly { readonly name: string; readonly field: OrReference<Schema>; readonly isRequired: boolean }[] {
+  return [
+    ...allOf.flatMap((part) => fieldsOf(contract, resolve(contract, part).part)),
+    ...Object.entries(properties).map(([name, field]) => ({ name, field, isRequired: required.includes(name) })),
+  ];
+}
+
+/** @returns the statuses of a shared response */
+export function statusesOf(contract: Contract, name: string): readonly string[] {
+  const statuses = operationsOf(contract).flatMap(({ responses }) =>
+    Object.entries(responses)
+      .filter(([, response]) => resolve(contract, response).name === name)
+      .map(([status]) => status),
+  );
+  return [...new Set(statuses)];
+}
+
+/** @returns the names of the shared header fields, as a response has them */
+export function headerNames(contract: Contract): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  const inline = operationsOf(contract).flatMap(({ responses }) => Object.values(responses));
+  for (const response of [...inline, ...Object.values(contract.components.responses)]) {
+    const { part } = resolve(contract, response);
+    for (const [name, header] of Object.entries(part.headers ?? {})) {
+      const { name: shared } = resolve(contract, header);
+      if (shared !== undefined) names.set(shared, name);
+    }
+  }
+  return names;
+}

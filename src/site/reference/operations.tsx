@@ -1,8 +1,10 @@
 import type { VNode } from 'preact';
 import { AN_HOUR_AGO } from '../layout/code/programs.js';
+import { Heading } from '../layout/heading.js';
 import { SampleTabs } from '../layout/samples.js';
-import { inWords, responseId } from './anchors.js';
+import { inWords, parameterId, responseId } from './anchors.js';
 import { operationsOf, resolve, tagsOf, type Parameter, type PlacedOperation } from './contract.js';
+import { Fold } from './fold.js';
 import { Examples, HeaderField, HeaderList, ResponseDetails } from './responses.js';
 import { Fields, TypeName } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
@@ -20,7 +22,7 @@ export function Operations({ context }: { readonly context: ReferenceContext }):
     <>
       {tagsOf(contract).groups.map(({ name, description }) => (
         <section key={name} aria-labelledby={`tag-${name}`}>
-          <h2 id={`tag-${name}`}>{name}</h2>
+          <Heading level={2} id={`tag-${name}`} text={name} />
           <Text context={context} text={description} />
           {operationsOf(contract)
             .filter(({ tags }) => tags.includes(name))
@@ -40,41 +42,12 @@ function Operation({ context, operation }: OperationProps): VNode {
   const [[mediaType, media] = []] = Object.entries(success?.content ?? {});
   return (
     <section class="operation" aria-labelledby={operationId}>
-      <div class="operation-text">
-        <h3 id={operationId} data-find={`${summary} ${path}`}>
-          {summary}
-        </h3>
+      <div class="operation-head">
+        <Heading level={3} id={operationId} text={summary} />
         <p class="endpoint">
           <span class="method">{method}</span> <code>{path}</code>
         </p>
         <Text context={context} text={description} />
-        {parameters.length > 0 && (
-          <>
-            <h4>Parameters</h4>
-            <ul class="fields">
-              {parameters.map((part) => (
-                <li key={part.name}>
-                  <HeaderField context={context} name={part.name} header={part} place={part.in} />
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
-        {success && media && (
-          <>
-            <h4>
-              <span class="status">200</span> Response
-            </h4>
-            <Text context={context} text={success.description} />
-            <HeaderList context={context} response={success} />
-            <p>
-              Body: <code>{mediaType}</code>, <TypeName context={context} schema={media.schema} />
-            </p>
-            <Fields context={context} schema={media.schema} expands />
-          </>
-        )}
-        <h4>Other responses</h4>
-        <OtherResponses context={context} operation={operation} />
       </div>
       <div class="operation-code">
         <SampleTabs
@@ -85,37 +58,73 @@ function Operation({ context, operation }: OperationProps): VNode {
         <TryIt operation={operation} parameters={parameters} />
         {media && <Examples media={media} />}
       </div>
+      <div class="operation-text">
+        {parameters.length > 0 && (
+          <>
+            <Heading level={4} id={`${operationId}-parameters`} text="Parameters" />
+            <ul class="fields">
+              {parameters.map((part) => (
+                <li key={part.name} id={parameterId(operationId, part.name)}>
+                  <HeaderField context={context} name={part.name} header={part} place={part.in} />
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+        {success && media && (
+          <>
+            <Heading level={4} id={`${operationId}-200`} text="200 Response">
+              <span class="status">200</span> Response
+            </Heading>
+            <Text context={context} text={success.description} />
+            <p>
+              Body: <code>{mediaType}</code>, <TypeName context={context} schema={media.schema} />
+            </p>
+            <Fields context={context} schema={media.schema} expands />
+            <HeaderList context={context} response={success} />
+          </>
+        )}
+        <Heading level={4} id={`${operationId}-others`} text="Other responses" />
+        <OtherResponses context={context} operation={operation} />
+      </div>
     </section>
   );
 }
 
-/** Links to shared responses, and the operation's own responses, folded. */
+/** The operation's own responses, and links to those that it shares with others, folded. */
 function OtherResponses({ context, operation: { operationId, responses, summary } }: OperationProps): VNode {
   const others = Object.entries(responses)
     .filter(([status]) => status !== '200')
     .map(([status, response]) => ({ status, ...resolve(context.contract, response) }));
   const own = others.filter(({ name }) => name === undefined);
+  const shared = others.filter(({ name }) => name !== undefined);
   return (
     <>
-      <ul class="answers">
-        {others
-          .filter(({ name }) => name !== undefined)
-          .map(({ status, name = '' }) => (
+      {own.map(({ status, part }) => (
+        <Fold
+          key={status}
+          id={`${operationId}-${status}`}
+          text={`${status} of ${summary}`}
+          summary={
+            <>
+              <span class="status">{status}</span> specific to this operation
+            </>
+          }
+        >
+          <ResponseDetails context={context} response={part} />
+        </Fold>
+      ))}
+      <Fold summary={`Shared with other operations (${shared.length})`}>
+        <ul class="answers">
+          {shared.map(({ status, name = '' }) => (
             <li key={status}>
               <a href={`#${responseId(name)}`}>
                 <span class="status">{status}</span> {inWords(name)}
               </a>
             </li>
           ))}
-      </ul>
-      {own.map(({ status, part }) => (
-        <details key={status} id={`${operationId}-${status}`} class="fold" data-find={`${status}: ${summary}`}>
-          <summary>
-            <span class="status">{status}</span> specific to this operation
-          </summary>
-          <ResponseDetails context={context} response={part} />
-        </details>
-      ))}
+        </ul>
+      </Fold>
     </>
   );
 }

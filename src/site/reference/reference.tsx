@@ -4,12 +4,14 @@ import { withRecentExamples } from '../../http/probes/recent-examples.js';
 import { Representation } from '../../http/response/representation.js';
 import { cached } from '../delivery/cached.js';
 import { CodeBlock } from '../layout/components.js';
+import { Heading } from '../layout/heading.js';
 import { HTML, renderPage } from '../layout/page.js';
 import { renderMarkdown } from '../layout/markdown.js';
 import { WithSidebar } from '../layout/with-sidebar.js';
+import { SearchBox } from '../search/search-form.js';
 import { codeLinks, errorId, securityId } from './anchors.js';
 import { tagsOf } from './contract.js';
-import { linkGroups, Search } from './navigation.js';
+import { linkGroups } from './navigation.js';
 import { Operations } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
 import { Schemas } from './schemas.js';
@@ -41,7 +43,7 @@ function Reference({ context }: { readonly context: ReferenceContext }): VNode {
     rowId: errorId,
   });
   return (
-    <WithSidebar label="Reference" groups={linkGroups(contract, introduction.headings)} search={<Search />}>
+    <WithSidebar label="Reference" groups={linkGroups(contract, introduction.headings)} search={<SearchBox />}>
       <h1 id="introduction">{info.title}</h1>
       <p class="muted">
         Version {info.version} · OpenAPI {contract.openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
@@ -67,11 +69,11 @@ function Reference({ context }: { readonly context: ReferenceContext }): VNode {
 function Security({ context }: { readonly context: ReferenceContext }): VNode {
   return (
     <section aria-labelledby="security">
-      <h2 id="security">Security schemes</h2>
+      <Heading level={2} id="security" text="Security schemes" />
       <p>Every operation accepts any one of these.</p>
       <ul class="fields">
         {Object.entries(context.contract.components.securitySchemes).map(([name, { description, ...facts }]) => (
-          <li key={name} id={securityId(name)} data-find={name}>
+          <li key={name} id={securityId(name)}>
             <p>
               <code>{name}</code>
             </p>
@@ -93,7 +95,7 @@ function Security({ context }: { readonly context: ReferenceContext }): VNode {
 function Sdks({ context: { contract, baseUrl } }: { readonly context: ReferenceContext }): VNode {
   return (
     <section aria-labelledby="sdks">
-      <h2 id="sdks">SDKs and downloads</h2>
+      <Heading level={2} id="sdks" text="SDKs and downloads" />
       <p>
         The contract is an OpenAPI document, as <a href="/openapi.yaml">YAML</a> and as <a href="/openapi.json">JSON</a>
         . You do not need a key to download it. {contract.servers.map(({ description }) => description).join(' ')} Use a

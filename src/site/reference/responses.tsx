@@ -1,7 +1,9 @@
 import type { VNode } from 'preact';
 import { CodeBlock } from '../layout/components.js';
+import { Heading } from '../layout/heading.js';
 import { headerId, inWords, responseId } from './anchors.js';
-import { operationsOf, resolve, type Header, type MediaType, type Response } from './contract.js';
+import { headerNames, resolve, statusesOf, type Header, type MediaType, type Response } from './contract.js';
+import { Fold } from './fold.js';
 import { Bounds, TypeName } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
 
@@ -29,21 +31,19 @@ export function ResponseDetails({ context, response }: ResponseProps): VNode {
   );
 }
 
-/** The header fields of a response, as links to their descriptions. */
+/** The header fields of a response, as links to their descriptions, folded: most responses have the same. */
 export function HeaderList({ context, response: { headers = {} } }: ResponseProps): VNode {
+  const fields = Object.entries(headers);
   return (
-    <p class="header-list">
-      Headers:{' '}
-      {Object.entries(headers).map(([name, header], index) => {
-        const { name: shared = '' } = resolve(context.contract, header);
-        return (
-          <>
-            {index > 0 && ', '}
-            <a href={`#${headerId(shared)}`}>{name}</a>
-          </>
-        );
-      })}
-    </p>
+    <Fold summary={`Response headers (${fields.length})`}>
+      <ul class="answers header-list">
+        {fields.map(([name, header]) => (
+          <li key={name}>
+            <a href={`#${headerId(resolve(context.contract, header).name ?? '')}`}>{name}</a>
+          </li>
+        ))}
+      </ul>
+    </Fold>
   );
 }
 
@@ -63,40 +63,34 @@ export function SharedResponses({ context }: { readonly context: ReferenceContex
   const { contract } = context;
   return (
     <section aria-labelledby="responses">
-      <h2 id="responses">Shared responses</h2>
+      <Heading level={2} id="responses" text="Shared responses" />
       {Object.entries(contract.components.responses).map(([name, response]) => (
-        <details key={name} id={responseId(name)} class="fold">
-          <summary>
+        <Fold
+          key={name}
+          id={responseId(name)}
+          text={inWords(name)}
+          summary={
             <h3>
-              <span class="status">{statusesOf(context, name).join(', ')}</span> {inWords(name)}
+              <span class="status">{statusesOf(contract, name).join(', ')}</span> {inWords(name)}
             </h3>
-          </summary>
+          }
+        >
           <ResponseDetails context={context} response={response} />
-        </details>
+        </Fold>
       ))}
     </section>
   );
 }
 
-/** @returns the statuses of a shared response */
-function statusesOf({ contract }: ReferenceContext, name: string): readonly string[] {
-  const statuses = operationsOf(contract).flatMap(({ responses }) =>
-    Object.entries(responses)
-      .filter(([, response]) => resolve(contract, response).name === name)
-      .map(([status]) => status),
-  );
-  return [...new Set(statuses)];
-}
-
 /** The header fields that several responses share. */
 export function Headers({ context }: { readonly context: ReferenceContext }): VNode {
-  const names = headerNames(context);
+  const names = headerNames(context.contract);
   return (
     <section aria-labelledby="headers">
-      <h2 id="headers">Response headers</h2>
+      <Heading level={2} id="headers" text="Response headers" />
       <ul class="fields">
         {Object.entries(context.contract.components.headers).map(([shared, header]) => (
-          <li key={shared} id={headerId(shared)} data-find={names.get(shared)}>
+          <li key={shared} id={headerId(shared)}>
             <HeaderField context={context} name={names.get(shared) ?? shared} header={header} />
           </li>
         ))}
@@ -134,18 +128,4 @@ export function HeaderField({ context, name, header, place }: HeaderFieldProps):
       )}
     </>
   );
-}
-
-/** @returns the names of the shared header fields, as a response has them */
-function headerNames({ contract }: ReferenceContext): ReadonlyMap<string, string> {
-  const names = new Map<string, string>();
-  const inline = operationsOf(contract).flatMap(({ responses }) => Object.values(responses));
-  for (const response of [...inline, ...Object.values(contract.components.responses)]) {
-    const { part } = resolve(contract, response);
-    for (const [name, header] of Object.entries(part.headers ?? {})) {
-      const { name: shared } = resolve(contract, header);
-      if (shared !== undefined) names.set(shared, name);
-    }
-  }
-  return names;
 }

@@ -1,6 +1,8 @@
 import type { VNode } from 'preact';
-import { schemaId } from './anchors.js';
-import { resolve, type OrReference, type Schema } from './contract.js';
+import { Heading } from '../layout/heading.js';
+import { fieldId, schemaId } from './anchors.js';
+import { fieldsOf, resolve, type OrReference, type Schema } from './contract.js';
+import { Fold } from './fold.js';
 import { Text, type ReferenceContext } from './text.js';
 
 /** Keywords that bound a value, and how each is written. */
@@ -72,14 +74,15 @@ interface FieldProps extends SchemaProps {
   readonly isRequired: boolean;
   /** Whether the fields of a named schema follow in place, or only a link to them. */
   readonly expands: boolean;
+  readonly id: string | undefined;
 }
 
 /** One field of an object, with its type, its bounds and its description. */
-function Field({ context, schema, name, isRequired, expands }: FieldProps): VNode {
+function Field({ context, schema, name, isRequired, expands, id }: FieldProps): VNode {
   const { part, name: schemaName } = resolve(context.contract, schema);
   const items = part.items && resolve(context.contract, part.items).part;
   return (
-    <li>
+    <li id={id}>
       <p>
         <code>{name}</code>
         <span>
@@ -95,50 +98,55 @@ function Field({ context, schema, name, isRequired, expands }: FieldProps): VNod
   );
 }
 
+interface FieldsProps extends SchemaProps {
+  readonly expands?: boolean;
+  /** The name of the schema under which links lead to the fields. */
+  readonly of?: string;
+}
+
 /** The fields of an object; nothing for a schema of another type. */
-export function Fields({
-  context,
-  schema,
-  expands = false,
-}: SchemaProps & { readonly expands?: boolean }): VNode | null {
+export function Fields({ context, schema, expands = false, of }: FieldsProps): VNode | null {
   const { part } = resolve(context.contract, schema);
-  const fields = fieldsOf(context, part);
+  const fields = fieldsOf(context.contract, part);
   if (fields.length === 0) return null;
   return (
     <ul class="fields">
       {fields.map(({ name, field, isRequired }) => (
-        <Field key={name} context={context} name={name} schema={field} isRequired={isRequired} expands={expands} />
+        <Field
+          key={name}
+          id={of === undefined ? undefined : fieldId(of, name)}
+          context={context}
+          name={name}
+          schema={field}
+          isRequired={isRequired}
+          expands={expands}
+        />
       ))}
     </ul>
   );
-}
-
-/** @returns the fields of an object, including those of its `allOf` */
-function fieldsOf(
-  context: ReferenceContext,
-  { properties = {}, required = [], allOf = [] }: Schema,
-): readonly { readonly name: string; readonly field: OrReference<Schema>; readonly isRequired: boolean }[] {
-  return [
-    ...allOf.flatMap((part) => fieldsOf(context, resolve(context.contract, part).part)),
-    ...Object.entries(properties).map(([name, field]) => ({ name, field, isRequired: required.includes(name) })),
-  ];
 }
 
 /** The named schemas of the contract. */
 export function Schemas({ context }: { readonly context: ReferenceContext }): VNode {
   return (
     <section aria-labelledby="schemas">
-      <h2 id="schemas">Schemas</h2>
+      <Heading level={2} id="schemas" text="Schemas" />
       {Object.entries(context.contract.components.schemas).map(([name, schema]) => (
-        <details key={name} id={schemaId(name)} class="fold">
-          <summary>
-            <h3>{name}</h3>
-            <span class="muted">{schema.type ?? 'object'}</span>
-          </summary>
+        <Fold
+          key={name}
+          id={schemaId(name)}
+          text={name}
+          summary={
+            <>
+              <h3>{name}</h3>
+              <span class="muted">{schema.type ?? 'object'}</span>
+            </>
+          }
+        >
           <Text context={context} text={schema.description} />
           <Bounds schema={schema} />
-          <Fields context={context} schema={schema} />
-        </details>
+          <Fields context={context} schema={schema} of={name} />
+        </Fold>
       ))}
     </section>
   );

@@ -14,7 +14,7 @@ interface TryItProps {
 export function TryIt({ operation: { operationId, path }, parameters }: TryItProps): VNode {
   const id = (name: string): string => `try-${operationId}-${name}`;
   return (
-    <form class="try" data-try={path} hidden autocomplete="off" aria-label={`Try ${operationId}`}>
+    <form class="try scripted" data-try={path} autocomplete="off" aria-label={`Try ${operationId}`}>
       <p class="try-title">Try it</p>
       <Field
         id={id('key')}

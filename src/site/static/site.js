@@ -1,12 +1,12 @@
 'use strict';
 
-// Every page works without this script. What needs the script is hidden until the script shows it.
+// Every page works without this script. What needs it has the class "scripted", which the stylesheet hides without scripts.
 
 /** How long a button reads “Copied”, in milliseconds. */
 const COPIED_MS = 2000;
 
-/** The most results of a search. */
-const MOST_FOUND = 12;
+/** How long the search waits for the next letter, in milliseconds. */
+const SEARCH_DELAY_MS = 80;
 
 /** How long a call from the page may take, in milliseconds. */
 const CALL_TIMEOUT_MS = 10_000;
@@ -22,7 +22,6 @@ function element(name, text, properties = {}) {
 /** Makes a button copy the code of its block. */
 function enableCopying(button) {
   const label = button.textContent;
-  button.hidden = false;
   button.addEventListener('click', async () => {
     try {
       await navigator.clipboard.writeText(button.closest('figure').querySelector('code').textContent);
@@ -43,6 +42,15 @@ function recall(name) {
   }
 }
 
+/** Stores a choice, which applies to this page alone where the browser stores nothing. */
+function remember(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // Another page has its own default then.
+  }
+}
+
 /** Shows the alternative of a group that has a value, if one has it. */
 function choose(group, value) {
   for (const input of all('.tab-input', group)) if (input.value === value) input.checked = true;
@@ -53,11 +61,7 @@ function rememberChoice(group) {
   const kind = group.dataset.remember;
   choose(group, recall(kind));
   group.addEventListener('change', ({ target: { value } }) => {
-    try {
-      localStorage.setItem(kind, value);
-    } catch {
-      // The choice then applies to this page alone.
-    }
+    remember(kind, value);
     // Groups above this one may change their height, but it stays in its place.
     const { top } = group.getBoundingClientRect();
     for (const other of all(`[data-remember="${kind}"]`)) choose(other, value);
@@ -91,42 +95,103 @@ function markPlace(sidebar) {
   mark();
 }
 
-/** Searches the sections of the page by all words of the query. */
-function enableSearch(form) {
-  const input = form.querySelector('input');
-  const list = form.querySelector('ul');
-  let parts;
-  const read = () =>
-    all('[data-find], details[id], .prose h2[id], tr[id]', document.querySelector('.content')).map((part) => {
-      const name = part.dataset.find ?? part.querySelector('summary, td')?.textContent ?? part.textContent;
-      let text = (part.closest('.operation') ?? part).textContent;
-      // The section of a heading ends at the next one.
-      for (let next = part.nextElementSibling; part.matches('h2') && next && !next.matches('h2');) {
-        text += ` ${next.textContent}`;
-        next = next.nextElementSibling;
-      }
-      return { id: part.id, name, head: name.toLowerCase(), text: text.toLowerCase() };
+/** Opens the search with its button, `/` or Ctrl-K (Cmd-K), and shows the server's results while somebody types. */
+function enableSearch(dialog) {
+  const input = dialog.querySelector('[role="combobox"]');
+  const list = dialog.querySelector('[role="listbox"]');
+  const status = dialog.querySelector('[data-search-status]');
+  const slash = dialog.querySelector('[data-search-slash]');
+  let options = [];
+  let chosen = -1;
+  let newest;
+  let shown = Promise.resolve();
+
+  const choose = (index) => {
+    options[chosen]?.removeAttribute('aria-selected');
+    chosen = index;
+    options[chosen]?.setAttribute('aria-selected', 'true');
+    options[chosen]?.scrollIntoView({ block: 'nearest' });
+    input.setAttribute('aria-activedescendant', options[chosen]?.id ?? '');
+  };
+
+  const fill = (message, groups) => {
+    status.textContent = message;
+    list.replaceChildren(...groups);
+    options = all('a', list);
+    for (const group of groups) group.setAttribute('role', 'group');
+    for (const part of all('h2, ul, li', list)) part.setAttribute('role', 'presentation');
+    options.forEach((option, index) => {
+      Object.assign(option, { id: `found-${index}`, tabIndex: -1 });
+      option.setAttribute('role', 'option');
     });
-  form.hidden = false;
-  form.addEventListener('submit', (event) => {
+    list.hidden = options.length === 0;
+    list.scrollTop = 0;
+    input.setAttribute('aria-expanded', String(options.length > 0));
+    choose(options.length > 0 ? 0 : -1);
+  };
+
+  const search = async () => {
+    newest?.abort();
+    newest = new AbortController();
+    const { signal } = newest;
+    await new Promise((resolve) => setTimeout(resolve, SEARCH_DELAY_MS));
+    if (signal.aborted) return;
+    try {
+      const response = await fetch(`${input.form.action}?${new URLSearchParams({ q: input.value })}`, {
+        signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]),
+      });
+      if (!response.ok) throw new Error(response.status);
+      const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+      if (signal.aborted) return;
+      fill(page.querySelector('[data-found-status]').textContent, all('[data-found] > *', page));
+    } catch {
+      if (!signal.aborted) fill('The search did not respond. Check your connection, then type again.', []);
+    }
+  };
+
+  const open = () => {
+    dialog.showModal();
+    input.focus();
+    input.select();
+  };
+  const canOpen = () => document.querySelector('dialog[open]') === null;
+
+  slash.checked = recall('search-slash') !== 'off';
+  slash.addEventListener('change', () => remember('search-slash', slash.checked ? 'on' : 'off'));
+  all('[data-search-open]').forEach((button) => button.addEventListener('click', open));
+  all('[data-search-close]', dialog).forEach((button) => button.addEventListener('click', () => dialog.close()));
+  addEventListener('keydown', (event) => {
+    const isSlash = event.key === '/' && slash.checked && !event.ctrlKey && !event.metaKey && !event.altKey;
+    const isTyping = event.target.closest?.('input:not([type="radio"], [type="checkbox"]), textarea, select') !== null;
+    const isCtrlK = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey;
+    if (!canOpen() || !((isSlash && !isTyping) || isCtrlK)) return;
     event.preventDefault();
-    list.querySelector('a')?.click();
+    open();
   });
-  input.addEventListener('input', () => {
-    parts ??= read();
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const has = (where) => (part) => words.every((word) => part[where].includes(word));
-    const found = words.length === 0 ? [] : parts.filter(has('text'));
-    found.sort((a, b) => Number(has('head')(b)) - Number(has('head')(a)));
-    list.hidden = words.length === 0;
-    list.replaceChildren(
-      ...found.slice(0, MOST_FOUND).map(({ id, name }) => {
-        const item = document.createElement('li');
-        item.append(element('a', name, { href: `#${id}` }));
-        return item;
-      }),
-      ...(found.length === 0 ? [element('li', 'No results', { className: 'muted' })] : []),
-    );
+  input.addEventListener('input', () => (shown = search()));
+  input.addEventListener('keydown', (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined || event.isComposing || options.length === 0) return;
+    event.preventDefault();
+    choose((chosen + step + options.length) % options.length);
+  });
+  input.form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    await shown;
+    options[chosen]?.click();
+  });
+  dialog.addEventListener('click', ({ target }) => {
+    // The dialog itself is clicked only beside its content. A result may be on this page.
+    if (target === dialog || target.closest('[role="option"]')) dialog.close();
+  });
+}
+
+/** Makes a link to a heading copy its address as well. */
+function enableLinkCopying(link) {
+  link.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(link.href).catch(() => undefined);
+    link.dataset.copied = '';
+    setTimeout(() => delete link.dataset.copied, COPIED_MS);
   });
 }
 
@@ -134,7 +199,6 @@ function enableSearch(form) {
 function enableTrying(form) {
   const key = form.querySelector('[data-key]');
   const answer = form.querySelector('[data-answer]');
-  form.hidden = false;
   for (const input of all('[data-parameter="since"]', form)) input.value = String(Math.floor(Date.now() / 1000) - 3600);
   key.addEventListener('input', () => {
     for (const other of all('[data-key]')) other.value = key.value;
@@ -236,10 +300,15 @@ function enablePasskey(form) {
 }
 
 // Browsers offer the clipboard on https and on loopback only.
-if (navigator.clipboard) all('[data-copy]').forEach(enableCopying);
+if (navigator.clipboard) {
+  all('[data-copy]').forEach(enableCopying);
+  all('.anchor').forEach(enableLinkCopying);
+} else {
+  all('[data-copy]').forEach((button) => (button.hidden = true));
+}
 all('[data-remember]').forEach(rememberChoice);
 all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
-all('[data-find-form]').forEach(enableSearch);
+all('[data-search]').forEach(enableSearch);
 all('[data-try]').forEach(enableTrying);
 all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);

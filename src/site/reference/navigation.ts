@@ -1,4 +1,3 @@
-import type { VNode } from 'preact';
 import type { Heading } from '../layout/markdown.js';
 import type { LinkGroup } from '../layout/with-sidebar.js';
 import { operationsOf, tagsOf, type Contract } from './contract.js';
@@ -28,19 +27,4 @@ export function linkGroups(contract: Contract, headings: readonly Heading[]): re
       ],
     },
   ];
-}
-
-/** The search, which the script shows. */
-export function Search(): VNode {
-  return (
-    <search>
-      <form class="find" data-find-form hidden autocomplete="off">
-        <label class="visually-hidden" for="find">
-          Search the reference
-        </label>
-        <input class="input" id="find" type="search" placeholder="Search" spellcheck={false} aria-controls="found" />
-        <ul id="found" class="found" aria-live="polite" hidden />
-      </form>
-    </search>
-  );
 }

@@ -1,0 +1,30 @@
+import type { ComponentChildren, VNode } from 'preact';
+
+interface HeadingProps {
+  readonly level: 2 | 3 | 4;
+  readonly id: string;
+  /** The heading in plain text. */
+  readonly text: string;
+  /** What is shown in place of the text. */
+  readonly children?: ComponentChildren;
+}
+
+/** A heading beside a link to it. The link stands outside the heading, whose name would otherwise contain it. */
+export function Heading({ level, id, text, children = text }: HeadingProps): VNode {
+  const Tag = `h${level}` as const;
+  return (
+    <div class="heading">
+      <Tag id={id}>{children}</Tag>
+      <HeadingLink id={id} text={text} />
+    </div>
+  );
+}
+
+/** The link to a heading, which appears when the pointer or the focus is on it. The script copies its address. */
+export function HeadingLink({ id, text }: { readonly id: string; readonly text: string }): VNode {
+  return (
+    <a class="anchor" href={`#${id}`} aria-label={`Link to ${text}`}>
+      #
+    </a>
+  );
+}

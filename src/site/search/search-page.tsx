@@ -1,0 +1,82 @@
+import type { VNode } from 'preact';
+import type { PageRouter, SiteParts } from '../context.js';
+import { cached } from '../delivery/cached.js';
+import { publicPage } from '../layout/page.js';
+import { SEARCH_PATH, SearchForm } from './search-form.js';
+import { listEntries } from './search-index.js';
+import { createSearch, MAX_QUERY, type Found, type FoundGroup, type Piece } from './search.js';
+
+/** Adds the search of the reference and the guides. The script shows the results of the same page in its dialog. */
+export function addSearch(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
+  const search = cached(async () => createSearch(await listEntries(contract, site.guides.guides)), Infinity);
+  router.get(SEARCH_PATH, async (ctx) => {
+    const query = (new URLSearchParams(ctx.querystring).get('q') ?? '').trim().slice(0, MAX_QUERY);
+    const groups = query === '' ? [] : (await search())(query);
+    const description = 'Search the reference and the guides.';
+    const body = <SearchPage query={query} groups={groups} />;
+    await publicPage(site, { title: 'Search', section: 'docs', description }, body).send(ctx, 'no-cache');
+  });
+}
+
+interface SearchPageProps {
+  readonly query: string;
+  readonly groups: readonly FoundGroup[];
+}
+
+function SearchPage({ query, groups }: SearchPageProps): VNode {
+  return (
+    <div class="container">
+      <h1>Search</h1>
+      <search>
+        <SearchForm query={query} />
+      </search>
+      <p data-found-status>{describeResults(query, groups)}</p>
+      <div class="found" data-found>
+        {groups.map(({ group, found }) => (
+          <section key={group} aria-label={group}>
+            <h2>{group}</h2>
+            <ul>
+              {found.map((each) => (
+                <Result key={each.entry.address} {...each} />
+              ))}
+            </ul>
+          </section>
+        ))}
+      </div>
+      {groups.length === 0 && (
+        <p>
+          Or browse the <a href="/docs">reference</a> and the <a href="/docs/guides">guides</a>.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function describeResults(query: string, groups: readonly FoundGroup[]): string {
+  if (query === '') return 'Find an operation, an error code, a parameter, a field, a header or a guide.';
+  const total = groups.reduce((sum, group) => sum + group.total, 0);
+  const shown = groups.reduce((sum, { found }) => sum + found.length, 0);
+  if (total === 0) return `No results for “${query}”. Check the spelling, or try fewer or more general words.`;
+  const count = shown < total ? `${shown} of ${total} results` : total === 1 ? '1 result' : `${total} results`;
+  return `${count} for “${query}”.`;
+}
+
+function Result({ entry: { context, address }, name, snippet }: Found): VNode {
+  return (
+    <li>
+      <a href={address}>
+        <b>
+          <Pieces pieces={name} />
+        </b>{' '}
+        <small>{context}</small>
+        <span>
+          <Pieces pieces={snippet} />
+        </span>
+      </a>
+    </li>
+  );
+}
+
+function Pieces({ pieces }: { readonly pieces: readonly Piece[] }): VNode {
+  return <>{pieces.map(({ text, isMatch }) => (isMatch ? <mark>{text}</mark> : text))}</>;
+}

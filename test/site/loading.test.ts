@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import type { Page } from 'playwright-core';
+import { startBrowser, type TestBrowser } from '../support/programs/browser.js';
+import { skipWithout } from '../support/programs/skip.js';
+import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
+import { send } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+import { PAGES } from './pages.js';
+
+/** The most bytes of a page as it is sent to a browser, without its stylesheet and script. */
+const MOST_BYTES = 40_000;
+
+/** As Chromium sends it. */
+const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
+
+const WIDTHS = [1280, 390];
+
+/** How far below the top of the window the target of a link may stand, in CSS pixels: the header and some air. */
+const NEAR_TOP = 160;
+
+describe('a page that loads', () => {
+  let service: TestService;
+  let browser: TestBrowser;
+
+  before(async function () {
+    const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
+    service = await startService();
+    browser = await startBrowser(program, service.url);
+  });
+
+  after(async () => {
+    // Undefined if the tests were skipped.
+    await (browser as TestBrowser | undefined)?.close();
+    await (service as TestService | undefined)?.stop();
+  });
+
+  it(`every public page takes at most ${MOST_BYTES} bytes on the way to a browser`, async () => {
+    for (const path of PAGES) {
+      const { bytes, headers } = await send(service.url, path, { headers: { 'accept-encoding': ACCEPT_ENCODING } });
+      if (String(headers['content-type']).startsWith('text/html'))
+        assert.ok(bytes.length <= MOST_BYTES, `${path}: ${bytes.length}`);
+    }
+  });
+
+  for (const width of WIDTHS) {
+    it(`nothing moves on a public page ${width} pixels wide while it loads, with or without a part in its address`, async () => {
+      const { page, close } = await browser.newPage({ width, height: 800 });
+      await delayScripts(page);
+      await page.addInitScript(() => localStorage.setItem('language', 'Python'));
+      const moved: string[] = [];
+      for (const path of PAGES) {
+        for (const hash of ['', ...(await openPage(page, path), await someHashes(page))]) {
+          await openPage(page, `${path}${hash}`);
+          moved.push(...(await page.evaluate(readShifts)).map((shift) => `${path}${hash} ${shift}`));
+        }
+      }
+      assert.deepEqual(moved, []);
+      await close();
+    });
+
+    it(`a link to a part of the reference ${width} pixels wide is there when the page has loaded, without sliding`, async () => {
+      const { page, close } = await browser.newPage({ width, height: 800 });
+      await page.emulateMedia({ reducedMotion: 'no-preference' });
+      await page.addInitScript(() => {
+        addEventListener('load', () => {
+          const target = document.getElementById(location.hash.slice(1));
+          document.documentElement.dataset.top = String(target?.getBoundingClientRect().top);
+        });
+      });
+      for (const id of ['getTitle', 'rate-limits', 'error-not_found', 'schema-Problem', 'schema-Problem-detail']) {
+        await openPage(page, `/docs#${id}`);
+        const top = Number(await page.locator('html').getAttribute('data-top'));
+        assert.ok(top >= 0 && top <= NEAR_TOP, `${id} is ${top} pixels below the top`);
+        assert.ok(await page.locator(`#${id}`).isVisible(), `${id} is folded`);
+      }
+      await close();
+    });
+  }
+});
+
+/** Opens an address anew, even where only the part after `#` differs from the last one. */
+async function openPage(page: Page, path: string): Promise<void> {
+  await page.goto('about:blank');
+  await page.goto(path);
+  // What the last task has changed is drawn in the next frame, and reported in the one after it.
+  await page.evaluate(
+    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)))),
+  );
+}
+
+/** How long a browser gets for the first paint of a page without its scripts, in milliseconds. */
+const PAINT_MS = 100;
+
+/** Makes the scripts of a page arrive late, as on a slow network: what the browser may paint before, it has painted. */
+async function delayScripts(page: Page): Promise<void> {
+  await page.route('**/*.js', async (route) => {
+    const isReady = (): boolean => document.readyState === 'interactive' && document.styleSheets.length > 0;
+    await page.waitForFunction(isReady, undefined, { polling: 10 });
+    await page.evaluate((ms) => new Promise((resolve) => setTimeout(resolve, ms)), PAINT_MS);
+    await route.continue();
+  });
+}
+
+/** @returns the part of the page in the middle of those that the page links to, and the first one that is folded */
+function someHashes(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const links = Array.from(document.querySelectorAll<HTMLAnchorElement>('main a[href^="#"]'), ({ hash }) => hash);
+    const folded = links.find((hash) => document.querySelector(`details:not([open]) > ${hash}`) !== null);
+    return [links[Math.floor(links.length / 2)] ?? '', folded ?? ''].filter((hash) => hash !== '');
+  });
+}
+
+/** In the page: what has moved by itself, and how far. */
+function readShifts(): Promise<string[]> {
+  interface Shift extends PerformanceEntry {
+    readonly value: number;
+    readonly sources: readonly { readonly node: Node | null }[];
+  }
+  return new Promise((resolve) => {
+    new PerformanceObserver((list, observer) => {
+      observer.disconnect();
+      const shifts = list.getEntries() as Shift[];
+      resolve(
+        shifts.map(({ value, sources }) => {
+          const parts = sources.map(({ node }) => (node instanceof Element ? node.outerHTML.slice(0, 80) : '?'));
+          return `${value}: ${parts.join(', ')}`;
+        }),
+      );
+    }).observe({ type: 'layout-shift', buffered: true });
+    // The observer is not called where nothing has moved.
+    setTimeout(() => resolve([]), 50);
+  });
+}
