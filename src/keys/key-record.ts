@@ -20,6 +20,7 @@ export interface KeyRecord {
 /** The key that replaces a rolled one. It may have been rolled itself since. */
 export interface Successor {
   readonly prefix: string;
+  readonly label: string | null;
   readonly isActive: boolean;
 }
 
@@ -28,7 +29,7 @@ export const IS_ACTIVE = 'revoked_at is null and (expires_at is null or expires_
 
 /** In the subquery, columns without a table belong to the successor. */
 const SUCCESSOR = `(
-  select json_build_object('prefix', successor.prefix, 'isActive', ${IS_ACTIVE})
+  select json_build_object('prefix', successor.prefix, 'label', successor.label, 'isActive', ${IS_ACTIVE})
     from api_keys successor where successor.id = api_keys.successor_id)`;
 
 /** The expression of each field, for a table or an alias `api_keys`. */

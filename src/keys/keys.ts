@@ -69,14 +69,48 @@ export async function listKeys(db: Knex, developerId?: number): Promise<readonly
   return developerId === undefined ? query : query.where({ developer_id: developerId });
 }
 
+/** Which keys of a developer to list. */
+interface KeysQuery extends Slice {
+  /** A part of the label or the prefix, in upper or lower case; undefined for all keys. */
+  readonly search?: string | undefined;
+}
+
 /** @returns a slice of a developer's keys: active keys first, then the others, each newest first */
 export async function listKeysOf(
   db: Knex,
   developerId: number,
-  { limit, offset }: Slice,
+  { search, limit, offset }: KeysQuery,
 ): Promise<readonly KeyRecord[]> {
   const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).where({ developer_id: developerId });
+  if (search !== undefined) {
+    query.whereRaw('(strpos(lower(prefix), lower(:search)) > 0 or strpos(lower(label), lower(:search)) > 0)', {
+      search,
+    });
+  }
   return query.orderByRaw(`${IS_ACTIVE} desc, id desc`).limit(limit).offset(offset);
+}
+
+/**
+ * Finds an active key of a developer by its label. Rolled keys do not count: their successors have the same label.
+ *
+ * @param except - a key that does not count: by its prefix, or by the hash of the form that created it
+ * @returns its prefix; undefined for none
+ */
+export async function findPrefixByLabel(
+  db: Knex,
+  developerId: number,
+  label: string,
+  except: { readonly prefix: string } | { readonly formHash: Buffer },
+): Promise<string | undefined> {
+  const [column, value] = 'prefix' in except ? ['prefix', except.prefix] : ['form_hash', except.formHash];
+  const [found] = await db('api_keys')
+    .where({ developer_id: developerId, label, successor_id: null })
+    .whereRaw(IS_ACTIVE)
+    .whereRaw('?? is distinct from ?', [column, value])
+    .orderBy('id', 'desc')
+    .limit(1)
+    .pluck<string[]>('prefix');
+  return found;
 }
 
 /** @returns a developer's key; undefined when the developer has no key with this prefix */

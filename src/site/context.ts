@@ -42,6 +42,10 @@ export interface SiteOptions {
 /** The state of a request for a page. */
 export interface PageState extends RequestState {
   readonly site: SiteOptions;
+  /** Whether GET opens a page at a path. */
+  readonly hasPage: (path: string) => boolean;
+  /** Whether a form may have been processed, in part or as a whole. */
+  mayHaveChanged?: boolean;
   /** The content of a POST request. */
   form?: URLSearchParams;
 }

@@ -6,7 +6,7 @@ import type { PageContext, PageRouter, SiteParts } from './context.js';
 import { formParser } from './delivery/form.js';
 import { CodeBlock, Notice } from './layout/components.js';
 import { PageError } from './layout/error-page.js';
-import { Field, FormActions } from './layout/form-field.js';
+import { ErrorSummary, Field, FormActions } from './layout/form-field.js';
 import { page } from './layout/page.js';
 
 const parseReport = formParser({ key: { schema: {} } });
@@ -57,9 +57,18 @@ interface Reported {
 function show(ctx: PageContext, { outcome, error }: Reported): void {
   page(
     ctx,
-    { title: 'Revoke a leaked key', status: error === undefined ? 200 : 422 },
+    {
+      title: 'Revoke a leaked key',
+      status: error === undefined ? 200 : 422,
+      hasErrors: error !== undefined,
+    },
     <>
-      {outcome !== undefined && <Notice tone={outcome === 'unknown' ? 'info' : 'ok'}>{OUTCOMES[outcome]}</Notice>}
+      <ErrorSummary errors={[{ id: 'key', message: error }]} />
+      {outcome !== undefined && (
+        <Notice tone={outcome === 'unknown' ? 'info' : 'ok'} role="status">
+          {OUTCOMES[outcome]}
+        </Notice>
+      )}
       <p class="lead">
         Found an API key of this service in a repository or a log? Paste it here to revoke it at once and for good. You
         do not need an account.

@@ -53,6 +53,7 @@ export function createSite(parts: SiteParts, limits?: ConcurrencyLimits): Middle
   const router = routePages(parts, limits);
   const routes = router.routes() as unknown as Middleware;
   const allowMethods = router.allowedMethods() as unknown as Middleware;
+  const hasPage = (path: string): boolean => router.match(path, 'GET').route;
   const entrances = new Set(pathsOf(router).map(firstSegment));
 
   return async (requestContext, next) => {
@@ -61,7 +62,7 @@ export function createSite(parts: SiteParts, limits?: ConcurrencyLimits): Middle
     const ctx = requestContext as PageContext;
     // Only the path / has an empty first segment; //api does not belong to the pages.
     const isPage = path === '/' || (!path.startsWith('//') && entrances.has(firstSegment(path)));
-    Object.assign(ctx.state, { site: parts.site });
+    Object.assign(ctx.state, { site: parts.site, hasPage });
     try {
       if (!isPage) {
         await next();

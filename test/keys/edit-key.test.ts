@@ -102,7 +102,7 @@ describe('editing a key', () => {
       const { after } = await edit(prefix);
       assert.deepEqual(stateOf(after).kind, 'rolled');
       assert.deepEqual(await findKeyOf(world.db, developerId, prefix), after);
-      assert.deepEqual(after.successor, { prefix: successor.prefix, isActive: true });
+      assert.deepEqual(after.successor, { prefix: successor.prefix, label: 'staging', isActive: true });
     });
   }
 

@@ -7,11 +7,16 @@ import { assertAccessible, DARK_RULES, NARROW_RULES, resize, type WatchedPage } 
 /** The width that WCAG 2.2 requires, in CSS pixels (success criterion 1.4.10). */
 const NARROWEST = 320;
 
-/** Signs a developer in by a link. */
-export async function signInByLink({ page, open }: WatchedPage, db: Knex, developerId: number): Promise<void> {
+/** Signs a developer in by a link. @param then - the address that the sign-in leads to */
+export async function signInByLink(
+  { page, open }: WatchedPage,
+  db: Knex,
+  developerId: number,
+  then = '**/settings',
+): Promise<void> {
   await open(`/sign-in/link/${await createSignInLink(db, developerId)}`);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.waitForURL('**/settings');
+  await page.waitForURL(then);
 }
 
 /** Checks accessibility on a light, a dark and a narrow screen, and that the page does not scroll sideways there. */

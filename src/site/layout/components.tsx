@@ -145,9 +145,20 @@ export function Table({ caption, columns, rows, totals, hasCards = false }: Tabl
 /** How good or bad something is, which decides the colour of a notice or a badge. */
 export type Tone = 'info' | 'ok' | 'warning' | 'danger';
 
+interface NoticeProps {
+  readonly tone: Tone;
+  /** Whether screen readers announce it: the outcome of what somebody has just done, or what keeps them from it. */
+  readonly role?: 'status' | 'alert';
+  readonly children: ComponentChildren;
+}
+
 /** A paragraph that stands apart from the text. */
-export function Notice({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }): VNode {
-  return <p class={`notice tone-${tone}`}>{children}</p>;
+export function Notice({ tone, role, children }: NoticeProps): VNode {
+  return (
+    <p class={`notice tone-${tone}`} role={role}>
+      {children}
+    </p>
+  );
 }
 
 /** A word in a coloured pill. */

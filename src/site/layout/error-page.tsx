@@ -1,7 +1,8 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { Problem } from '../../errors.js';
 import { toProblem } from '../../http/response/problems.js';
 import type { PageContext } from '../context.js';
+import { addressOf } from '../delivery/page-address.js';
 import { Operator } from './operator.js';
 import { page } from './page.js';
 
@@ -36,6 +37,45 @@ const DETAILS: Partial<Record<number, ComponentChildren>> = {
   503: 'This page is temporarily unavailable. Try again in a few seconds.',
 };
 
+/** Where the reader of an error goes on. */
+interface NextStep {
+  readonly address: string;
+  readonly label: string;
+}
+
+const HOME: NextStep = { address: '/', label: 'Go to the home page' };
+const KEYS: NextStep = { address: '/settings/keys', label: 'Go to your keys' };
+
+function nextStep(ctx: PageContext): NextStep {
+  const { path, method, state } = ctx;
+  if (method === 'POST' && state.hasPage(path)) return { address: addressOf(ctx), label: 'Back to the form' };
+  if (path.startsWith(`${KEYS.address}/`)) return KEYS;
+  if (isIn('settings', path)) return { address: '/settings', label: 'Go to the settings' };
+  return isIn('sign-in', path) || isIn('sign-up', path)
+    ? { address: '/sign-in', label: 'Go to the sign-in page' }
+    : HOME;
+}
+
+/** Whether a path is in a part of the site. */
+function isIn(part: string, path: string): boolean {
+  return path === `/${part}` || path.startsWith(`/${part}/`);
+}
+
+/** What became of the form that was sent. */
+function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
+  const { path, state } = ctx;
+  if (status < 500 || (isIn('settings', path) && state.mayHaveChanged !== true)) return <p>Nothing was changed.</p>;
+  if (!isIn('settings', path)) return <p>The form may have been processed. It does no harm to send it again.</p>;
+  const [address, what] = path.startsWith(KEYS.address)
+    ? [KEYS.address, 'your keys']
+    : ['/settings/events', 'the events'];
+  return (
+    <p>
+      Your change may have been made. Check <a href={address}>{what}</a> before you send the form again.
+    </p>
+  );
+}
+
 /** Answers with an error as a page. */
 export function errorPage(ctx: PageContext, error: unknown): void {
   const shown = error instanceof PageError ? error : toProblem(error);
@@ -43,15 +83,19 @@ export function errorPage(ctx: PageContext, error: unknown): void {
   ctx.set(shown.headers);
   const { status } = shown;
   const title = shown instanceof Problem && status === 404 ? 'Page not found' : shown.title;
+  const next = nextStep(ctx);
   page(
     ctx,
     { title, status },
     <>
       <p class="lead">{(shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail}</p>
-      <p>
-        <a class="button" href="/">
-          Go to the home page
-        </a>
+      {ctx.method === 'POST' && <Outcome ctx={ctx} status={status} />}
+      <p class="cluster">
+        {[next, ...(next === HOME ? [] : [HOME])].map(({ address, label }) => (
+          <a key={address} class="button" href={address}>
+            {label}
+          </a>
+        ))}
       </p>
       <p class="muted small">
         Error {status}. Request ID: <code>{ctx.state.requestId}</code>

@@ -55,6 +55,34 @@ export function Field({ id, label, hint, error, options, value, ...attributes }:
   );
 }
 
+interface ErrorSummaryProps {
+  /** What is wrong, with the id of the input that needs a correction. */
+  readonly errors: readonly { readonly id: string; readonly message: string | undefined }[];
+}
+
+/**
+ * What must be corrected before a form is sent again. It has the focus, so that screen readers read it first. Use it at the
+ * top of a page with `hasErrors`.
+ */
+export function ErrorSummary({ errors }: ErrorSummaryProps): VNode | null {
+  const wrong = errors.filter(({ message }) => message !== undefined);
+  if (wrong.length === 0) return null;
+  return (
+    <div class="notice error-summary tone-danger" role="alert" tabIndex={-1} autofocus>
+      <p>
+        <strong>Nothing was changed. Correct this and send the form again:</strong>
+      </p>
+      <ul>
+        {wrong.map(({ id, message }) => (
+          <li key={id}>
+            <a href={`#${id}`}>{message}</a>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
 interface FormActionsProps {
   /** What the button does. */
   readonly label: string;

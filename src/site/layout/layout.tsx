@@ -24,6 +24,10 @@ export interface PageDescription {
   readonly markdown?: string;
   /** A sentence for search engines. */
   readonly description?: string;
+  /** Whether the page shows a form again whose values need a correction. */
+  readonly hasErrors?: boolean | undefined;
+  /** For the answer to a form: the address that takes its place in the history of the browser. */
+  readonly address?: string | undefined;
 }
 
 /**
@@ -38,12 +42,21 @@ interface LayoutProps extends PageDescription {
 }
 
 /** The frame of every page: skip link, header with navigation, the body, footer. */
-export function Layout({ files, title, section, description, markdown, children }: LayoutProps): VNode {
+export function Layout({
+  files,
+  title,
+  section,
+  description,
+  markdown,
+  hasErrors = false,
+  address,
+  children,
+}: LayoutProps): VNode {
   return (
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <title>{title === SERVICE ? title : `${title} · ${SERVICE}`}</title>
+        <title>{`${hasErrors ? 'Error: ' : ''}${title === SERVICE ? title : `${title} · ${SERVICE}`}`}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         {description !== undefined && <meta name="description" content={description} />}
@@ -79,7 +92,7 @@ export function Layout({ files, title, section, description, markdown, children 
             </nav>
           </div>
         </header>
-        <main id="main" tabIndex={-1}>
+        <main id="main" tabIndex={-1} data-address={address}>
           {children}
         </main>
         <footer class="site-footer">

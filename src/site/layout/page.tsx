@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { PageContext, SiteOptions } from '../context.js';
+import { addressOf } from '../delivery/page-address.js';
 import { Representation } from '../../http/response/representation.js';
 import { Layout, type PageDescription } from './layout.js';
 import { OperatorContact } from './operator.js';
@@ -38,7 +39,9 @@ export function page(ctx: PageContext, options: PageOptions, children: Component
 export function answerPage(ctx: PageContext, { status = 200, ...description }: PageOptions, body: ComponentChildren) {
   ctx.status = status;
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': HTML });
-  ctx.body = renderPage(ctx.state.site, description, body);
+  // A browser that goes back to the answer to a form would ask whether to send it again, or show an error.
+  const address = ctx.method === 'POST' ? (description.address ?? addressOf(ctx)) : undefined;
+  ctx.body = renderPage(ctx.state.site, { ...description, address }, body);
 }
 
 /** Makes a page that is the same for everybody and may be cached. */

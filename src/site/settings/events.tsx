@@ -76,7 +76,7 @@ export function EventTable({ events, now, isOfOneKey = false }: EventTableProps)
 }
 
 function EventKey({ event: { keyPrefix, keyLabel } }: { readonly event: DeveloperEvent }): VNode | null {
-  return keyPrefix === null ? null : <KeyName prefix={keyPrefix} label={keyLabel} address={addressOf(keyPrefix)} />;
+  return keyPrefix === null ? null : <KeyName prefix={keyPrefix} label={keyLabel} />;
 }
 
 function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {

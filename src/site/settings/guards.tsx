@@ -52,15 +52,14 @@ export function createGuards({ db }: { readonly db: Knex }): Guards {
           </>,
         );
       }
-      if (session !== undefined && mayPass(session)) await handler(ctx as SettingsContext);
-      // A form and the page that shows it share one path: after the sign-in, the form is shown, not sent.
-      else redirectToSignIn(ctx, ctx.path);
+      if (session !== undefined && mayPass(session)) await run(ctx, handler);
+      // After the sign-in, the form is shown, not sent.
+      else redirectToSignIn(ctx, session === undefined ? 'signed-out' : 'sign-in-too-old');
     };
   return {
     requireSession: (handler) => async (ctx) => {
-      if ((await enter(ctx, db)) !== undefined) await handler(ctx as SettingsContext);
-      // A path that only takes forms cannot be returned to.
-      else redirectToSignIn(ctx, ctx.method === 'POST' ? '/settings' : ctx.path);
+      if ((await enter(ctx, db)) !== undefined) await run(ctx, handler);
+      else redirectToSignIn(ctx, 'signed-out');
     },
     notSuspended: requireActive(() => true),
     requireRecentSignIn: requireActive(({ isRecent }) => isRecent),
@@ -73,4 +72,11 @@ async function enter(ctx: PageContext, db: Knex): Promise<Session | undefined> {
   const session = await findSession(db, readCookie(ctx, 'session'));
   Object.assign(ctx.state, { session });
   return session;
+}
+
+async function run(ctx: PageContext, handler: (ctx: SettingsContext) => unknown): Promise<void> {
+  // The browser has been told that the request failed and changed nothing.
+  if (ctx.state.timedOut === true) return;
+  ctx.state.mayHaveChanged = ctx.method === 'POST';
+  await handler(ctx as SettingsContext);
 }

@@ -10,10 +10,14 @@ import { seeOther } from '../sign-in/return-to.js';
 import { setCookie } from '../sign-in/cookies.js';
 import { browserName } from './browser-name.js';
 import type { Guards } from './guards.js';
+import { redirectAndConfirm } from './notices.js';
 import { Pager, readListPage, type ListPage } from './list-page.js';
 import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/sessions';
+
+/** Confirms that a browser is signed out. */
+export const SIGNED_OUT = '/signed-out';
 
 /** An id fits the type of its column. */
 const parseEnd = formParser({ session: { schema: { pattern: '^[0-9]{1,9}$' } } });
@@ -35,8 +39,10 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { requireSess
       const { id, developerId } = ctx.state.session;
       const ended = Number(parseEnd(ctx).values.session);
       await endSessionOf(db, developerId, ended);
-      if (ended === id) setCookie(ctx, 'session', undefined);
-      seeOther(ctx, PATH);
+      if (ended === id) {
+        setCookie(ctx, 'session', undefined);
+        seeOther(ctx, SIGNED_OUT);
+      } else redirectAndConfirm(ctx, PATH, 'session_ended');
     }),
   );
 
@@ -45,7 +51,7 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { requireSess
     requireSession(async (ctx) => {
       await endAllSessions(db, ctx.state.session.developerId, 'developer');
       setCookie(ctx, 'session', undefined);
-      seeOther(ctx, '/sign-in');
+      redirectAndConfirm(ctx, SIGNED_OUT, 'all_sessions_ended');
     }),
   );
 }

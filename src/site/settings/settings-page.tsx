@@ -4,6 +4,7 @@ import { Operator } from '../layout/operator.js';
 import { answerPage } from '../layout/page.js';
 import { UserText } from '../layout/values.js';
 import type { SettingsContext } from './guards.js';
+import { notices } from './notices.js';
 
 /** The pages of the settings, as their navigation lists them. */
 export const TABS = [
@@ -28,6 +29,12 @@ interface SettingsPageOptions {
   readonly tab: Tab;
   /** 200 where it is left out. */
   readonly status?: number | undefined;
+  /** Whether the page shows a form again whose values need a correction. */
+  readonly hasErrors?: boolean | undefined;
+  /** For the answer to a form: the address that takes its place in the history of the browser. */
+  readonly address?: string | undefined;
+  /** The page above this one. */
+  readonly trail?: { readonly path: string; readonly label: string };
 }
 
 /**
@@ -37,13 +44,14 @@ interface SettingsPageOptions {
  */
 export function settingsPage(
   ctx: SettingsContext,
-  { title, tab, status }: SettingsPageOptions,
+  { tab, trail, ...options }: SettingsPageOptions,
   body: ComponentChildren,
 ) {
+  const { title } = options;
   const { projectName, suspendedAt } = ctx.state.session;
   answerPage(
     ctx,
-    { title, section: 'settings', status },
+    { ...options, section: 'settings' },
     <div class="container-wide">
       <header class="settings-header">
         <p class="settings-project">
@@ -71,6 +79,12 @@ export function settingsPage(
           <strong>Your account is suspended.</strong> Your keys are rejected, and you can view the settings but not
           change them. Contact <Operator />.
         </Notice>
+      )}
+      {notices(ctx)}
+      {trail !== undefined && (
+        <p class="trail">
+          <a href={trail.path}>{trail.label}</a>
+        </p>
       )}
       <h1>{title}</h1>
       {body}

@@ -6,6 +6,8 @@ type CookieName =
   | 'session'
   /** The page to return to after sign-in. */
   | 'return-to'
+  /** What has been done, until a page has confirmed it. */
+  | 'confirmation'
   /** The secret of a sign-in at the identity provider that has not ended yet. */
   | 'oidc'
   /** The challenge that a passkey is to sign. */

@@ -9,7 +9,7 @@ import { page } from '../layout/page.js';
 import { UserText } from '../layout/values.js';
 import { addPasskeySignIn, PASSKEY_SIGN_IN } from './passkey.js';
 import { PasskeyForm } from './passkey-form.js';
-import { SETTINGS } from './return-to.js';
+import { interruptionOf, readReturnAddress, SETTINGS } from './return-to.js';
 import { readCookie } from './cookies.js';
 import { addSignInLink } from './sign-in-link.js';
 import { addSignUp } from './sign-up.js';
@@ -32,7 +32,16 @@ async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: s
     ctx,
     { title: 'Sign in', section: 'settings', status: failure === undefined ? 200 : 403 },
     <>
-      {failure !== undefined && <Notice tone="danger">{failure}</Notice>}
+      {failure !== undefined && (
+        <Notice tone="danger" role="alert">
+          {failure}
+        </Notice>
+      )}
+      {session?.isRecent !== true && interruptionOf(readReturnAddress(ctx)) !== undefined && (
+        <Notice tone="warning" role="alert">
+          Your form was not processed, and nothing was changed. After you sign in, it comes back as you filled it in.
+        </Notice>
+      )}
       {session !== undefined && <SignedInAlready session={session} />}
       {session?.isRecent !== true && (
         <Ways

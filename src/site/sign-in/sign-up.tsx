@@ -5,8 +5,9 @@ import { setActor } from '../../events/events.js';
 import { OperatorError } from '../../errors.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
+import { queryOf } from '../delivery/page-address.js';
 import { PageError } from '../layout/error-page.js';
-import { Field, FormActions } from '../layout/form-field.js';
+import { ErrorSummary, Field, FormActions } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
 import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
@@ -29,7 +30,7 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   router.get('/sign-up', async (ctx) => {
     const identity = await findSignUp(db, readCookie(ctx, 'sign-up'));
     if (identity === undefined) seeOther(ctx, '/sign-in');
-    else showForm(ctx);
+    else showForm(ctx, queryOf(ctx).get('project_name') ?? '');
   });
 
   router.post('/sign-up', async (ctx) => {
@@ -65,8 +66,14 @@ async function register(transaction: Knex.Transaction, identity: Identity, proje
 function showForm(ctx: PageContext, name = '', error?: string): void {
   page(
     ctx,
-    { title: 'Name your project', section: 'settings', status: error === undefined ? 200 : 422 },
+    {
+      title: 'Name your project',
+      section: 'settings',
+      status: error === undefined ? 200 : 422,
+      hasErrors: error !== undefined,
+    },
     <>
+      <ErrorSummary errors={[{ id: 'project-name', message: error }]} />
       <p>
         Welcome. Your keys belong to a project, which starts on the free plan. Its name appears in responses from{' '}
         <code>/api/v1/me</code>.

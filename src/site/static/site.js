@@ -299,6 +299,11 @@ function enablePasskey(form) {
   });
 }
 
+/** Puts a page that can be loaded again into the history, in place of the answer to a form. */
+function replaceAnswer({ dataset: { address } }) {
+  history.replaceState(history.state, '', address);
+}
+
 // Browsers offer the clipboard on https and on loopback only.
 if (navigator.clipboard) {
   all('[data-copy]').forEach(enableCopying);
@@ -314,6 +319,7 @@ all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);
 if (window.PublicKeyCredential?.parseCreationOptionsFromJSON) all('[data-passkey]').forEach(enablePasskey);
 else all('[data-no-passkeys]').forEach((note) => (note.hidden = false));
+all('[data-address]').forEach(replaceAnswer);
 addEventListener('hashchange', unfold);
 // A browser may keep a page and show it again. A new key is shown once.
 addEventListener('pagehide', () => {

@@ -121,10 +121,12 @@ describe('forms that another site has made a browser send', () => {
     }
   });
 
-  it('a form that needs a new sign-in leads back to the settings, not to a path that only takes forms', async () => {
+  it('a form that needs a new sign-in leads back to the page above a path that only takes forms', async () => {
     const stranger = new Visitor(service.url);
     assert.equal((await stranger.post('/settings/sessions/end', { session: '1' })).status, 303);
-    assert.deepEqual([...stranger.cookies.values()].map(decodeURIComponent), ['/settings']);
+    assert.deepEqual([...stranger.cookies.values()].map(decodeURIComponent), [
+      '/settings/sessions?interrupted=signed-out',
+    ]);
   });
 
   it('GET on the path of a form changes nothing', async () => {

@@ -60,13 +60,12 @@ describe('the keys page', () => {
     return (await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
   }
 
-  it('a new key is shown by the answer itself with three calls, and never again', async () => {
+  it('a new key is shown by the answer itself with a first call without the key itself, and never again', async () => {
     const reply = await create({ label: 'production', lifetime: '90' });
     const key = KEY.exec(reply.text)?.[0] ?? assert.fail('no key is shown');
     assert.equal(reply.headers['cache-control'], 'no-store');
-    for (const path of ['/api/v1/me', '/api/v1/stats', '/api/v1/changes?since=']) {
-      assert.ok(reply.text.includes(`curl -H 'Authorization: Bearer ${key}' '${service.url}${path}`), path);
-    }
+    assert.equal(reply.text.split(key).length, 2);
+    assert.ok(reply.text.includes('read -rs KEY') && reply.text.includes(`${service.url}/api/v1/stats`));
     assert.equal(await statusOf(key), 200);
     for (const path of settingsPages(key.slice(0, 12))) assert.doesNotMatch((await visitor.get(path)).text, KEY, path);
     const [record, ...others] = await listKeys(service.db, developerId);
@@ -110,7 +109,7 @@ describe('the keys page', () => {
     [
       'a date beside another choice',
       [{ lifetime: '30', date: '2100-02-28', label: 'kept' }],
-      'You chose &quot;In 30 days&quot; but also entered a date.',
+      'You entered a date but chose another expiry.',
     ],
     [
       'a label that is too long or has control characters',
@@ -159,11 +158,19 @@ describe('the keys page', () => {
     assert.ok((await create({ label: 'מפתח' })).text.includes('Your key (\u2068מפתח\u2069)'));
   });
 
-  it('a developer has at most 20 active keys', async () => {
+  it('a developer has at most 20 active keys, and no form is offered for another one', async () => {
+    const form = await formOf(NEW);
     for (let i = 0; i < MAX_ACTIVE_KEYS; i += 1) await createKey(service.db, { developerId, planId: 'free' });
-    const { status, text } = await create();
+    // The form was open before.
+    const { status, text } = await visitor.post(NEW, { form, lifetime: 'none' });
     assert.equal(status, 409);
     assert.ok(text.includes('You have reached the limit of 20 active keys'));
+    const said = /You have 20 of 20 active keys\.<\/strong> To create another one, first revoke a key/;
+    for (const path of ['/settings/keys', NEW]) {
+      const page = (await visitor.get(path)).text;
+      assert.match(page, said, path);
+      assert.doesNotMatch(page, /Create a key<\/a>|Create key<\/button>/, path);
+    }
     assert.equal((await listKeys(service.db, developerId)).length, 20);
   });
 
@@ -211,10 +218,12 @@ describe('the keys page', () => {
     assert.equal(await statusOf(key), 200);
     await service.db('api_keys').where({ prefix }).update({ last_used_at: '2026-01-02T03:04:05Z' });
     assert.ok((await visitor.get(path)).text.includes('2026-01-02 03:04 UTC'));
-    const { status, text } = await visitor.post(path);
-    assert.equal(status, 200);
-    assert.ok(text.includes('has been revoked. Requests that use it now fail.'));
+    const { status, headers } = await visitor.post(path);
+    assert.deepEqual([status, headers.location], [303, `/settings/keys/${prefix}`]);
     assert.equal(await statusOf(key), 401);
+    const said = 'This key has been revoked. Requests that use it now fail.';
+    assert.ok((await visitor.get(`/settings/keys/${prefix}`)).text.includes(said));
+    assert.ok(!(await visitor.get(`/settings/keys/${prefix}`)).text.includes(said));
     assert.ok((await visitor.get('/settings/keys')).text.includes('Inactive keys'));
   });
 
@@ -225,17 +234,17 @@ describe('the keys page', () => {
     const second = await successorOf(first.prefix, '24h');
     const list = async (): Promise<string> =>
       (await visitor.get('/settings/keys')).text.replaceAll(/<\/?(?:code|span)[^>]*>/g, '').replaceAll(/\s+/g, ' ');
-    assert.match(await list(), new RegExp(`Rolled active until .*, replaced by ${second}<`));
+    assert.match(await list(), new RegExp(`Active Replaced by <a[^>]*>${second}</a><`));
     assert.ok((await list()).includes(`aria-label="Revoke ${first.prefix}"`));
     assert.ok(!(await list()).includes(`aria-label="Roll ${first.prefix}"`));
     const question = async (prefix: string): Promise<string> =>
       (await visitor.get(`/settings/keys/${prefix}/revoke`)).text;
-    const warning = /This key replaces <code>(svc_\w{8})<\/code>, which stays active until <time/;
+    const warning = /This key replaces <a[^>]*><code>(svc_\w{8})<\/code><\/a>, which stays active until <time/;
     assert.equal(warning.exec(await question(second))?.[1], first.prefix);
     const third = await successorOf(second, 'now');
-    assert.match(await list(), new RegExp(`, replaced by ${second}, which is no longer active`));
+    assert.match(await list(), new RegExp(`Replaced by <a[^>]*>${second}</a>, which is no longer active`));
     // An inactive key names its successor too, so that the list leads to the last one.
-    assert.match(await list(), new RegExp(`Expired, replaced by ${third}<`));
+    assert.match(await list(), new RegExp(`Replaced by <a[^>]*>${third}</a><`));
     for (const prefix of [first.prefix, third]) assert.doesNotMatch(await question(prefix), warning);
   });
 
@@ -264,7 +273,8 @@ describe('the keys page', () => {
     await visitor.post(`/settings/keys/${prefix}/revoke`);
     await assertRefused(/This key is revoked\./);
     const question = await visitor.get(`/settings/keys/${prefix}/revoke`);
-    assert.ok(question.text.includes('was already revoked') && !question.text.includes('<form class="form"'));
+    assert.deepEqual([question.status, question.headers.location], [303, `/settings/keys/${prefix}`]);
+    assert.ok((await visitor.get(`/settings/keys/${prefix}`)).text.includes('This key was already revoked.'));
   });
 
   it('a key of another developer is neither shown nor changed', async () => {
@@ -296,7 +306,7 @@ describe('the keys page', () => {
   it('creating and rolling keys need a sign-in of the last 15 minutes, and revoking does not', async () => {
     const { key, prefix } = await newKey();
     const form = await formOf(NEW);
-    const need = /Sign in again to create or roll a key.*\(sign in again first\)/s;
+    const need = /Sign in again to create or roll a key/;
     assert.doesNotMatch((await visitor.get('/settings/keys')).text, need);
     const signedInAt = service.db.raw("now() - interval '16 minutes'");
     await service.db('sessions').where({ developer_id: developerId }).update({ signed_in_at: signedInAt });
@@ -308,12 +318,13 @@ describe('the keys page', () => {
     assert.equal((await listKeys(service.db, developerId)).length, 1);
     const path = `/settings/keys/${prefix}/revoke`;
     assert.ok((await visitor.get(path)).text.includes(`Revoke ${prefix}</button>`));
-    assert.equal((await visitor.post(path)).status, 200);
+    assert.equal((await visitor.post(path)).headers.location, `/settings/keys/${prefix}`);
     assert.equal(await statusOf(key), 401);
-    // The sign-in leads back to the form that was requested last.
+    // The sign-in leads back to the form that was sent last, as it was filled in.
+    assert.ok((await visitor.get('/sign-in')).text.includes('Your form was not processed, and nothing was changed.'));
     const token = await createSignInLink(service.db, developerId);
     const { headers } = await visitor.post('/sign-in/link', { token });
-    assert.equal(headers.location, `/settings/keys/${prefix}/roll`);
+    assert.equal(headers.location, `/settings/keys/${prefix}/roll?overlap=now&interrupted=sign-in-too-old`);
   });
 
   it('a visitor who is not signed in is redirected to sign-in by every page of the settings', async () => {
@@ -408,12 +419,16 @@ describe('the pages that change keys, beside Redis', () => {
     const [first, second, third] = [await newKey(), await newKey(), await newKey()];
     await direct.flushall();
     await world.redis.kill();
-    assert.ok((await revoke(first.prefix)).text.includes('fail within moments.'));
-    assert.match((await roll(second.prefix)).text, /which\s+expires within moments\./);
+    const revoked = async (): Promise<string> => {
+      const { headers } = await revoke(first.prefix);
+      return (await visitor.get(headers.location ?? '')).text;
+    };
+    assert.ok((await revoked()).includes('will fail within moments.'));
+    assert.match((await roll(second.prefix)).text, /which\s+stops working within moments\./);
     assert.ok((await find(third.key)).text.includes('fails within moments.'));
     // A second attempt says nothing about the moment.
     assert.ok((await find(third.key)).text.includes('This key was already revoked.'));
-    assert.ok((await revoke(first.prefix)).text.includes('was already revoked.'));
+    assert.ok((await revoked()).includes('was already revoked.'));
   });
 });
 

@@ -80,6 +80,7 @@ describe('passkeys in Chromium', () => {
 
   const signOut = async (page: Page): Promise<void> => {
     await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('link', { name: 'Sign in' }).click();
     await page.waitForURL('**/sign-in');
   };
 

@@ -152,7 +152,10 @@ describe('sign-in links and sessions', () => {
       '/\\evil.example',
       '/settings//evil.example',
       '/settings/../sign-out',
-      '/settings?next=https://evil.example',
+      '/settings\\@evil.example?label=x',
+      '/settings.evil.example?label=x',
+      '?label=x',
+      '//evil.example?/settings',
       'javascript:alert(1)',
     ]) {
       const another = visit();
@@ -162,13 +165,39 @@ describe('sign-in links and sessions', () => {
     }
   });
 
+  it('a sign-in leads back with the query, which names no other address and breaks no header field', async () => {
+    for (const [target, location] of [
+      ['/settings/usage?key=svc_ZZZZZZZZ&range=7d', '/settings/usage?key=svc_ZZZZZZZZ&range=7d'],
+      ['/settings?next=https://evil.example', '/settings?next=https%3A%2F%2Fevil.example'],
+      [
+        '/settings/keys/new?label=two words&a=%0d%0aLocation:x',
+        '/settings/keys/new?label=two%20words&a=%0D%0ALocation%3Ax',
+      ],
+      // A key that somebody has pasted, and more than an address holds.
+      [`/settings/keys/new?label=${service.key}&lifetime=30`, '/settings/keys/new?lifetime=30'],
+      [`/settings/keys/new?label=${'x'.repeat(401)}&lifetime=30`, '/settings/keys/new?lifetime=30'],
+      [`/settings/keys?${'a=b&'.repeat(1_000)}`, '/settings/keys'],
+    ] as const) {
+      const visitor = visit();
+      visitor.cookies.set('catalog-return-to', target);
+      const reply = await visitor.post('/sign-in/link', { token: await newLink() });
+      assert.equal(reply.headers.location, location, target);
+    }
+    const visitor = visit();
+    await visitor.get('/settings/keys?q=two+words&page=2');
+    const { headers } = await visitor.post('/sign-in/link', { token: await newLink() });
+    assert.equal(headers.location, '/settings/keys?q=two%20words&page=2');
+  });
+
   it('signing out ends the session here and for every copy of its cookie', async () => {
     const visitor = await signIn(service, developerId);
     const copy = visit();
     for (const [name, value] of visitor.cookies) copy.cookies.set(name, value);
     const { status, headers } = await visitor.post('/sign-out');
-    assert.deepEqual([status, headers.location, headers['clear-site-data']], [303, '/sign-in', '"cache"']);
+    assert.deepEqual([status, headers.location, headers['clear-site-data']], [303, '/signed-out', '"cache"']);
     assert.equal(visitor.cookies.has(SESSION), false);
+    assert.match((await visitor.get('/signed-out')).text, /<h1>You are signed out<\/h1>.*href="\/sign-in"/s);
+    assert.ok((await copy.get('/signed-out')).text.includes('You are signed out'));
     assert.equal((await copy.get('/settings')).status, 303);
   });
 
@@ -184,7 +213,8 @@ describe('sign-in links and sessions', () => {
     await suspendDeveloper(service.db, id);
     const visitors = [await signIn(service, id), await signIn(service, id)] as const;
     assert.ok((await visitors[0].get('/settings')).text.includes('Your account is suspended.'));
-    assert.equal((await visitors[0].post('/settings/sessions/end-all')).headers.location, '/sign-in');
+    assert.equal((await visitors[0].post('/settings/sessions/end-all')).headers.location, '/signed-out');
+    assert.ok((await visitors[0].get('/signed-out')).text.includes('All your sessions have ended.'));
     for (const visitor of visitors) assert.equal((await visitor.get('/settings')).status, 303);
   });
 

@@ -1,160 +1,169 @@
 import type { VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
-import { hintsOf, stateOf, type KeyHint, type KeyRecord, type KeyState } from '../../../keys/key-record.js';
+import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
+import type { KeySummary } from '../../../keys/key-summary.js';
+import { Notice, Table } from '../../layout/components.js';
+import { pageAddress } from '../../delivery/page-address.js';
+import { RelativeTime, UserText } from '../../layout/values.js';
 import { Pager, type ListPage } from '../list-page.js';
-import { Badge, Table } from '../../layout/components.js';
-import { Time, UserText } from '../../layout/values.js';
+import { KeyName, keyPath } from '../key-name.js';
+import { KeyStateText } from './key-state.js';
+
+/** Where the keys of a developer are listed. */
+export const KEYS_PATH = '/settings/keys';
+
+/** A filter helps with more keys than this. */
+const HANDFUL = 5;
 
 interface KeyListProps {
   readonly keys: ListPage<KeyRecord>;
-  /** In milliseconds since 1970, for the hints. */
+  readonly counts: KeySummary;
+  /** What the list is filtered by; empty for all keys. */
+  readonly search: string;
+  /** In milliseconds since 1970. */
   readonly now: number;
-  /** Whether the developer may not change keys. */
-  readonly isReadOnly: boolean;
+  readonly isSuspended: boolean;
   /** Whether the developer may create and roll keys without signing in again. */
   readonly isRecent: boolean;
 }
 
 /** One page of a developer's keys: active keys, then inactive ones. */
-export function KeyList({ keys, now, isReadOnly, isRecent }: KeyListProps): VNode {
-  const rows = keys.rows.map((record) => ({ record, state: stateOf(record) }));
-  const active = rows.filter(({ state }) => state.kind === 'active' || state.kind === 'rolled');
-  const inactive = rows.filter((row) => !active.includes(row));
+export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: KeyListProps): VNode {
+  if (counts.total === 0) return <NoKeys isSuspended={isSuspended} />;
+  const isActive = (record: KeyRecord): boolean => ['active', 'rolled'].includes(stateOf(record).kind);
+  const table = { now, isSuspended };
+  const inactive = keys.rows.filter((record) => !isActive(record));
   return (
-    <>
+    <div class="key-list">
       <p>
-        Use one key per environment, so that you can revoke each on its own. You can have up to {MAX_ACTIVE_KEYS} active
-        keys, not counting rolled ones. “Last used” is updated about every 10 seconds.
+        Use one key per environment, so that you can revoke each on its own. “Last used” is updated about every 10
+        seconds.
       </p>
-      {!isReadOnly && (
-        <p>
-          <a class="button button-primary" href="/settings/keys/new">
-            Create a key
-          </a>
-          {!isRecent && (
-            <span class="muted">
-              {' '}
-              You signed in more than {RECENT_MINUTES} minutes ago. Sign in again to create or roll a key. You can still
-              revoke keys.
-            </span>
-          )}
+      {!isSuspended && counts.active >= MAX_ACTIVE_KEYS && <NoRoom />}
+      {!isSuspended && !isRecent && (
+        <p class="muted small">
+          You signed in more than {RECENT_MINUTES} minutes ago. Sign in again to create or roll a key. You can still
+          revoke keys.
         </p>
       )}
-      {active.length === 0 && keys.number === 1 && <p class="empty">You have no active keys</p>}
-      <KeyTable caption="Active keys" rows={active} now={now} isReadOnly={isReadOnly} isRecent={isRecent} />
+      <div class="toolbar">
+        {!isSuspended && counts.active < MAX_ACTIVE_KEYS && (
+          <p class="cluster">
+            <a class="button button-primary" href={`${KEYS_PATH}/new`}>
+              Create a key
+            </a>
+            <span class="muted">
+              {counts.active} of {MAX_ACTIVE_KEYS} active keys
+            </span>
+          </p>
+        )}
+        {(counts.total > HANDFUL || search !== '') && <Filter search={search} />}
+      </div>
+      {keys.rows.length === 0 && search !== '' && (
+        <p class="empty">
+          No key has “<UserText text={search} />” in its label or prefix. <a href={KEYS_PATH}>Show all keys</a>
+        </p>
+      )}
+      {counts.active === 0 && search === '' && <p class="empty">You have no active keys</p>}
+      <KeyTable caption="Active keys" rows={keys.rows.filter(isActive)} {...table} />
       {inactive.length > 0 && <h2>Inactive keys</h2>}
-      <KeyTable caption="Inactive keys" rows={inactive} now={now} isReadOnly isRecent={isRecent} />
-      <Pager path="/settings/keys" page={keys} />
-    </>
+      <KeyTable caption="Inactive keys" rows={inactive} {...table} />
+      <Pager path={pageAddress(KEYS_PATH, [['q', search]])} page={keys} />
+    </div>
   );
 }
 
-interface KeyTableProps extends Pick<KeyListProps, 'now' | 'isReadOnly' | 'isRecent'> {
-  readonly caption: string;
-  readonly rows: readonly { readonly record: KeyRecord; readonly state: KeyState }[];
+function NoKeys({ isSuspended }: { readonly isSuspended: boolean }): VNode {
+  return (
+    <div class="empty">
+      <p>
+        <strong>You have no keys yet.</strong> Every call needs one.
+      </p>
+      {!isSuspended && (
+        <p>
+          <a class="button button-primary" href={`${KEYS_PATH}/new`}>
+            Create your first key
+          </a>
+        </p>
+      )}
+      <p>
+        <a href="/docs/guides/calling-the-api">How to call the API</a>
+      </p>
+    </div>
+  );
 }
 
-/** The state and its actions come first, so that a narrow screen shows them. */
-function KeyTable({ caption, rows, now, isReadOnly, isRecent }: KeyTableProps): VNode | null {
+/** Stands in place of what would create one more key. */
+export function NoRoom(): VNode {
+  return (
+    <Notice tone="info">
+      <strong>
+        You have {MAX_ACTIVE_KEYS} of {MAX_ACTIVE_KEYS} active keys.
+      </strong>{' '}
+      To create another one, first revoke a key that you no longer need. Rolled keys do not count.
+    </Notice>
+  );
+}
+
+function Filter({ search }: { readonly search: string }): VNode {
+  return (
+    <form class="filter" method="get" action={KEYS_PATH} role="search">
+      <label for="filter">Filter by label or prefix</label>
+      <input class="input" id="filter" name="q" type="search" value={search} maxLength={200} autocomplete="off" />
+      <button class="button" type="submit">
+        Filter
+      </button>
+      {search !== '' && <a href={KEYS_PATH}>Show all</a>}
+    </form>
+  );
+}
+
+interface KeyTableProps extends Pick<KeyListProps, 'now' | 'isSuspended'> {
+  readonly caption: 'Active keys' | 'Inactive keys';
+  readonly rows: readonly KeyRecord[];
+}
+
+function KeyTable({ caption, rows, now, isSuspended }: KeyTableProps): VNode | null {
   if (rows.length === 0) return null;
+  const isActive = caption === 'Active keys';
+  const hasActions = isActive && !isSuspended;
+  const timeOf = (at: string | null): VNode | string => (at === null ? 'Never' : <RelativeTime at={at} now={now} />);
   return (
     <Table
       caption={caption}
-      columns={['Key', 'State', 'Last used', 'Expires', 'Created', 'Plan']}
-      rows={rows.map(({ record, state }) => [
-        <>
-          <code>{record.prefix}</code>
-          {record.label !== null && (
-            <span class="key-label">
-              <UserText text={record.label} />
-            </span>
-          )}
-        </>,
-        <>
-          <State record={record} state={state} now={now} />
-          {!isReadOnly && <Changes prefix={record.prefix} isRolled={state.kind === 'rolled'} isRecent={isRecent} />}
-        </>,
-        record.lastUsedAt === null ? 'Never' : <Time at={record.lastUsedAt} />,
-        record.expiresAt === null ? 'Never' : <Time at={record.expiresAt} />,
-        <Time at={record.createdAt} />,
+      hasCards
+      columns={[
+        'Key',
+        'State',
+        'Last used',
+        isActive ? 'Expires' : 'Ended',
+        'Created',
+        'Plan',
+        ...(hasActions ? [{ label: 'Actions', actions: true } as const] : []),
+      ]}
+      rows={rows.map((record) => [
+        <KeyName prefix={record.prefix} label={record.label} />,
+        <KeyStateText record={record} now={now} isSuspended={isSuspended} />,
+        timeOf(record.lastUsedAt),
+        timeOf(isActive ? record.expiresAt : (record.revokedAt ?? record.expiresAt)),
+        timeOf(record.createdAt),
         record.planId,
+        ...(hasActions ? [<Actions record={record} />] : []),
       ])}
     />
   );
 }
 
-interface StateProps {
-  readonly record: KeyRecord;
-  readonly state: KeyState;
-  readonly now: number;
-}
-
-function State({ record, state, now }: StateProps): VNode {
-  const replacedBy = record.successor && (
-    <>
-      , replaced by <code>{record.successor.prefix}</code>
-    </>
-  );
-  switch (state.kind) {
-    case 'active':
-      return (
-        <span class="cluster">
-          <Badge tone="ok">Active</Badge>
-          {hintsOf(record, now).map((hint) => (
-            <Badge key={hint.kind} tone={hint.kind === 'unused' ? 'info' : 'warning'}>
-              {describeHint(hint)}
-            </Badge>
-          ))}
-        </span>
-      );
-    case 'rolled':
-      return (
-        <>
-          <Badge tone="info">Rolled</Badge> active until {state.until === null ? 'revoked' : <Time at={state.until} />}
-          {replacedBy}
-          {!state.successor.isActive && ', which is no longer active'}
-        </>
-      );
-    case 'expired':
-      return (
-        <>
-          <Badge tone="warning">Expired</Badge>
-          {replacedBy}
-        </>
-      );
-    case 'revoked':
-      return (
-        <>
-          <Badge tone="danger">Revoked</Badge> <Time at={state.at} />
-          {replacedBy}
-        </>
-      );
-  }
-}
-
-function describeHint(hint: KeyHint): string {
-  const days = hint.days === 1 ? '1 day' : `${hint.days} days`;
-  if (hint.kind === 'unused') return `Unused for ${days}`;
-  return hint.days === 0 ? 'Expires within a day' : `Expires in ${days}`;
-}
-
-interface ChangesProps {
-  readonly prefix: string;
-  readonly isRolled: boolean;
-  readonly isRecent: boolean;
-}
-
-function Changes({ prefix, isRolled, isRecent }: ChangesProps): VNode {
+function Actions({ record: { prefix, successor } }: { readonly record: KeyRecord }): VNode {
   return (
-    <span class="key-changes">
-      {!isRolled && (
-        <a href={`/settings/keys/${prefix}/roll`} aria-label={`Roll ${prefix}`}>
+    <span class="key-actions">
+      {successor === null && (
+        <a href={`${keyPath(prefix)}/roll`} aria-label={`Roll ${prefix}`}>
           Roll
         </a>
       )}
-      {!isRolled && !isRecent && <span class="muted small">(sign in again first)</span>}
-      <a href={`/settings/keys/${prefix}/revoke`} aria-label={`Revoke ${prefix}`}>
+      <a class="danger" href={`${keyPath(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
         Revoke
       </a>
     </span>

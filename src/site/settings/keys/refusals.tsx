@@ -1,23 +1,46 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
+import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { Notice } from '../../layout/components.js';
 import { PageError } from '../../layout/error-page.js';
 import { Operator } from '../../layout/operator.js';
 import type { SettingsContext } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
 
+/**
+ * Answers with the reason when a change of a key is refused.
+ *
+ * @example router.post(path, notSuspended(explainRefusals(async (ctx) => { await revokeKey(db, prefixOf(ctx)); })));
+ */
+export function explainRefusals(
+  handler: (ctx: SettingsContext) => Promise<void>,
+): (ctx: SettingsContext) => Promise<void> {
+  return (ctx) =>
+    handler(ctx).catch((error: unknown) => {
+      answerRefusal(ctx, error);
+    });
+}
+
 /** Answers with the reason of a refusal. @throws any other error, and PageError 404 for an unknown key */
-export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'No changes made'): void {
+export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'Nothing was changed'): void {
   if (!(error instanceof KeyRefused)) throw error;
   if (error.reason === 'unknown') throw noSuchKey();
   settingsPage(
     ctx,
     { title, tab: 'keys', status: 409 },
     <>
-      <Notice tone="warning">{explain(error)}</Notice>
+      <Notice tone="warning" role="alert">
+        {explain(error)}
+      </Notice>
       <BackToKeys />
     </>,
   );
+}
+
+/** @throws KeyRefused for the page of a form that would be refused, since the key is no longer active */
+export function requireEditable(record: KeyRecord): void {
+  const { kind } = stateOf(record);
+  if (kind === 'revoked' || kind === 'expired') throw new KeyRefused(kind, `Key ${record.prefix} is not active.`);
 }
 
 export function BackToKeys(): VNode {

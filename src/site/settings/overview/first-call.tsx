@@ -3,15 +3,15 @@ import type { KeySummary } from '../../../keys/key-summary.js';
 import { SampleTabs } from '../../layout/samples.js';
 
 interface FirstCallProps {
-  readonly keys: KeySummary;
+  /** The prefix of the key to use; undefined for any. */
+  readonly keyPrefix?: string | undefined;
   /** The public URL of the service, an origin. */
   readonly baseUrl: string;
 }
 
-/** What a developer does before the first request: create a key, then use it. Nothing once a key was used. */
-export function FirstCall({ keys, baseUrl }: FirstCallProps): VNode | null {
-  if (keys.isUsed || (keys.active === 0 && keys.total > 0)) return null;
-  const call = (
+/** How to use a key for the first time. No sample contains the key itself, which stays out of histories and files. */
+export function FirstCall({ keyPrefix, baseUrl }: FirstCallProps): VNode {
+  return (
     <section aria-labelledby="first-call">
       <h2 id="first-call">Make your first call</h2>
       <p>
@@ -22,14 +22,24 @@ export function FirstCall({ keys, baseUrl }: FirstCallProps): VNode | null {
         name="first-call"
         baseUrl={baseUrl}
         target="/api/v1/stats"
-        {...(keys.newest !== null && { keyPrefix: keys.newest })}
+        {...(keyPrefix !== undefined && { keyPrefix })}
       />
       <p>
-        Your usage appears here about ten seconds later. <a href="/docs/guides/calling-the-api">Read the guide</a> for
-        errors, limits and caching.
+        The settings show the request about ten seconds later. <a href="/docs/guides/calling-the-api">Read the guide</a>{' '}
+        for errors, limits and caching.
       </p>
     </section>
   );
+}
+
+interface FirstStepsProps extends Pick<FirstCallProps, 'baseUrl'> {
+  readonly keys: KeySummary;
+}
+
+/** What a developer does before the first request: create a key, then use it. Nothing once a key was used. */
+export function FirstSteps({ keys, baseUrl }: FirstStepsProps): VNode | null {
+  if (keys.isUsed || (keys.active === 0 && keys.total > 0)) return null;
+  const call = <FirstCall keyPrefix={keys.newest ?? undefined} baseUrl={baseUrl} />;
   if (keys.total > 0) return call;
   return (
     <>

@@ -14,7 +14,7 @@ import type { Guards } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
 import { successRate, total } from '../usage/counts.js';
 import { Quotas, readPlanStates, type PlanState } from '../usage/quotas.js';
-import { FirstCall } from './first-call.js';
+import { FirstSteps } from './first-call.js';
 import { keyWarnings, quotaWarnings, usageWarnings, Warnings } from './warnings.js';
 
 const SHOWN_EVENTS = 5;
@@ -46,7 +46,7 @@ export function addOverview(router: PageRouter, parts: SiteParts, { requireSessi
             {quotaWarnings(plans, now)}
             {usageWarnings(usage)}
           </Warnings>
-          {!isSuspended && <FirstCall keys={keys} baseUrl={site.publicUrl()} />}
+          {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}
           {keys.total > 0 && <Numbers keys={keys} usage={usage} plans={plans} now={now} />}
           <Activity events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} now={now} />
           <Facts session={session} plans={plans} identities={await listIdentities(db, developerId)} now={now} />

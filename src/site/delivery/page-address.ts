@@ -1,0 +1,46 @@
+import type { PageContext } from '../context.js';
+
+/** The fields that a form gets back after a sign-in or an error. No key and no token of a form is among them. */
+const KEPT_FIELDS = ['label', 'lifetime', 'date', 'overlap', 'project_name'];
+
+/** The longest value that a page gets back, in UTF-16 code units: that of a label of 200 characters. */
+const MAX_VALUE = 400;
+
+/** The longest address, which fits into a cookie. */
+const MAX_ADDRESS = 3_500;
+
+/** Somebody may have pasted a key into a field that is not for keys. Addresses are kept in histories and logs. */
+const KEY_LIKE = /svc_[0-9A-Za-z]{8}_/;
+
+/**
+ * The address of the page that a request belongs to, which GET opens: the path and the query of the request itself or, after
+ * POST, those of the page with the form, which is filled in as it was sent.
+ *
+ * @param more - further parameters
+ */
+export function addressOf(ctx: PageContext, more: readonly (readonly [string, string])[] = []): string {
+  const { method, path, state } = ctx;
+  if (method !== 'POST') return pageAddress(path, [...queryOf(ctx), ...more]);
+  let page = path.replace(/\/$/, '');
+  // A path that only takes forms has no page; the page with the form is above it.
+  while (page !== '' && !state.hasPage(page)) page = page.slice(0, page.lastIndexOf('/'));
+  const kept = KEPT_FIELDS.map((name) => [name, state.form?.get(name)?.trim() ?? ''] as const);
+  return pageAddress(page === '' ? '/' : page, [...kept, ...more]);
+}
+
+/**
+ * Joins a path and a query. Values that are empty, too long or contain a key are left out.
+ *
+ * @param path - our own
+ */
+export function pageAddress(path: string, query: Iterable<readonly [string, string]>): string {
+  const kept = [...query].filter(([, value]) => value !== '' && value.length <= MAX_VALUE && !KEY_LIKE.test(value));
+  // In the target of a request, a plus is a plus.
+  const search = new URLSearchParams(kept.map(([name, value]) => [name, value])).toString().replaceAll('+', '%20');
+  return search === '' || search.length > MAX_ADDRESS ? path : `${path}?${search}`;
+}
+
+/** Reads the query as forms with GET write it, where a plus is a space. */
+export function queryOf({ state }: PageContext): URLSearchParams {
+  return new URLSearchParams(state.target.querystring);
+}

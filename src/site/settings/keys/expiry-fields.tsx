@@ -1,0 +1,96 @@
+import type { VNode } from 'preact';
+import { parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
+import type { Submission } from '../../delivery/form.js';
+import { Field } from '../../layout/form-field.js';
+
+/** When a key expires, by the value of its option: after a number of days, on a date, or never. */
+const LIFETIMES = [
+  { value: '30', days: 30 },
+  { value: '90', days: 90 },
+  { value: '365', days: 365 },
+  { value: 'date', label: 'On a date' },
+  { value: 'none', label: 'Never' },
+] as const;
+
+const DAY_SECONDS = 86_400;
+
+/** The fields of a form that names an expiry, for its parser. */
+export const EXPIRY_FIELDS = {
+  lifetime: { schema: { enum: LIFETIMES.map(({ value }) => value) } },
+  date: { schema: {} },
+} as const;
+
+/** What a form names as an expiry. */
+export type ExpirySubmission = Submission<keyof typeof EXPIRY_FIELDS>;
+
+/** Proposed unless the form says otherwise: long enough for work, and a key that nobody misses does not live on. */
+const PROPOSED = '90';
+
+/** @returns the expiry of a form, null for never; or what is wrong with its date */
+export function readExpiry({
+  lifetime,
+  date,
+}: ExpirySubmission['values']): { readonly expires: Expiry | null } | { readonly error: string } {
+  if (lifetime === 'date') {
+    const expires = parseExpiryTime(date);
+    return expires === undefined
+      ? { error: 'Choose a date in the future. The key expires at 00:00 UTC on that date.' }
+      : { expires };
+  }
+  if (date !== '') {
+    return { error: 'You entered a date but chose another expiry. Choose “On a date”, or clear the date.' };
+  }
+  return { expires: lifetime === 'none' ? null : { kind: 'after', seconds: Number(lifetime) * DAY_SECONDS } };
+}
+
+/** @returns the values that a form begins with: those of its address, unless no form has such values */
+export function expiryValues(query: URLSearchParams, proposed: string = PROPOSED): ExpirySubmission['values'] {
+  const lifetime = query.get('lifetime') ?? proposed;
+  return {
+    lifetime: LIFETIMES.some(({ value }) => value === lifetime) ? lifetime : PROPOSED,
+    date: /^\d{4}-\d\d-\d\d$/.exec(query.get('date') ?? '')?.[0] ?? '',
+  };
+}
+
+interface ExpiryFieldsProps {
+  readonly submission: ExpirySubmission;
+  /** In milliseconds since 1970. */
+  readonly now: number;
+  /** Whether the key may live for ever. */
+  readonly canBeNever?: boolean;
+}
+
+/** The fields that name when a key expires. The date is hidden unless it is chosen, in browsers that can do it. */
+export function ExpiryFields({ submission: { values, errors }, now, canBeNever = true }: ExpiryFieldsProps): VNode {
+  const options = LIFETIMES.filter(({ value }) => canBeNever || value !== 'none').map((option) =>
+    'days' in option
+      ? { value: option.value, label: `In ${option.days} days (${dayAfter(now, option.days)})` }
+      : { value: option.value, label: option.label },
+  );
+  return (
+    <>
+      <Field
+        id="lifetime"
+        name="lifetime"
+        label="Expires"
+        hint="An expiry date limits the damage if the key leaks."
+        value={values.lifetime}
+        options={options}
+      />
+      <Field
+        id="date"
+        name="date"
+        type="date"
+        label="Expiry date"
+        hint="For “On a date”. The key expires at 00:00 UTC on that date."
+        value={values.date}
+        error={errors.date}
+        min={dayAfter(now, 1)}
+      />
+    </>
+  );
+}
+
+function dayAfter(now: number, days: number): string {
+  return new Date(now + days * DAY_SECONDS * 1_000).toISOString().slice(0, 10);
+}

@@ -1,0 +1,73 @@
+import type { VNode } from 'preact';
+import type { Expiry } from '../../../keys/expiry.js';
+import type { PageContext } from '../../context.js';
+import { formParser, type Submission } from '../../delivery/form.js';
+import { ErrorSummary, FormActions } from '../../layout/form-field.js';
+import { EXPIRY_FIELDS, ExpiryFields, expiryValues, readExpiry } from './expiry-fields.js';
+import { FormOnce, hashOfForm } from './key-forms.js';
+import { KEYS_PATH } from './key-list.js';
+import { DuplicateLabel, LABEL_FIELDS, LabelField, MAX_LABEL } from './label-field.js';
+
+/** Where keys are created. */
+export const NEW_KEY_PATH = `${KEYS_PATH}/new`;
+
+const parseNewKey = formParser({ form: { schema: {} }, ...LABEL_FIELDS, ...EXPIRY_FIELDS });
+
+type NewKeySubmission = Submission<'label' | 'confirmed' | 'lifetime' | 'date'>;
+
+/** What a form for a new key requests; undefined details when a value must be corrected. */
+interface NewKeyRequest {
+  readonly submission: NewKeySubmission;
+  readonly details: { label: string | null; expires: Expiry | undefined; formHash: Buffer } | undefined;
+}
+
+/** Reads the form for a new key. @throws PageError 400 for a form that no browser sends */
+export function readNewKey(ctx: PageContext): NewKeyRequest {
+  const { values, errors } = parseNewKey(ctx);
+  const formHash = hashOfForm(values.form);
+  const expiry = readExpiry(values);
+  if ('error' in expiry)
+    return { submission: { values, errors: { ...errors, date: expiry.error } }, details: undefined };
+  const submission = { values, errors };
+  if (Object.keys(errors).length > 0) return { submission, details: undefined };
+  const { label } = values;
+  return {
+    submission,
+    details: { label: label === '' ? null : label, expires: expiry.expires ?? undefined, formHash },
+  };
+}
+
+/** @returns the values that the form begins with: those of its address, or proposals */
+export function newKeyValues(query: URLSearchParams): NewKeySubmission {
+  const label = query.get('label')?.slice(0, MAX_LABEL) ?? '';
+  return { values: { label, confirmed: '', ...expiryValues(query) }, errors: {} };
+}
+
+interface NewKeyFormProps {
+  readonly submission: NewKeySubmission;
+  /** In milliseconds since 1970. */
+  readonly now: number;
+  /** The prefix of the key that has the same label. */
+  readonly duplicate?: string | undefined;
+}
+
+/** The form that creates a key. */
+export function NewKeyForm({ submission, now, duplicate }: NewKeyFormProps): VNode {
+  const { values, errors } = submission;
+  return (
+    <>
+      <ErrorSummary
+        errors={[
+          { id: 'label', message: errors.label },
+          { id: 'date', message: errors.date },
+        ]}
+      />
+      {duplicate !== undefined && <DuplicateLabel label={values.label} prefix={duplicate} />}
+      <FormOnce action={NEW_KEY_PATH}>
+        <LabelField submission={submission} duplicate={duplicate} />
+        <ExpiryFields submission={submission} now={now} />
+        <FormActions label={duplicate === undefined ? 'Create key' : 'Create anyway'} cancel={KEYS_PATH} />
+      </FormOnce>
+    </>
+  );
+}

@@ -1,0 +1,218 @@
+import { listEvents } from '../../../events/events.js';
+import { isKeyPrefix } from '../../../keys/api-key.js';
+import { setKeyExpiry, setKeyLabel } from '../../../keys/edit-key.js';
+import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
+import { findKeyOf, findPredecessor } from '../../../keys/keys.js';
+import { revokeKey } from '../../../keys/revoke.js';
+import { requireRollable, rollKey } from '../../../keys/roll-key.js';
+import { toMilliseconds } from '../../../platform/time/micros.js';
+import { readUsageByKey } from '../../../usage/read-usage.js';
+import type { PageRouter, SiteParts } from '../../context.js';
+import { queryOf } from '../../delivery/page-address.js';
+import { isolated } from '../../layout/values.js';
+import type { Guard, Guards, SettingsContext } from '../guards.js';
+import { keyPath } from '../key-name.js';
+import { readListPage } from '../list-page.js';
+import { redirectAndConfirm } from '../notices.js';
+import { settingsPage } from '../settings-page.js';
+import {
+  ExpiryForm,
+  LabelForm,
+  presentExpiry,
+  readLabel,
+  readNewExpiry,
+  readRoll,
+  RevokeForm,
+  RollForm,
+} from './key-forms.js';
+import { KeyPage } from './key-page.js';
+import { KEYS_PATH } from './key-list.js';
+import { findDuplicate, MAX_LABEL } from './label-field.js';
+import { answerRefusal, explainRefusals, noSuchKey, requireEditable } from './refusals.js';
+import { ShownKey } from './shown-key.js';
+
+/** Leads from the page of a key back to the list. */
+const TRAIL = { path: KEYS_PATH, label: 'All keys' };
+
+/** Leads from a form back to the page of its key. */
+function trailTo({ prefix }: KeyRecord): { path: string; label: string } {
+  return { path: keyPath(prefix), label: prefix };
+}
+
+/** Adds the page of a key, and the forms that roll, revoke and edit it. */
+export function addOneKey(router: PageRouter, { db, site, now, beginChange }: SiteParts, guards: Guards): void {
+  const { requireSession, notSuspended, requireRecentSignIn } = guards;
+  const path = `${KEYS_PATH}/:prefix`;
+
+  /** A page about one of the developer's keys. */
+  function about(
+    guard: Guard,
+    show: (ctx: SettingsContext, record: KeyRecord) => void | Promise<void>,
+  ): ReturnType<Guard> {
+    return guard(
+      explainRefusals(async (ctx) => {
+        const record = await findKeyOf(db, ctx.state.session.developerId, prefixOf(ctx));
+        if (record === undefined) throw noSuchKey();
+        await show(ctx, record);
+      }),
+    );
+  }
+
+  router.get(
+    path,
+    about(requireSession, async (ctx, record) => {
+      const { developerId, suspendedAt } = ctx.state.session;
+      const { prefix, label } = record;
+      const [usage] = await readUsageByKey(db, { developerId, keyPrefix: prefix }, '30d', { limit: 1, offset: 0 });
+      const page = (
+        <KeyPage
+          record={record}
+          usage={usage}
+          events={await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }))}
+          now={toMilliseconds(now())}
+          isSuspended={suspendedAt !== null}
+          baseUrl={site.publicUrl()}
+        />
+      );
+      settingsPage(ctx, { title: label === null ? prefix : isolated(label), tab: 'keys', trail: TRAIL }, page);
+    }),
+  );
+
+  router.get(
+    `${path}/roll`,
+    about(requireRecentSignIn, (ctx, record) => {
+      try {
+        requireRollable(record);
+      } catch (error) {
+        answerRefusal(ctx, error, 'You cannot roll this key');
+        return;
+      }
+      const form = <RollForm record={record} overlap={queryOf(ctx).get('overlap')} />;
+      settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys', trail: trailTo(record) }, form);
+    }),
+  );
+
+  router.post(
+    `${path}/roll`,
+    requireRecentSignIn(
+      explainRefusals(async (ctx) => {
+        const { developerId } = ctx.state.session;
+        const { overlapSeconds, formHash } = readRoll(ctx);
+        const by = { kind: 'developer', developerId, formHash } as const;
+        const endChange = beginChange();
+        const { successor, predecessor } = await rollKey(db, prefixOf(ctx), overlapSeconds, by);
+        const propagation = await endChange(true);
+        const body = (
+          <ShownKey created={successor} replaced={{ ...predecessor, propagation }} baseUrl={site.publicUrl()} />
+        );
+        settingsPage(ctx, { title: 'Key rolled', tab: 'keys', address: keyPath(successor.prefix) }, body);
+      }),
+    ),
+  );
+
+  router.get(
+    `${path}/revoke`,
+    about(notSuspended, async (ctx, record) => {
+      const { prefix } = record;
+      if (record.revokedAt !== null) {
+        redirectAndConfirm(ctx, keyPath(prefix), 'already_revoked');
+        return;
+      }
+      const predecessor = await findPredecessor(db, prefix);
+      const replaced = predecessor && stateOf(predecessor).kind === 'rolled' ? predecessor : undefined;
+      settingsPage(
+        ctx,
+        { title: `Revoke ${prefix}`, tab: 'keys', trail: trailTo(record) },
+        <RevokeForm record={record} replaced={replaced} />,
+      );
+    }),
+  );
+
+  router.post(
+    `${path}/revoke`,
+    notSuspended(
+      explainRefusals(async (ctx) => {
+        const prefix = prefixOf(ctx);
+        const endChange = beginChange();
+        const { developerId } = ctx.state.session;
+        const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
+        const propagation = await endChange(!wasRevoked);
+        const confirmation = propagation === 'immediate' ? 'revoked' : 'revoked_eventually';
+        redirectAndConfirm(ctx, keyPath(prefix), wasRevoked ? 'already_revoked' : confirmation);
+      }),
+    ),
+  );
+
+  const labelPage = (record: KeyRecord) =>
+    ({ title: 'Change the label', tab: 'keys', trail: trailTo(record) }) as const;
+
+  router.get(
+    `${path}/label`,
+    about(notSuspended, (ctx, record) => {
+      requireEditable(record);
+      const label = queryOf(ctx).get('label')?.slice(0, MAX_LABEL) ?? record.label ?? '';
+      const submission = { values: { label, confirmed: '' }, errors: {} };
+      settingsPage(ctx, labelPage(record), <LabelForm record={record} submission={submission} />);
+    }),
+  );
+
+  router.post(
+    `${path}/label`,
+    about(notSuspended, async (ctx, record) => {
+      requireEditable(record);
+      const { developerId, prefix } = record;
+      const submission = readLabel(ctx);
+      const form = { record, submission };
+      if (submission.errors.label !== undefined) {
+        settingsPage(ctx, { ...labelPage(record), status: 422, hasErrors: true }, <LabelForm {...form} />);
+        return;
+      }
+      const duplicate = await findDuplicate(db, developerId, submission.values, record);
+      if (duplicate !== undefined) {
+        settingsPage(ctx, { ...labelPage(record), status: 409 }, <LabelForm {...form} duplicate={duplicate} />);
+        return;
+      }
+      const { label } = submission.values;
+      await setKeyLabel(db, prefix, label === '' ? null : label, { kind: 'developer', developerId });
+      redirectAndConfirm(ctx, keyPath(prefix), 'label_changed');
+    }),
+  );
+
+  const expiryPage = (record: KeyRecord) =>
+    ({ title: 'Change the expiry', tab: 'keys', trail: trailTo(record) }) as const;
+
+  router.get(
+    `${path}/expiry`,
+    about(requireRecentSignIn, (ctx, record) => {
+      requireEditable(record);
+      const form = { record, submission: presentExpiry(record, queryOf(ctx)), now: toMilliseconds(now()) };
+      settingsPage(ctx, expiryPage(record), <ExpiryForm {...form} />);
+    }),
+  );
+
+  router.post(
+    `${path}/expiry`,
+    about(requireRecentSignIn, async (ctx, record) => {
+      requireEditable(record);
+      const { developerId, prefix } = record;
+      const { submission, expires } = readNewExpiry(ctx);
+      if (expires === undefined) {
+        const form = <ExpiryForm record={record} submission={submission} now={toMilliseconds(now())} />;
+        settingsPage(ctx, { ...expiryPage(record), status: 422, hasErrors: true }, form);
+        return;
+      }
+      const endChange = beginChange();
+      const { before, after } = await setKeyExpiry(db, prefix, expires, { kind: 'developer', developerId });
+      const propagation = await endChange(before.expiresAt !== after.expiresAt);
+      const isImmediate = propagation === 'immediate';
+      redirectAndConfirm(ctx, keyPath(prefix), isImmediate ? 'expiry_changed' : 'expiry_changed_eventually');
+    }),
+  );
+}
+
+/** @throws PageError 404 for what cannot be a prefix */
+function prefixOf(ctx: SettingsContext): string {
+  const { prefix = '' } = ctx.params as { prefix?: string };
+  if (!isKeyPrefix(prefix)) throw noSuchKey();
+  return prefix;
+}
