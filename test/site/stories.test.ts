@@ -28,6 +28,9 @@ const KEY = /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
 /** As long as a subject of OpenID Connect may be. */
 const LONGEST_SUBJECT = 'auth0|'.padEnd(255, '0123456789abcdef');
 
+/** A phone on a mobile network: bytes per second, and milliseconds. */
+const SLOW_CONNECTION = { offline: false, latency: 150, downloadThroughput: 200_000, uploadThroughput: 90_000 };
+
 /** For the stories that scripts may change. */
 const SCRIPTS = [
   { javaScript: true, how: 'with scripts' },
@@ -124,6 +127,28 @@ describe('a person in Chromium', () => {
       assert.ok(Math.abs(((await last.boundingBox())?.y ?? NaN) - top) < 1, 'the chosen tab stays in its place');
       await page.reload();
       assert.equal(await shown.filter({ hasText: 'package main' }).count(), await groups.count());
+    });
+
+    it('a remembered language shifts nothing at a deep link on a slow connection', async () => {
+      watched = await browser.newPage({ width: 390, height: 844 });
+      const { page } = watched;
+      const session = await page.context().newCDPSession(page);
+      await session.send('Network.emulateNetworkConditions', SLOW_CONNECTION);
+      await page.addInitScript(() => localStorage.setItem('language', 'Java'));
+      await page.goto('/docs#getTitle', { waitUntil: 'load' });
+      const shift = await page.evaluate(
+        () =>
+          new Promise<number>((resolve) => {
+            new PerformanceObserver((list, observer) => {
+              const shifts = [...list.getEntries(), ...observer.takeRecords()];
+              resolve(shifts.reduce((sum, entry) => sum + (entry as PerformanceEntry & { value: number }).value, 0));
+            }).observe({ type: 'layout-shift', buffered: true });
+            requestAnimationFrame(() => requestAnimationFrame(() => resolve(0)));
+          }),
+      );
+      assert.equal(shift, 0);
+      const shown = page.locator('[data-remember="language"] .tab-panel:visible');
+      assert.equal(await shown.count(), await shown.filter({ hasText: 'public class' }).count());
     });
 
     it('the reference calls an operation with the key that is typed, and keeps the key nowhere', async () => {
