@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
-import { recordEvent, type Actor } from '../events/events.js';
+import { recordEvent, type Actor, type SignInWay } from '../events/events.js';
 import type { Slice } from '../platform/postgres/rows.js';
 import { Statement } from '../platform/postgres/database.js';
 import { printable } from '../platform/text/plain-text.js';
@@ -65,7 +65,12 @@ const FIND_SESSION = new Statement<Session, [hash: Buffer]>(
  */
 export async function startSession(
   db: Knex,
-  details: { readonly developerId: number; readonly userAgent: string; readonly replaced: string | undefined },
+  details: {
+    readonly developerId: number;
+    readonly way: SignInWay;
+    readonly userAgent: string;
+    readonly replaced: string | undefined;
+  },
 ): Promise<string> {
   const { token, hash } = generateToken();
   await removeSession(db, details.replaced);
@@ -74,7 +79,8 @@ export async function startSession(
     developer_id: details.developerId,
     user_agent: printable(details.userAgent, MAX_USER_AGENT),
   });
-  await recordEvent(db, { developerId: details.developerId, kind: 'signed_in', actor: 'developer' });
+  const { developerId, way } = details;
+  await recordEvent(db, { developerId, kind: 'signed_in', actor: 'developer', details: { with: way } });
   return token;
 }
 

@@ -30,6 +30,9 @@ export type EventKind =
   | 'signed_in'
   | 'signed_out';
 
+/** The ways to sign in. */
+export type SignInWay = 'link' | 'provider' | 'passkey';
+
 /** Details of an event, by its kind. Times are RFC 3339 in UTC. */
 export interface EventDetails {
   /** Of a key that was created, or of a developer who was registered. */
@@ -46,6 +49,8 @@ export interface EventDetails {
   readonly subject?: string;
   /** Of a passkey that was added or removed. */
   readonly name?: string;
+  /** How a developer has signed in. */
+  readonly with?: SignInWay;
 }
 
 /** What happened to a developer, or to a key of the developer. It never holds a secret. */
@@ -73,9 +78,13 @@ export async function setActor(transaction: Knex.Transaction, actor: Actor): Pro
  */
 export async function recordEvent(
   db: Knex,
-  event: { readonly developerId: number; readonly kind: 'signed_in' | 'signed_out'; readonly actor: Actor },
+  event: Pick<DeveloperEvent, 'developerId' | 'actor'> & {
+    readonly kind: 'signed_in' | 'signed_out';
+    readonly details?: EventDetails;
+  },
 ): Promise<void> {
-  await db('events').insert({ developer_id: event.developerId, kind: event.kind, actor: event.actor });
+  const { developerId, kind, actor, details = {} } = event;
+  await db('events').insert({ developer_id: developerId, kind, actor, details: JSON.stringify(details) });
 }
 
 /** Which events to list. */

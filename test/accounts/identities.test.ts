@@ -50,7 +50,7 @@ describe('identities at a provider', () => {
   it('unlinking an identity ends all sessions of its developer and leaves an event', async () => {
     const identity = { issuer: ISSUER, subject: 'gone' };
     await linkIdentity(world.db, one, identity);
-    const details = { userAgent: '', replaced: undefined };
+    const details = { way: 'link' as const, userAgent: '', replaced: undefined };
     await startSession(world.db, { developerId: one, ...details });
     const untouched = await startSession(world.db, { developerId: other, ...details });
     await assert.rejects(unlinkIdentity(world.db, other, identity), { name: 'OperatorError' });
@@ -81,7 +81,7 @@ describe('identities at a provider', () => {
       const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
       return rows.length > 0;
     });
-    await startSession(signIn, { developerId: one, userAgent: '', replaced: undefined });
+    await startSession(signIn, { developerId: one, way: 'link', userAgent: '', replaced: undefined });
     await signIn.commit();
     assert.equal(await unlinked, 1);
     assert.deepEqual(await listSessions(world.db, one, { limit: 10, offset: 0 }), []);

@@ -21,7 +21,7 @@ describe('sessions', () => {
   const world = testWorld();
 
   function start(developerId: number, userAgent = 'Browser/1', replaced?: string): Promise<string> {
-    return startSession(world.db, { developerId, userAgent, replaced });
+    return startSession(world.db, { developerId, way: 'link', userAgent, replaced });
   }
 
   /** Makes all sessions of a developer older, as if that much time had passed. */
@@ -126,7 +126,7 @@ describe('sessions', () => {
         const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
         return rows.length > 0;
       });
-      return startSession(transaction, { developerId, userAgent: 'Browser/1', replaced: undefined });
+      return startSession(transaction, { developerId, way: 'link', userAgent: 'Browser/1', replaced: undefined });
     });
     assert.equal(await ending, 1);
     assert.equal(await findSession(world.db, token), undefined);

@@ -398,7 +398,7 @@ describe('the commands for developers, keys and sign-in', () => {
     );
     const { identities } = await json<{ identities: object[] }>(`developers identities ${id}`);
     assert.deepEqual(identities.map(Object.keys), [['issuer', 'subject', 'linked_at']]);
-    await startSession(world.db, { developerId: id, userAgent: '', replaced: undefined });
+    await startSession(world.db, { developerId: id, way: 'link', userAgent: '', replaced: undefined });
     const unlink = `developers unlink ${options}`;
     assert.equal(await output(unlink), `Unlinked the identity and ended 1 session of developer ${id}.\n`);
     await output(`developers link ${options}`);
@@ -406,7 +406,7 @@ describe('the commands for developers, keys and sign-in', () => {
   });
 
   it('"developers sign-out" ends all sessions of a developer', async () => {
-    const token = await startSession(world.db, { developerId, userAgent: '', replaced: undefined });
+    const token = await startSession(world.db, { developerId, way: 'link', userAgent: '', replaced: undefined });
     const signOut = `developers sign-out ${developerId}`;
     assert.equal(await output(signOut), `Ended 1 session of developer ${developerId}.\n`);
     assert.equal(await findSession(world.db, token), undefined);

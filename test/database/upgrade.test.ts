@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import pg from 'pg';
 import { spendProviderSignIn } from '../../src/accounts/identities.js';
+import { createChallenge } from '../../src/accounts/passkey-challenges.js';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { findCallers } from '../../src/admission/callers.js';
 import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
@@ -217,6 +218,7 @@ describe('an upgrade of an installation at work', () => {
       removeOldEvents,
       async (as: Knex) => (await as('caller_changes')).length,
       (as: Knex) => spendProviderSignIn(as, generateToken().token),
+      (as: Knex) => createChallenge(as, null),
       (as: Knex) => createDeveloper(as, { projectName: 'P', attributionRequired: false }),
     ];
     for (const act of acts) await assert.rejects(withRole(READER, act), { code: '42501' });

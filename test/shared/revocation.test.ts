@@ -133,7 +133,7 @@ describe('revocation', () => {
 
   async function revokeOnPage({ prefix, developerId }: CreatedKey, { url }: ServerProcess): Promise<void> {
     const visitor = new Visitor(url);
-    const session = await startSession(world.db, { developerId, userAgent: '', replaced: undefined });
+    const session = await startSession(world.db, { developerId, way: 'link', userAgent: '', replaced: undefined });
     visitor.cookies.set('catalog-session', session);
     assert.equal((await visitor.post(`/settings/keys/${prefix}/revoke`)).status, 200);
   }

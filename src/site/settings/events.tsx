@@ -79,6 +79,14 @@ function EventKey({ event: { keyPrefix, keyLabel } }: { readonly event: Develope
   return keyPrefix === null ? null : <KeyName prefix={keyPrefix} label={keyLabel} />;
 }
 
+/** Events of earlier versions do not record the way. */
+const SIGNED_IN = {
+  link: 'Signed in with a link',
+  provider: 'Signed in with your provider',
+  passkey: 'Signed in with a passkey',
+  unknown: 'Signed in',
+} as const;
+
 function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {
   const { plan, from, to, successor, expires_at: expiresAt, subject, name } = details;
   const end = expiresAt === undefined ? undefined : <Time at={expiresAt} />;
@@ -144,7 +152,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
         </>
       );
     case 'signed_in':
-      return 'Signed in';
+      return SIGNED_IN[details.with ?? 'unknown'];
     case 'signed_out':
       return 'Signed out';
   }

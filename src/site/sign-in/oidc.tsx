@@ -69,7 +69,7 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
     await bounded(ctx, async () => {
       const identity = await translated(identify(address, secret, search));
       requireStorable(identity);
-      if (await signIn(ctx, db, (transaction) => findDeveloperOf(transaction, identity))) returnTo(ctx);
+      if (await signIn(ctx, db, 'provider', (transaction) => findDeveloperOf(transaction, identity))) returnTo(ctx);
       else if (signInBy.signUp) {
         setCookie(ctx, 'sign-up', await beginSignUp(db, identity), SIGN_UP_LIFETIME_MINUTES * 60);
         seeOther(ctx, '/sign-up');

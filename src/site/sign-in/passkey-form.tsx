@@ -42,7 +42,7 @@ export function PasskeyForm({ act, action, party, children }: PasskeyFormProps):
       {children}
       <div role="alert">
         {Object.entries({ SecurityError: wrongAddress, ...PROBLEMS[act] }).map(([name, text]) => (
-          <p key={name} class="field-error" data-problem={name} hidden>
+          <p key={name} class="notice tone-danger" data-problem={name} hidden>
             {text}
           </p>
         ))}

@@ -36,7 +36,7 @@ export function addPasskeySignIn(
     const party = requireRelyingParty(ctx);
     try {
       const { challenge, answer } = await readAnswer(ctx, db, null);
-      await signIn(ctx, db, (transaction) => findDeveloperByPasskey(transaction, party, challenge, answer));
+      await signIn(ctx, db, 'passkey', (transaction) => findDeveloperByPasskey(transaction, party, challenge, answer));
     } catch (error) {
       if (!(error instanceof PasskeyRefused)) throw error;
       const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));

@@ -1,6 +1,7 @@
 import { spendSignInLink } from '../../accounts/sign-in-links.js';
 import { ABSOLUTE_DAYS, startSession } from '../../accounts/sessions.js';
 import type { Knex } from 'knex';
+import type { SignInWay } from '../../events/events.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
@@ -39,7 +40,7 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
 
   router.post('/sign-in/link', async (ctx) => {
     const { token } = parseLink(ctx).values;
-    if (await signIn(ctx, db, (transaction) => spendSignInLink(transaction, token))) {
+    if (await signIn(ctx, db, 'link', (transaction) => spendSignInLink(transaction, token))) {
       returnTo(ctx);
       return;
     }
@@ -65,12 +66,13 @@ export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: 
 export async function signIn(
   ctx: PageContext,
   db: Knex,
+  way: SignInWay,
   find: (transaction: Knex.Transaction) => Promise<number | undefined>,
 ): Promise<boolean> {
   const token = await db.transaction(async (transaction) => {
     const developerId = await find(transaction);
     if (developerId === undefined) return undefined;
-    const details = { developerId, userAgent: ctx.get('User-Agent'), replaced: readCookie(ctx, 'session') };
+    const details = { developerId, way, userAgent: ctx.get('User-Agent'), replaced: readCookie(ctx, 'session') };
     return startSession(transaction, details);
   });
   if (token === undefined) return false;

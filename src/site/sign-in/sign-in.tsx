@@ -26,8 +26,8 @@ export function addSignIn(router: PageRouter, parts: SiteParts): void {
 async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: string): Promise<void> {
   const session = await findSession(db, readCookie(ctx, 'session'));
   const developer = session?.developerId;
-  // For somebody who is signed in and has no passkey, the browser would look for one in vain.
-  const mayHavePasskey = developer === undefined || (await listPasskeys(db, developer)).length > 0;
+  const party = relyingPartyOf(site.publicUrl());
+  const passkeys = developer === undefined ? undefined : await listPasskeys(db, developer);
   page(
     ctx,
     { title: 'Sign in', section: 'settings', status: failure === undefined ? 200 : 403 },
@@ -45,9 +45,11 @@ async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: s
       {session !== undefined && <SignedInAlready session={session} />}
       {session?.isRecent !== true && (
         <Ways
-          party={mayHavePasskey ? relyingPartyOf(site.publicUrl()) : undefined}
+          // For somebody who is known to have no passkey, the browser would look for one in vain.
+          party={passkeys?.length === 0 ? undefined : party}
           issuer={site.signInBy?.provider.host}
           developer={developer}
+          canAddPasskey={party !== undefined && (passkeys ?? []).length === 0}
         />
       )}
     </>,
@@ -61,31 +63,39 @@ interface WaysProps {
   readonly issuer: string | undefined;
   /** The id of the developer, if known. */
   readonly developer: number | undefined;
+  /** Whether to point out that the next sign-in can be by passkey. */
+  readonly canAddPasskey: boolean;
 }
 
-function Ways({ party, issuer, developer }: WaysProps): VNode {
+function Ways({ party, issuer, developer, canAddPasskey }: WaysProps): VNode {
+  // Somebody who is not signed in may have no passkey, but everybody may have an identity at the provider.
+  const isPasskeyFirst = developer !== undefined || issuer === undefined;
+  const passkey = party !== undefined && (
+    <PasskeyForm act="get" action={PASSKEY_SIGN_IN} party={party}>
+      <button class={isPasskeyFirst ? 'button button-primary' : 'button'} type="submit">
+        Sign in with a passkey
+      </button>
+    </PasskeyForm>
+  );
+  const provider = issuer !== undefined && (
+    <a class={isPasskeyFirst && party !== undefined ? 'button' : 'button button-primary'} href="/sign-in/oidc">
+      Sign in with {issuer}
+    </a>
+  );
   return (
     <>
-      <div class="sign-in-ways">
-        {party !== undefined && (
-          <PasskeyForm act="get" action={PASSKEY_SIGN_IN} party={party}>
-            <button class="button button-primary" type="submit">
-              Sign in with a passkey
-            </button>
-          </PasskeyForm>
-        )}
-        {issuer !== undefined && (
-          <a class="button button-primary" href="/sign-in/oidc">
-            Sign in with {issuer}
-          </a>
-        )}
-      </div>
+      <div class="sign-in-ways">{isPasskeyFirst ? [passkey, provider] : [provider, passkey]}</div>
       <h2>Sign in with a link</h2>
       <p>
-        Ask <Operator /> for a one-time link. The operator creates it with this command:
+        Ask <Operator /> for a one-time link, and open it in this browser within ten minutes. The operator creates it
+        with this command:
       </p>
       <CodeBlock label="For the operator" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
-      <p>Open the link in this browser within ten minutes.</p>
+      {canAddPasskey && (
+        <p class="muted">
+          Once you are signed in, you can add a passkey in the settings, and need no link from then on.
+        </p>
+      )}
     </>
   );
 }
@@ -102,8 +112,8 @@ function SignedInAlready({ session }: { readonly session: Session }): VNode {
     </Notice>
   ) : (
     <Notice tone="info">
-      To create or roll a key for {project}, sign in again: you last signed in more than {RECENT_MINUTES} minutes ago.
-      You can still <a href={SETTINGS}>view the settings and revoke keys</a>.
+      Sign in to {project} again. Creating and rolling keys and adding passkeys require a sign-in within the last{' '}
+      {RECENT_MINUTES} minutes. You can still <a href={SETTINGS}>view the settings and revoke keys</a>.
     </Notice>
   );
 }

@@ -40,7 +40,7 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
       showForm(ctx, name, errors.project_name);
       return;
     }
-    const isSignedIn = await signIn(ctx, db, async (transaction) => {
+    const isSignedIn = await signIn(ctx, db, 'provider', async (transaction) => {
       const identity = await endSignUp(transaction, readCookie(ctx, 'sign-up'));
       return identity && register(transaction, identity, name);
     }).catch((error: unknown) => {

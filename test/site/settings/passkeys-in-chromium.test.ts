@@ -108,7 +108,7 @@ describe('passkeys in Chromium', () => {
     const { page, assertNoFault } = await withPasskey();
     await service.db('sessions').update({ signed_in_at: service.db.raw("now() - interval '16 minutes'") });
     await page.goto('/settings/keys/new');
-    await page.getByText('sign in again').waitFor();
+    await page.getByText('require a sign-in within the last 15 minutes').waitFor();
     await assertFits(page);
     await signIn(page);
     await page.waitForURL('**/settings/keys/new');

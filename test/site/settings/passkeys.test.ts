@@ -84,14 +84,17 @@ describe('passkeys', () => {
     assert.equal(removed.headers.location, `${PAGE}?removed`);
     assert.ok((await other.get(`${PAGE}?removed`)).text.includes('You have no passkeys'));
     await assertRefused(await enter(), 'This passkey was removed or belongs to another service.');
+    const { text: shown } = await other.get('/settings/events');
+    for (const event of ['Passkey “<bdi>Laptop</bdi>” added', 'Signed in with a passkey'])
+      assert.ok(shown.includes(event));
     const events = await listEvents(service.db, { developerId, limit: 4 });
     assert.deepEqual(
-      events.map(({ kind, actor, details }) => [kind, actor, details.name]),
+      events.map(({ kind, actor, details }) => [kind, actor, details]),
       [
-        ['passkey_removed', 'developer', 'Laptop'],
-        ['signed_in', 'developer', undefined],
-        ['passkey_added', 'developer', 'Laptop'],
-        ['signed_in', 'developer', undefined],
+        ['passkey_removed', 'developer', { name: 'Laptop' }],
+        ['signed_in', 'developer', { with: 'passkey' }],
+        ['passkey_added', 'developer', { name: 'Laptop' }],
+        ['signed_in', 'developer', { with: 'link' }],
       ],
     );
   });
