@@ -29,6 +29,11 @@ export interface RelyingParty {
   readonly origin: string;
 }
 
+/** How browsers reach authenticators. */
+const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb'] as const;
+
+type Transport = (typeof TRANSPORTS)[number];
+
 /** A public key of an authenticator. */
 export interface PublicKey {
   readonly credentialId: Buffer;
@@ -36,7 +41,7 @@ export interface PublicKey {
   readonly publicKey: Buffer;
   /** How often the authenticator has used it, or 0. */
   readonly signCount: number;
-  readonly transports: readonly string[];
+  readonly transports: readonly Transport[];
   /** Whether a password manager keeps a copy beyond the device. */
   readonly isSynced: boolean;
 }
@@ -74,43 +79,44 @@ export function relyingPartyOf(publicUrl: string): RelyingParty | undefined {
 /** Loaded where it is used: 24 MB and a quarter of a second that servers without passkeys do not need. */
 const webauthn = () => import('@simplewebauthn/server');
 
+/** Loads the library while the person is busy with the browser's dialog. A failure is reported by the verification. */
+function preload(): void {
+  webauthn().catch(() => undefined);
+}
+
 /**
  * Makes the options for a new passkey: kept by the authenticator (discoverable) and used only by a person whom the
  * authenticator has verified, by fingerprint or PIN.
  *
  * @param existing - the developer's passkeys, which an authenticator does not create again
  */
-export async function creationOptions(
+export function creationOptions(
   { id }: RelyingParty,
   challenge: string,
   developer: { readonly id: number; readonly projectName: string },
   existing: readonly Pick<PublicKey, 'credentialId' | 'transports'>[],
-): Promise<PublicKeyCredentialCreationOptionsJSON> {
-  const { generateRegistrationOptions } = await webauthn();
-  return generateRegistrationOptions({
-    rpName: 'Catalog Lookup Service',
-    rpID: id,
-    userID: userHandle(developer.id),
-    userName: developer.projectName,
-    userDisplayName: developer.projectName,
-    challenge,
+): PublicKeyCredentialCreationOptionsJSON {
+  preload();
+  return {
+    rp: { name: 'Catalog Lookup Service', id },
+    user: { id: encoded(userHandle(developer.id)), name: developer.projectName, displayName: developer.projectName },
+    challenge: encoded(challenge),
+    pubKeyCredParams: ALGORITHMS.map((alg) => ({ alg, type: 'public-key' })),
     timeout: TIMEOUT_MS,
     excludeCredentials: existing.map(({ credentialId, transports }) => ({
-      id: credentialId.toString('base64url'),
+      id: encoded(credentialId),
+      type: 'public-key',
       transports: [...transports],
     })),
-    authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
-    supportedAlgorithmIDs: ALGORITHMS,
-  });
+    authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+    attestation: 'none',
+  };
 }
 
 /** Makes the options for a sign-in by any passkey of this service that the browser finds. */
-export async function requestOptions(
-  { id }: RelyingParty,
-  challenge: string,
-): Promise<PublicKeyCredentialRequestOptionsJSON> {
-  const { generateAuthenticationOptions } = await webauthn();
-  return generateAuthenticationOptions({ rpID: id, challenge, timeout: TIMEOUT_MS, userVerification: 'required' });
+export function requestOptions({ id }: RelyingParty, challenge: string): PublicKeyCredentialRequestOptionsJSON {
+  preload();
+  return { rpId: id, challenge: encoded(challenge), timeout: TIMEOUT_MS, userVerification: 'required' };
 }
 
 /**
@@ -173,7 +179,7 @@ export async function verifyAssertion(
   const { verifyAuthenticationResponse } = await webauthn();
   return orInvalid(async () => {
     const { publicKey, signCount, developerId } = passkey;
-    if (response.response.userHandle !== userHandle(developerId).toString('base64url')) {
+    if (response.response.userHandle !== encoded(userHandle(developerId))) {
       throw new PasskeyRefused('invalid');
     }
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
@@ -188,7 +194,7 @@ export async function verifyAssertion(
 
 function expectationsOf({ id, origin }: RelyingParty, challenge: string) {
   return {
-    expectedChallenge: Buffer.from(challenge).toString('base64url'),
+    expectedChallenge: encoded(challenge),
     expectedOrigin: origin,
     expectedRPID: id,
     requireUserVerification: true,
@@ -196,14 +202,16 @@ function expectationsOf({ id, origin }: RelyingParty, challenge: string) {
 }
 
 /** What an authenticator stores beside a passkey and returns with it. A new passkey of a developer replaces the old one there. */
-function userHandle(developerId: number): Buffer<ArrayBuffer> {
-  return Buffer.from(`catalog-developer-${developerId}`);
+function userHandle(developerId: number): string {
+  return `catalog-developer-${developerId}`;
 }
 
-const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb'] as const;
+function encoded(content: string | Buffer): string {
+  return (typeof content === 'string' ? Buffer.from(content) : content).toString('base64url');
+}
 
 /** @param transports - from the browser, which may send anything */
-function knownTransports(transports: unknown): readonly string[] {
+function knownTransports(transports: unknown): readonly Transport[] {
   return TRANSPORTS.filter((known) => Array.isArray(transports) && transports.includes(known));
 }
 

@@ -76,13 +76,12 @@ export async function answerOptions(
   ctx: PageContext,
   db: Knex,
   sessionId: number | null,
-  makeOptions: (challenge: string) => Promise<object>,
+  makeOptions: (challenge: string) => object,
 ): Promise<void> {
   const challenge = await createChallenge(db, sessionId);
-  const options = await makeOptions(challenge);
   setCookie(ctx, 'passkey', challenge, CHALLENGE_SECONDS);
   ctx.set('Cache-Control', 'no-store');
-  ctx.body = options;
+  ctx.body = makeOptions(challenge);
 }
 
 const parseAnswer = formParser({ credential: { schema: { minLength: 1 } } });
