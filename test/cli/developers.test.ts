@@ -300,7 +300,7 @@ describe('the commands for developers, keys and sign-in', () => {
     ];
     await output(`keys revoke ${revoked.prefix}`);
     await output(`developers link ${id} --issuer https://id.example --subject show`);
-    await startSession(db, { developerId: id, userAgent: '', replaced: undefined });
+    await startSession(db, { developerId: id, way: 'link', userAgent: '', replaced: undefined });
     const stdout = await output(`developers show ${id}`);
     for (const line of [
       `^developer +${id}$`,
