@@ -9,6 +9,8 @@ const PLOT_WIDTH = WIDTH - PADDING.left - PADDING.right;
 const FONT_SIZE = 13;
 const INK = '#1f2328';
 const FAINT_INK = '#59636e';
+const GRID = '#d8dee4';
+const BACKGROUND = '#ffffff';
 
 /** How far the axes reach beyond the values, as a factor. */
 const SIZE_MARGIN = 1.25;
@@ -23,9 +25,27 @@ const COLOURS: Readonly<Record<CaseName, string>> = {
   title: '#5a5a5a',
 };
 
-/** Its own background makes the picture the same on light and dark pages. The font is sans-serif, Vega's default. */
+/** What stands for each colour on a dark screen. */
+const DARK: Readonly<Record<string, string>> = {
+  [INK]: '#e6e9f0',
+  [FAINT_INK]: '#a1a9b8',
+  [GRID]: '#2a303d',
+  [BACKGROUND]: '#161a23',
+  [COLOURS.me]: '#dd9fe2',
+  [COLOURS.stats]: '#6fcf9f',
+  [COLOURS.changes]: '#82bcf7',
+  [COLOURS.tail]: '#f5a06c',
+  [COLOURS.title]: '#b8b8b8',
+};
+
+/** An image has no styles but its own, and follows the colour scheme of the page that shows it. */
+const STYLE = `<style>@media screen and (prefers-color-scheme: dark) {${Object.entries(DARK)
+  .map(([light, dark]) => `[fill="${light}"]{fill:${dark}}[stroke="${light}"]{stroke:${dark}}`)
+  .join('')}}</style>`;
+
+/** The picture has a background of its own, because other pages show it too. The font is sans-serif, Vega's default. */
 const LOOK: Config = {
-  background: 'white',
+  background: BACKGROUND,
   title: { color: INK, subtitleColor: FAINT_INK, fontSize: 17, subtitleFontSize: FONT_SIZE, subtitleLineHeight: 18 },
   axis: {
     labelColor: INK,
@@ -35,7 +55,7 @@ const LOOK: Config = {
     titleFontWeight: 'normal',
     domainColor: FAINT_INK,
     tickColor: FAINT_INK,
-    gridColor: '#d8dee4',
+    gridColor: GRID,
   },
   legend: { labelColor: INK, labelFontSize: FONT_SIZE, rowPadding: 6 },
 };
@@ -123,7 +143,7 @@ export async function drawTimes({ machine, seconds, bySize }: GrowthResults): Pr
   const view = new View(parse(spec, LOOK), { renderer: 'none' });
   try {
     const svg = (await view.toSVG()).replace(LONG_NUMBER, (number) => String(Number(Number(number).toFixed(2))));
-    return `${svg.replaceAll('><', '>\n<')}\n`;
+    return `${svg.replace('>', `>${STYLE}`).replaceAll('><', '>\n<')}\n`;
   } finally {
     view.finalize();
   }

@@ -14,6 +14,16 @@ describe('the picture of growth in the performance guide', () => {
     assert.match(await readGuide('performance'), /!\[[^\]]{40,}\]\(pictures\/times\.svg\)/);
   });
 
+  it('has another colour for each of its colours on a dark screen', async () => {
+    const picture = await drawTimes(await readFigures());
+    const [style = ''] = /<style>.*<\/style>/.exec(picture) ?? [];
+    const used = new Set(Array.from(picture.matchAll(/ (fill|stroke)="([^"]+)"/g), ([, , colour = '']) => colour));
+    used.delete('none');
+    assert.equal(used.size, 9);
+    for (const colour of used)
+      assert.match(style, new RegExp(`\\[fill="${colour}"\\]\\{fill:#(?!${colour.slice(1)})`), colour);
+  });
+
   it('names every size, and the time of every operation at the largest size', async () => {
     const results = await readFigures();
     const document = new DOMParser({ onError: onErrorStopParsing }).parseFromString(
