@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
+import { coloursOf, startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
 import { startService, type TestService } from '../support/service.js';
+import { createKey } from '../../src/keys/keys.js';
+import { TABS } from '../../src/site/settings/settings-page.js';
 import { PAGES, settingsPages, UNKNOWN } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
-import { assertFits, signInByLink } from './visits.js';
+import { assertFits, assertPrints, signInByLink } from './visits.js';
 
 /** In place of a page that does not exist stands an error page. */
 const NO_PAGE = '/no-such-page';
@@ -85,6 +87,7 @@ describe('every page in Chromium', () => {
             document.querySelectorAll('details').forEach((details) => (details.open = true));
           });
           await assertFits(page);
+          await assertPrints(page);
           assert.notEqual(await page.title(), 'attacked');
           assert.equal(await page.locator('h1').count(), 1);
           assert.equal(await (await open(scriptless, path)).locator(NEEDS_SCRIPT).count(), 0);
@@ -107,6 +110,107 @@ function textIndent(): number {
   }
   return Math.min(...edges) - Math.round(document.querySelector('.brand')?.getBoundingClientRect().left ?? NaN);
 }
+
+describe('the frame of the pages in Chromium', () => {
+  let service: TestService;
+  let browser: TestBrowser;
+  let watched: WatchedPage;
+  let developerId: number;
+
+  before(async function () {
+    const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
+    service = await startService();
+    browser = await startBrowser(program, service.url);
+    developerId = await createSampleDeveloper(service.db);
+  });
+
+  after(async () => {
+    // Undefined if the tests were skipped.
+    await (browser as TestBrowser | undefined)?.close();
+    await (service as TestService | undefined)?.stop();
+  });
+
+  beforeEach(async () => {
+    watched = await browser.newPage();
+    await signInByLink(watched, service.db, developerId);
+  });
+
+  afterEach(() => watched.close());
+
+  it('the entries of a navigation stay where they are, whichever of them is the current one', async () => {
+    const { page, open } = watched;
+    for (const [navigation, paths] of [
+      ['.settings-nav', TABS.map(({ path }) => path)],
+      ['.site-nav', ['/', '/docs', '/docs/guides', '/settings', NO_PAGE]],
+      ['.ranges', ['24h', '7d', '30d'].map((range) => `/settings/usage?range=${range}`)],
+    ] as const) {
+      const places = new Set<string>();
+      const current = new Set<string>();
+      for (const path of paths) {
+        await open(path);
+        const entries = page.locator(`${navigation} a`);
+        places.add(
+          JSON.stringify(await entries.evaluateAll((links) => links.map((link) => link.getBoundingClientRect().left))),
+        );
+        current.add((await page.locator(`${navigation} a[aria-current]`).allInnerTexts()).join());
+      }
+      assert.equal(places.size, 1, `${navigation}: ${[...places].join('; ')}`);
+      assert.equal(current.size, paths.length, navigation);
+    }
+  });
+
+  it('what is current, full or pressed is visible in the colours of a contrast theme', async () => {
+    const { page, open } = watched;
+    const { key } = await createKey(service.db, { developerId, planId: 'free' });
+    for (let call = 0; call < 30; call += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+    await page.emulateMedia({ forcedColors: 'active' });
+    await open('/settings/usage');
+    const lines = (navigation: string): Promise<string[]> =>
+      page.locator(navigation).evaluateAll((links) => {
+        const styles = links.map((link) => getComputedStyle(link));
+        return styles.map(({ borderBottomColor, textDecorationLine }) => `${borderBottomColor} ${textDecorationLine}`);
+      });
+    for (const navigation of ['.settings-nav', '.ranges']) {
+      const [current = ''] = await lines(`${navigation} a[aria-current]`);
+      assert.ok(!(await lines(`${navigation} a:not([aria-current])`)).includes(current), navigation);
+    }
+    const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const bar = await page
+      .locator('.chart-bar')
+      .first()
+      .evaluate((element) => getComputedStyle(element).fill);
+    assert.notEqual(bar, background);
+    // Half of the minute's limit is used. At its edge, the meter has a line.
+    const meter = await page.locator('meter').first().screenshot();
+    const [edge, full, empty] = await coloursOf(page, meter, [
+      [0.5, 0],
+      [0.25, 0.5],
+      [0.75, 0.5],
+    ]);
+    assert.equal(new Set([edge, full, empty]).size, 3, [edge, full, empty].join('; '));
+    await open('/settings/keys');
+    const button = await page.locator('.button-primary').screenshot();
+    const [pressable] = await coloursOf(page, button, [[0.03, 0.5]]);
+    assert.notEqual(pressable, background);
+    for (const style of await page
+      .locator('.badge')
+      .evaluateAll((badges) => badges.map((badge) => getComputedStyle(badge).borderTopStyle)))
+      assert.equal(style, 'solid');
+  });
+
+  it('the chart of the performance guide is dark on a dark screen', async () => {
+    const { page, open } = watched;
+    const colours = new Set<string | undefined>();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await open('/docs/guides/performance');
+      const picture = page.locator('.prose img').first();
+      await picture.evaluate((image: HTMLImageElement) => image.decode());
+      colours.add((await coloursOf(page, await picture.screenshot(), [[0.5, 0.02]]))[0]);
+    }
+    assert.deepEqual([...colours], ['rgb(255, 255, 255)', 'rgb(22, 26, 35)']);
+  });
+});
 
 /** Fails unless the tab key reaches every link and control, and shows which one has the focus. */
 async function assertKeyboardReachesAll(page: Page): Promise<void> {

@@ -4,8 +4,11 @@ import type { Page } from 'playwright-core';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { assertAccessible, DARK_RULES, NARROW_RULES, resize, type WatchedPage } from '../support/programs/browser.js';
 
-/** The width that WCAG 2.2 requires, in CSS pixels (success criterion 1.4.10). */
+/** The width that WCAG 2.2 requires, in CSS pixels: a screen of 1280 pixels at 400 % (success criterion 1.4.10). */
 const NARROWEST = 320;
+
+/** A screen of 1280 pixels at 200 %. */
+const HALF = 640;
 
 /** Signs a developer in by a link. @param then - the address that the sign-in leads to */
 export async function signInByLink(
@@ -24,9 +27,38 @@ export async function assertFits(page: Page): Promise<void> {
   await assertAccessible(page);
   await page.emulateMedia({ colorScheme: 'dark' });
   await assertAccessible(page, DARK_RULES);
-  await resize(page, { width: NARROWEST, height: 640 });
-  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), NARROWEST, page.url());
+  for (const width of [HALF, NARROWEST]) {
+    await resize(page, { width, height: width });
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, page.url());
+  }
   await assertAccessible(page, NARROW_RULES);
   await resize(page, { width: 1280, height: 800 });
   await page.emulateMedia({ colorScheme: 'light' });
+}
+
+/**
+ * Checks that a page is printed without its navigation and forms, unfolded and in light colours, whatever colours the screen
+ * has.
+ */
+export async function assertPrints(page: Page): Promise<void> {
+  await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
+  await page.evaluate(() => {
+    document.querySelectorAll('details').forEach((details) => (details.open = false));
+  });
+  const printed = await page.evaluate(() => ({
+    frame: Array.from(document.querySelectorAll('header.site-header, footer.site-footer, nav, main form')).filter(
+      (part) => part.checkVisibility(),
+    ).length,
+    folded: Array.from(document.querySelectorAll('main details > :not(summary)')).filter(
+      (part) => part.closest('nav') === null && !part.checkVisibility(),
+    ).length,
+    background: getComputedStyle(document.body).backgroundColor,
+    // The components of a colour: https://www.w3.org/TR/css-color-4/#serializing-sRGB-values
+    ink: Math.max(...(getComputedStyle(document.body).color.match(/\d+/g) ?? []).map(Number)),
+  }));
+  await page.emulateMedia({ colorScheme: 'light', media: 'screen' });
+  assert.deepEqual(
+    { ...printed, ink: printed.ink < 80 },
+    { frame: 0, folded: 0, background: 'rgb(255, 255, 255)', ink: true },
+  );
 }

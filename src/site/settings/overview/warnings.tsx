@@ -3,6 +3,7 @@ import { EXPIRES_SOON_DAYS, hintsOf, UNUSED_DAYS, type KeyHint, type KeyRecord }
 import type { KeySummary } from '../../../keys/key-summary.js';
 import type { RecentUsage } from '../../../usage/read-usage.js';
 import { formatNumber, UserText } from '../../layout/values.js';
+import { keyPath } from '../key-name.js';
 import { highShareOf, resetTime, type PlanState } from '../usage/quotas.js';
 
 /** Fewer refusals are no trend. */
@@ -71,13 +72,12 @@ export function keyWarnings({ keys, hinted, shown, now }: KeyWarningsProps): rea
 function KeyWarning({ record: { prefix, label }, hint }: { record: KeyRecord; hint: KeyHint }): VNode {
   const name = label === null ? <code>{prefix}</code> : <UserText text={label} />;
   const days = hint.days === 1 ? '1 day' : `${hint.days} days`;
-  const path = `/settings/keys/${prefix}`;
   return hint.kind === 'expires_soon' ? (
-    <Warning address={`${path}/roll`} action={<>Roll {name}</>}>
+    <Warning address={`${keyPath(prefix)}/roll`} action={<>Roll {name}</>}>
       {name} expires {hint.days === 0 ? 'within a day' : `in ${days}`}.
     </Warning>
   ) : (
-    <Warning address={`${path}/revoke`} action={<>Revoke {name}</>}>
+    <Warning address={`${keyPath(prefix)}/revoke`} action={<>Revoke {name}</>}>
       {name} has not been used for {days}.
     </Warning>
   );
