@@ -8,7 +8,13 @@ import type { RedisLink } from '../platform/redis/link.js';
 /** What a command may use of its process. */
 export interface CommandContext {
   readonly stdin: Readable;
-  readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number; readonly fd?: number };
+  readonly stdout: Writable & {
+    readonly isTTY?: boolean;
+    readonly columns?: number;
+    readonly fd?: number;
+    /** Whether it shows colours; NO_COLOR turns them off. */
+    readonly hasColors?: () => boolean;
+  };
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly fd?: number };
   readonly packageRoot: string;
   /** How this program was started, such as `node .build/cli.js`: printed commands begin with it, so that they can be copied. */

@@ -5,10 +5,6 @@ export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';
 }
 
-const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-
-export type LogLevel = (typeof LOG_LEVELS)[number];
-
 export interface MetricsAddress {
   readonly host: string;
   readonly port: number;
@@ -100,10 +96,13 @@ export function parseMetricsAddress(defaultHost: string): (text: string) => Metr
   };
 }
 
-export function parseLogLevel(text: string): LogLevel {
-  const level = LOG_LEVELS.find((known) => known === text);
-  if (level !== undefined) return level;
-  throw new InvalidSetting(`must be one of ${LOG_LEVELS.join(', ')}, not ${JSON.stringify(text)}`);
+/** @returns a parser of one of some words */
+export function parseWord<Word extends string>(words: readonly Word[]): (text: string) => Word {
+  return (text) => {
+    const word = words.find((known) => known === text);
+    if (word !== undefined) return word;
+    throw new InvalidSetting(`must be one of ${words.join(', ')}, not ${JSON.stringify(text)}`);
+  };
 }
 
 /** @returns the origin of a public URL, without a slash at its end */

@@ -2,7 +2,6 @@ import {
   parseContact,
   parseHost,
   parseIssuer,
-  parseLogLevel,
   parseMetricsAddress,
   parseOperatorContact,
   parsePostgresUrl,
@@ -12,7 +11,7 @@ import {
   parseSentinels,
   parseSwitch,
   parseWholeNumber,
-  type LogLevel,
+  parseWord,
   type MetricsAddress,
 } from './parsers.js';
 
@@ -42,6 +41,14 @@ function setting<Value>(
 function optional<Value>(name: string, parse: (text: string) => Value, description: string, inWords = 'none') {
   return setting<Value | undefined>(name, undefined, parse, description, inWords);
 }
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
+type LogLevel = (typeof LOG_LEVELS)[number];
+
+const LOG_FORMATS = ['auto', 'json', 'text'] as const;
+
+type LogFormat = (typeof LOG_FORMATS)[number];
 
 const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
 
@@ -93,7 +100,8 @@ export const SETTINGS = {
   dataDir: optional('DATA_DIR', String, 'data directory of the embedded PostgreSQL', '.data in the checkout'),
   metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', METRICS_ADDRESS, parseMetricsAddress(METRICS_ADDRESS.host),
     'address of /metrics for Prometheus, host:port; port 0 for any free one; off for no metrics', '127.0.0.1:9464'),
-  logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseLogLevel, 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
+  logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseWord(LOG_LEVELS), 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
+  logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'json or text; auto writes text to a terminal and JSON elsewhere'),
 };
 
 type Settings = typeof SETTINGS;

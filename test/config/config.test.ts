@@ -134,6 +134,7 @@ const CASES: {
     { trace: 'trace', fatal: 'fatal', silent: 'silent' },
     ['INFO', 'verbose', '30', 'toString', '__proto__'],
   ],
+  logFormat: ['auto', { auto: 'auto', json: 'json', text: 'text' }, ['JSON', 'pretty', 'toString']],
 };
 
 /** Settings that some settings require. */

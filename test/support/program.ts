@@ -4,7 +4,8 @@ import { closeSync, openSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eventually } from './eventually.js';
 
-const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
+/** The built program. */
+export const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
 
 /** Bound on a command that should end by itself, in milliseconds. */
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -124,7 +125,11 @@ export async function startServer(
 ): Promise<ServerProcess> {
   const program = startProgram(['serve', ...flags], { PORT: '0', METRICS_ADDRESS: 'off', ...environment }, options);
   const url = await Promise.race([
-    eventually('the server listens', () => /"url":"([^"]+)"/.exec(program.output.stdout)?.[1], START_TIMEOUT_MS),
+    eventually(
+      'the server listens',
+      () => /\burl"?[=:]"?(http[^\s"]+)/.exec(program.output.stdout)?.[1],
+      START_TIMEOUT_MS,
+    ),
     program.ended.then(({ stderr }) => Promise.reject(new Error(`the server ended: ${stderr}`))),
   ]);
   return {

@@ -3,6 +3,7 @@ import { writeSync } from 'node:fs';
 import pino, { type Logger } from 'pino';
 import { OperatorError } from '../../errors.js';
 import { createLog } from '../../platform/telemetry/log.js';
+import { textFormatter } from './log-text.js';
 import type { CommandContext } from '../context.js';
 
 /** Bound on what waits for a reader, in bytes: 4,000 common lines. Later lines are dropped. */
@@ -99,7 +100,10 @@ export function openServerLog(context: CommandContext): ServerLog {
   }
 
   const members = workerId === undefined ? {} : { worker: workerId, pid };
-  const log = createLog(context.config().logLevel, { write }, members);
+  const { logLevel, logFormat } = context.config();
+  const isText = logFormat === 'text' || (logFormat === 'auto' && stdout.isTTY === true);
+  const format = isText ? textFormatter(stdout.isTTY === true && stdout.hasColors?.() === true) : String;
+  const log = createLog(logLevel, { write: (line) => write(format(line)) }, members);
   return {
     log,
     droppedLines: () => dropped,
