@@ -95,9 +95,11 @@ function GuidePage({ guide, site }: { readonly guide: Guide; readonly site: Site
   );
 }
 
-/** @returns the text of a guide, with the address of this service in its commands where its readers need that */
-function textOf({ text, isForCallers }: Guide, site: SiteOptions): string {
-  return isForCallers ? text.replaceAll(EXAMPLE_ORIGIN, site.publicUrl()) : text;
+/** @returns the text of a guide, with the address of this service in commands for its callers, and the operator's contact */
+function textOf({ text, isForCallers }: Guide, { operatorContact, publicUrl }: SiteOptions): string {
+  const shown = isForCallers ? text.replaceAll(EXAMPLE_ORIGIN, publicUrl()) : text;
+  if (operatorContact === undefined) return shown;
+  return shown.replaceAll(/the\s+operator\s+of\s+this\s+service/g, (words) => `[${words}](${operatorContact})`);
 }
 
 /** @returns a guide as Markdown. Its links to other guides are relative, and fit the addresses of the site. */
@@ -132,7 +134,7 @@ function Neighbours({ name, guides }: { readonly name: string; readonly guides: 
 
 /** @returns where a link of a guide leads on the pages; undefined for a file that only the repository has */
 function addressOnPage(address: string, guide: string): string | undefined {
-  if (/^(https?:|#)/.test(address)) return address;
+  if (/^(https?:|mailto:|#)/.test(address)) return address;
   const { pathname, hash } = new URL(address, `http://guides${GUIDES_PATH}/${guide}`);
   if (!pathname.startsWith(`${GUIDES_PATH}/`)) return undefined;
   return /\.(md|svg)$/.test(pathname) ? `${pathname.replace(/\.md$/, '')}${hash}` : undefined;

@@ -10,7 +10,7 @@ interface SampleTabsProps {
   /** Path and query; may end in `AN_HOUR_AGO`. */
   readonly target: string;
   /** The prefix of the key to use. The program then has a comment that names it. */
-  readonly keyPrefix?: string;
+  readonly keyPrefix?: string | undefined;
 }
 
 /**

@@ -23,10 +23,13 @@ describe('the contact of the operator', () => {
   it('every page that mentions the operator links to OPERATOR_CONTACT', async () => {
     const service = await startService({ settings: { OPERATOR_CONTACT: CONTACT } });
     try {
-      const mentions = (await visitAll(service)).flatMap(
-        (html) => html.match(/.{90}the operator of this\s+service.{99}/gs) ?? [],
-      );
+      const pages = (await visitAll(service)).map((html) => html.replaceAll(/\s+/g, ' '));
+      const mentions = pages.flatMap((html) => html.match(/.{90}the operator of this service.{99}/g) ?? []);
       assert.ok(mentions.length >= 10, `${mentions.length} mentions`);
+      const plain = pages.flatMap(
+        (html) => html.match(/\b(?:ask|contact|tell) the operator(?! of this service at <a).{60}/gi) ?? [],
+      );
+      assert.deepEqual(plain, []);
       // Where somebody begins, the link shows the address.
       for (const mention of mentions) {
         const isLinked = mention.includes(`<a href="${CONTACT}">${WORDS}</a>`);

@@ -18,12 +18,7 @@ export function FirstCall({ keyPrefix, baseUrl }: FirstCallProps): VNode {
         Put your key in an environment variable: in a shell, run <code>read -rs KEY && export KEY</code>, then paste the
         key and press Enter. This keeps it out of your shell history.
       </p>
-      <SampleTabs
-        name="first-call"
-        baseUrl={baseUrl}
-        target="/api/v1/stats"
-        {...(keyPrefix !== undefined && { keyPrefix })}
-      />
+      <SampleTabs name="first-call" baseUrl={baseUrl} target="/api/v1/stats" keyPrefix={keyPrefix} />
       <p>
         The settings show the request about ten seconds later. <a href="/docs/guides/calling-the-api">Read the guide</a>{' '}
         for errors, limits and caching.

@@ -8,6 +8,7 @@ import { toMilliseconds } from '../../../platform/time/micros.js';
 import { readRecentUsage, type RecentUsage } from '../../../usage/read-usage.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Fact, Stat } from '../../layout/components.js';
+import { Operator } from '../../layout/operator.js';
 import { formatNumber, RelativeTime, UserText } from '../../layout/values.js';
 import { EventTable } from '../events.js';
 import type { Guards } from '../guards.js';
@@ -122,7 +123,10 @@ function Facts({ session, plans, identities, now }: FactsProps): VNode {
           ))}
         </Fact>
         <Fact name="Developer ID">
-          {session.developerId} <span class="muted">Quote it when you contact the operator.</span>
+          {session.developerId}{' '}
+          <span class="muted">
+            Quote it when you contact <Operator />.
+          </span>
         </Fact>
         {identities.length > 0 && (
           <Fact name={identities.length === 1 ? 'Linked identity' : 'Linked identities'}>
