@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import type { Page, Route } from 'playwright-core';
 import { linkIdentity } from '../../src/accounts/identities.js';
 import { listDevelopers, reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
@@ -94,6 +96,29 @@ describe('a person in Chromium', () => {
   describe('who reads the documentation', () => {
     const form = 'form[aria-label="Try getTitle"]';
 
+    /** Adds the title that the examples of the contract name, with characters that HTML and JSON escape. */
+    async function addTitle(): Promise<void> {
+      const title = { svc_id: 'blade-runner-1982', media_type: 'movie', title: 'Blade <b>Runner " 2\\' };
+      await service.db('titles').insert(title).onConflict().ignore();
+    }
+
+    async function openTryIt(operationId: string): Promise<Page> {
+      const page = await visit(`/docs#${operationId}`);
+      await page.locator(`details:has(> form[aria-label="Try ${operationId}"]) > summary`).click();
+      return page;
+    }
+
+    async function send(page: Page, key: string): Promise<void> {
+      await page.locator(`${form} [data-key]`).fill(key);
+      await page.locator(`${form} button[type=submit]`).click();
+    }
+
+    /** Waits until the status of the call is announced. */
+    async function says(page: Page, text: RegExp): Promise<void> {
+      const status = page.locator(form).getByRole('status');
+      await eventually(`the status matches ${text}`, async () => text.test((await status.innerText()).trim()));
+    }
+
     for (const { javaScript, how } of SCRIPTS) {
       it(`the first call is shown in each language, ${how}`, async () => {
         const page = await visit('/', { javaScript });
@@ -152,8 +177,8 @@ describe('a person in Chromium', () => {
     });
 
     it('the reference calls an operation with the key that is typed, and keeps the key nowhere', async () => {
-      await service.db('titles').insert({ svc_id: 'blade-runner-1982', media_type: 'movie', title: 'Blade <b>Runner' });
-      const page = await visit('/docs');
+      await addTitle();
+      const page = await openTryIt('getTitle');
       const calls: { url: string; authorization: string | undefined }[] = [];
       page.on('request', (request) => {
         if (request.resourceType() === 'fetch')
@@ -161,32 +186,125 @@ describe('a person in Chromium', () => {
       });
       const key = page.locator(`${form} [data-key]`);
       await key.fill(service.key);
-      await page.locator(`${form} button`).click();
-      const answer = page.locator(`${form} [data-answer]`);
-      await answer.getByText('200', { exact: true }).waitFor();
+      await key.press('Enter');
+      await says(page, /^200 OK\s+\d+ ms\s+\d+ B$/);
       assert.deepEqual(calls, [
         { url: `${service.url}/api/v1/titles/blade-runner-1982`, authorization: `Bearer ${service.key}` },
       ]);
-      const shown = await answer.innerText();
-      assert.ok(shown.includes('"title": "Blade <b>Runner"'), shown);
-      assert.match(shown, /ratelimit\s+"minute";r=\d+/);
+      const body = page.locator(`${form} figure code`);
+      assert.match(await body.innerText(), /^\{\n {2}"data": \{\n {4}"svc_id": "blade-runner-1982",/);
+      assert.ok((await body.innerText()).includes('"title": "Blade <b>Runner \\" 2\\\\"'));
+      assert.equal(await body.locator('.t').first().innerText(), '"data"');
+      const headers = page.locator(`${form} details`);
+      assert.equal(await headers.locator('dl').isVisible(), false);
+      await headers.getByText(/^Response headers \(\d+\)$/).click();
+      assert.match(await headers.locator('dl').innerText(), /ratelimit\s+"minute";r=\d+/);
+      await assertFits(page);
       // The other forms have it, so that it is typed once.
       assert.equal(await page.locator('form[aria-label="Try getMe"] [data-key]').inputValue(), service.key);
       const kept = await page.evaluate(() => [document.cookie, Object.keys(localStorage), Object.keys(sessionStorage)]);
-      assert.deepEqual([page.url(), ...kept], [`${service.url}/docs`, '', [], []]);
+      assert.deepEqual([page.url(), ...kept], [`${service.url}/docs#getTitle`, '', [], []]);
       assert.ok(!service.logged.some((line) => line.includes(service.key)));
-      await page.locator(`${form} [data-parameter=title_id]`).fill('a/../b');
-      await page.locator(`${form} button`).click();
-      await page.locator(form).getByText('"invalid_parameter"').waitFor();
+      watched.assertNoFault();
       await leaveKept(page);
       assert.equal(await key.inputValue(), '');
       await key.fill(service.key);
       await page.goto('about:blank');
       await page.goBack();
       assert.equal(await key.inputValue(), '');
-      await key.fill('svc_wrong');
-      await page.locator(`${form} button`).click();
+    });
+
+    it('a call from the reference that is refused says in words what is wrong', async () => {
+      const limits = { requests_per_minute: 1, requests_per_day: 9, commercial_use: false };
+      await service.db('plans').insert({ id: 'one', name: 'One', ...limits });
+      const { key } = await createKey(service.db, { developerId, planId: 'one' });
+      const page = await openTryIt('getTitle');
+      await send(page, 'svc_wrong');
+      await says(page, /^401 Unauthorized[^]*API key invalid\. /);
       await page.locator(form).getByText('"invalid_api_key"').waitFor();
+      await page.locator(`${form} [data-parameter=title_id]`).fill('no-such-title');
+      await send(page, key);
+      await says(page, /^404 Not Found[^]*No such title\. /);
+      await send(page, key);
+      await says(
+        page,
+        /^429 Too Many Requests[^]*Rate limit exceeded\. You have used up your plan's requests per minute\./,
+      );
+    });
+
+    it('a call from the reference with the ETag of the last response is answered with 304, which has no body', async () => {
+      await addTitle();
+      const page = await openTryIt('getTitle');
+      await send(page, service.key);
+      await says(page, /^200 OK/);
+      await page
+        .locator(form)
+        .getByText(/^Response headers/)
+        .click();
+      const etag = await page.locator(`${form} dt:text-is("etag") + dd`).innerText();
+      await page
+        .getByLabel('If-None-Match')
+        .and(page.locator(`${form} input`))
+        .fill(etag);
+      await send(page, service.key);
+      await says(page, /^304 Not Modified[^]*Unchanged since the response with this ETag/);
+      assert.equal(await page.locator(`${form} figure`).isVisible(), false);
+    });
+
+    it('a call from the reference that gets no response says why, and what to do', async () => {
+      const page = await openTryIt('getTitle');
+      await page.context().setOffline(true);
+      await send(page, service.key);
+      await says(page, /^You are offline\./);
+      await page.context().setOffline(false);
+      await page.route('**/api/v1/**', (route) => route.abort('connectionrefused'));
+      await send(page, service.key);
+      await says(page, /^The request did not reach the service\./);
+      await page.unroute('**/api/v1/**');
+      await page.clock.install();
+      await page.route('**/api/v1/**', () => undefined);
+      await send(page, service.key);
+      await says(page, /^Waiting/);
+      await page.clock.fastForward(10_000);
+      await says(page, /^No response within 10 seconds\./);
+    });
+
+    it('a call from the reference is sent only with a key and with parameters that fit the contract', async () => {
+      const page = await openTryIt('getTitle');
+      let calls = 0;
+      page.on('request', () => (calls += 1));
+      const isInvalid = (field: string): Promise<number> => page.locator(`${form} ${field}:invalid`).count();
+      await page.locator(`${form} button[type=submit]`).click();
+      assert.equal(await isInvalid('[data-key]'), 1);
+      await page.locator(`${form} [data-parameter=title_id]`).fill('a/../b');
+      await send(page, service.key);
+      assert.deepEqual([await isInvalid('[data-key]'), await isInvalid('[data-parameter=title_id]')], [0, 1]);
+      await page.locator(`${form} [data-parameter=title_id]`).fill('a-b_C9');
+      assert.equal(await isInvalid('[data-parameter=title_id]'), 0);
+      await page.locator('form[aria-label="Try getChanges"] [data-parameter=since]').evaluate((since) => {
+        (since as HTMLInputElement).value = '-1';
+      });
+      assert.equal(await page.locator('form[aria-label="Try getChanges"] [data-parameter=since]:invalid').count(), 1);
+      assert.equal(calls, 0);
+      watched.assertNoFault();
+    });
+
+    it('a call is copied as a curl command that runs, with $KEY in place of the key', async () => {
+      await addTitle();
+      const page = await openTryIt('getTitle');
+      await page.locator(`${form} [data-key]`).fill(service.key);
+      await page
+        .getByLabel('If-None-Match')
+        .and(page.locator(`${form} input`))
+        .fill(`"it's", "${service.key}"`);
+      await page.locator(form).getByRole('button', { name: 'Copy as curl' }).click();
+      await page.locator(form).getByRole('button', { name: 'Copied' }).waitFor();
+      const command = await page.evaluate(() => navigator.clipboard.readText());
+      assert.ok(command.includes('"Authorization: Bearer $KEY"') && !command.includes(service.key), command);
+      const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent`], {
+        env: { ...process.env, KEY: service.key },
+      });
+      assert.ok(stdout.includes('"svc_id":"blade-runner-1982"'), stdout);
     });
   });
 

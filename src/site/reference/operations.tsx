@@ -55,7 +55,7 @@ function Operation({ context, operation }: OperationProps): VNode {
           baseUrl={context.baseUrl}
           target={sampleTarget(operation, parameters)}
         />
-        <TryIt operation={operation} parameters={parameters} />
+        <TryIt contract={context.contract} operation={operation} parameters={parameters} />
         {media && <Examples media={media} />}
       </div>
       <div class="operation-text">

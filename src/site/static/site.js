@@ -11,6 +11,26 @@ const SEARCH_DELAY_MS = 80;
 /** How long a call from the page may take, in milliseconds. */
 const CALL_TIMEOUT_MS = 10_000;
 
+/** The names of the statuses in the contract and of common proxies, which HTTP/2 does not send. */
+const STATUS_NAMES = {
+  200: 'OK',
+  304: 'Not Modified',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+};
+
 /** @returns every element that a selector matches, within another or in the page */
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
@@ -19,18 +39,25 @@ function element(name, text, properties = {}) {
   return Object.assign(document.createElement(name), { textContent: text }, properties);
 }
 
-/** Makes a button copy the code of its block. */
-function enableCopying(button) {
+/** Makes a button copy a text, which is made when it is pressed; nothing if it is undefined. */
+function copyBy(button, read) {
   const label = button.textContent;
   button.addEventListener('click', async () => {
+    const text = read();
+    if (text === undefined) return;
     try {
-      await navigator.clipboard.writeText(button.closest('figure').querySelector('code').textContent);
+      await navigator.clipboard.writeText(text);
       button.textContent = 'Copied';
     } catch {
       button.textContent = 'Select and copy';
     }
     setTimeout(() => (button.textContent = label), COPIED_MS);
   });
+}
+
+/** Makes a button copy the code of its block. */
+function enableCopying(button) {
+  copyBy(button, () => button.closest('figure').querySelector('code').textContent);
 }
 
 /** @returns what a browser has stored; null for nothing, or where it stores nothing for this site */
@@ -71,7 +98,10 @@ function rememberChoice(group) {
 
 /** Makes only boxes that scroll a stop of the tab key. */
 const sizes = new ResizeObserver((entries) => {
-  for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
+  for (const { target } of entries) {
+    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = target;
+    target.tabIndex = scrollWidth > clientWidth || scrollHeight > clientHeight ? 0 : -1;
+  }
 });
 
 /** Unfolds the target of the address. */
@@ -195,56 +225,140 @@ function enableLinkCopying(link) {
   });
 }
 
+/** @returns the request that a form describes, without its key */
+function readRequest(form) {
+  const headers = {};
+  const url = new URL(location.origin);
+  let path = form.dataset.try;
+  for (const { value, dataset } of all('[data-parameter]', form)) {
+    if (value === '') continue;
+    if (dataset.in === 'path') path = path.replace(`{${dataset.parameter}}`, encodeURIComponent(value));
+    else if (dataset.in === 'query') url.searchParams.set(dataset.parameter, value);
+    else headers[dataset.parameter] = value;
+  }
+  url.pathname = path;
+  return { url: String(url), headers };
+}
+
+/** @returns a command for a shell, with `$KEY` for the key */
+function curlOf({ url, headers }, key) {
+  const quote = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+  const lines = ['curl -H "Authorization: Bearer $KEY"'];
+  for (const [name, value] of Object.entries(headers)) lines.push(`-H ${quote(`${name}: ${value}`)}`);
+  const command = [...lines, quote(url)].join(' \\\n  ');
+  // A key may have been pasted into another field.
+  return key === '' ? command : command.replaceAll(key, '$KEY').replaceAll(encodeURIComponent(key), '$KEY');
+}
+
 /** Makes a form call an operation. The key exists only in the fields of the page. */
 function enableTrying(form) {
   const key = form.querySelector('[data-key]');
-  const answer = form.querySelector('[data-answer]');
+  const copy = form.querySelector('[data-try-copy]');
+  const status = form.querySelector('[data-try-status]');
+  const answer = form.querySelector('[data-try-answer]');
+  let call;
   for (const input of all('[data-parameter="since"]', form)) input.value = String(Math.floor(Date.now() / 1000) - 3600);
   key.addEventListener('input', () => {
     for (const other of all('[data-key]')) other.value = key.value;
   });
+  copy.hidden = !navigator.clipboard;
+  copyBy(copy, () => {
+    if (!all('[data-parameter]', form).every((input) => input.reportValidity())) return undefined;
+    return curlOf(readRequest(form), key.value.trim());
+  });
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    const headers = { Authorization: `Bearer ${key.value.trim()}` };
-    const query = new URLSearchParams();
-    let path = form.dataset.try;
-    for (const { value, dataset } of all('[data-parameter]', form)) {
-      if (value === '') continue;
-      if (dataset.in === 'path') path = path.replace(`{${dataset.parameter}}`, encodeURIComponent(value));
-      else if (dataset.in === 'query') query.set(dataset.parameter, value);
-      else headers[dataset.parameter] = value;
-    }
-    answer.replaceChildren(element('p', 'Waiting…', { className: 'muted' }));
+    const { url, headers } = readRequest(form);
+    // Only the last call is shown.
+    call?.abort();
+    const current = new AbortController();
+    call = current;
+    const timer = setTimeout(() => current.abort('late'), CALL_TIMEOUT_MS);
+    answer.hidden = true;
+    status.replaceChildren(element('p', 'Waiting for the response…', { className: 'muted' }));
+    const from = performance.now();
     try {
-      const response = await fetch(query.size > 0 ? `${path}?${query}` : path, {
-        headers,
+      const response = await fetch(url, {
+        headers: { ...headers, Authorization: `Bearer ${key.value.trim()}` },
         cache: 'no-store',
         credentials: 'omit',
         referrerPolicy: 'no-referrer',
-        signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+        signal: current.signal,
       });
-      show(answer, response, await response.text());
-    } catch (error) {
-      answer.replaceChildren(element('p', `No response: ${error.message}`, { className: 'field-error' }));
+      const body = await response.text();
+      if (call === current) showAnswer(status, answer, response, body, performance.now() - from);
+    } catch {
+      if (call === current)
+        status.replaceChildren(element('p', describeFailure(current.signal), { className: 'notice tone-danger' }));
+    } finally {
+      clearTimeout(timer);
     }
   });
 }
 
-/** Shows a response: its status, and its header fields and body as plain text. */
-function show(place, { status, ok, headers }, text) {
-  const fields = document.createElement('dl');
-  for (const [name, value] of headers) fields.append(element('dt', name), element('dd', value));
-  let body = text;
-  try {
-    body = JSON.stringify(JSON.parse(text), undefined, 2);
-  } catch {
-    // Not JSON, as after 304: shown as it is.
+function describeFailure({ reason }) {
+  if (reason === 'late') return `No response within ${CALL_TIMEOUT_MS / 1000} seconds. Try again in a moment.`;
+  if (!navigator.onLine) return 'You are offline. Connect to the internet, then send the request again.';
+  return 'The request did not reach the service. Check your connection, then send it again.';
+}
+
+/** Shows a response: its status and what it means, its body and its header fields. */
+function showAnswer(status, answer, response, text, ms) {
+  const { status: code, ok, headers } = response;
+  const bytes = new Blob([text]).size;
+  const size = bytes < 1000 ? `${bytes} B` : `${(bytes / 1000).toFixed(1)} kB`;
+  const name = STATUS_NAMES[code] ?? response.statusText;
+  const line = element('p', '', { className: 'cluster' });
+  line.append(
+    element('span', `${code} ${name}`.trim(), { className: `badge tone-${ok || code === 304 ? 'ok' : 'danger'}` }),
+    element('span', `${Math.round(ms)} ms`),
+    element('span', size),
+  );
+  status.replaceChildren(line);
+  const isJson = /\bjson\b/.test(headers.get('Content-Type') ?? '');
+  const value = isJson ? parseJson(text) : undefined;
+  if (!ok && value?.detail !== undefined) {
+    const problem = element('p', '', { className: 'notice tone-danger' });
+    problem.append(element('strong', `${value.title}. `), value.detail);
+    status.append(problem);
   }
-  const badge = element('span', String(status), { className: `badge badge-${ok ? 'ok' : 'danger'}` });
-  const line = document.createElement('p');
-  line.append(badge);
-  place.replaceChildren(line, fields);
-  if (body !== '') place.append(element('pre', body, { tabIndex: 0 }));
+  if (code === 304) {
+    status.append(
+      element('p', 'Unchanged since the response with this ETag, so there is no body.', { className: 'muted' }),
+    );
+  }
+  const body = answer.querySelector('code');
+  body.replaceChildren(...(value === undefined ? [text] : highlightJson(JSON.stringify(value, undefined, 2))));
+  answer.querySelector('figure').hidden = text === '';
+  const fields = [...headers];
+  answer.querySelector('[data-try-count]').textContent = `Response headers (${fields.length})`;
+  answer
+    .querySelector('dl')
+    .replaceChildren(...fields.flatMap(([field, content]) => [element('dt', field), element('dd', content)]));
+  answer.hidden = false;
+}
+
+/** @returns the value of a JSON text, or undefined for another text */
+function parseJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @returns JSON as nodes, with the classes of the samples */
+function highlightJson(text) {
+  const tokens = /("(?:[^"\\]|\\.)*")(?=(:)?)|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g;
+  const nodes = [];
+  let end = 0;
+  for (const match of text.matchAll(tokens)) {
+    const [token, string, colon] = match;
+    const kind = colon ? 't' : string ? 's' : /^[a-z]/.test(token) ? 'k' : 'n';
+    nodes.push(text.slice(end, match.index), element('span', token, { className: kind }));
+    end = match.index + token.length;
+  }
+  return [...nodes, text.slice(end)];
 }
 
 /**

@@ -100,7 +100,10 @@ async function stopsFollowSizes(page: Page): Promise<void> {
     page.evaluate(() =>
       Array.from(document.querySelectorAll<HTMLElement>('pre[tabindex], .table-scroll'))
         .filter((box) => box.checkVisibility({ contentVisibilityAuto: true }))
-        .every((box) => box.scrollWidth > box.clientWidth === (box.tabIndex === 0)),
+        .every((box) => {
+          const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+          return scrolls === (box.tabIndex === 0);
+        }),
     ),
   );
 }
