@@ -105,7 +105,8 @@ function textIndent(): number {
     const range = document.createRange();
     range.selectNodeContents(text);
     const { left, width } = range.getBoundingClientRect();
-    const isShown = text.parentElement?.closest('.visually-hidden, svg') === null && width > 0;
+    // A link to a heading hangs in the margin while the pointer is on it.
+    const isShown = text.parentElement?.closest('.visually-hidden, svg, .anchor') === null && width > 0;
     if (isShown && text.textContent?.trim() !== '') edges.push(Math.round(left));
   }
   return Math.min(...edges) - Math.round(document.querySelector('.brand')?.getBoundingClientRect().left ?? NaN);
