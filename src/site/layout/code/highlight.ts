@@ -21,6 +21,7 @@ const CLASSES: Readonly<Record<string, string>> = {
   comment: 'c',
   keyword: 'k',
   literal: 'k',
+  type: 'k',
   number: 'n',
   string: 's',
   regexp: 's',

@@ -153,7 +153,8 @@ public class Call {
         var request = HttpRequest.newBuilder(URI.create(url))
             .header("Authorization", "Bearer " + System.getenv("KEY"))
             .build();
-        var response = HttpClient.newHttpClient().send(request, BodyHandlers.ofString());
+        var client = HttpClient.newHttpClient();
+        var response = client.send(request, BodyHandlers.ofString());
         if (response.statusCode() != 200) {
             System.err.println(response.statusCode() + " " + response.body());
             System.exit(1);
