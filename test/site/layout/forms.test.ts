@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { listKeys } from '../../src/keys/keys.js';
-import { newDeveloper } from '../support/http/visitor.js';
-import { startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
-import { skipWithout } from '../support/programs/skip.js';
-import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
-import { startService, type TestService } from '../support/service.js';
-import { FORMS } from './pages.js';
-import { assertFits, signInByLink } from './visits.js';
+import { listKeys } from '../../../src/keys/keys.js';
+import { newDeveloper } from '../../support/http/visitor.js';
+import { startBrowser, type TestBrowser, type WatchedPage } from '../../support/programs/browser.js';
+import { skipWithout } from '../../support/programs/skip.js';
+import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
+import { startService, type TestService } from '../../support/service.js';
+import { FORMS } from '../pages.js';
+import { assertFits, signInByLink } from '../visits.js';
 
 const NEW = '/settings/keys/new';
 

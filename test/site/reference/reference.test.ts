@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { DOMParser, type Document, type Element } from '@xmldom/xmldom';
 import { load } from 'js-yaml';
-import { withRecentExamples } from '../../src/http/probes/recent-examples.js';
-import { ERROR_CODES } from '../../src/errors.js';
-import { operationsOf, resolve, type Contract } from '../../src/site/reference/contract.js';
-import { ROOT } from '../support/guides.js';
-import { send } from '../support/request.js';
-import { serveWithoutDatabase } from './site-alone.js';
+import { withRecentExamples } from '../../../src/http/probes/recent-examples.js';
+import { ERROR_CODES } from '../../../src/errors.js';
+import { operationsOf, resolve, type Contract } from '../../../src/site/reference/contract.js';
+import { ROOT } from '../../support/guides.js';
+import { send } from '../../support/request.js';
+import { serveWithoutDatabase } from '../site-alone.js';
 
 const contract = load(withRecentExamples(readFileSync(new URL('openapi.yaml', ROOT), 'utf8'), Date.now())) as Contract;
 

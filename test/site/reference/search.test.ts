@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { Page, Route } from 'playwright-core';
-import { ERROR_CODES } from '../../src/errors.js';
-import type { Guide } from '../../src/site/guides/guide-files.js';
-import { operationsOf, resolve, type Contract } from '../../src/site/reference/contract.js';
-import { createSearch, MAX_QUERY, type Search } from '../../src/site/search/search.js';
-import { listEntries } from '../../src/site/search/search-index.js';
-import { eventually } from '../support/eventually.js';
-import { ROOT } from '../support/guides.js';
-import { startBrowser, type TestBrowser, type View, type WatchedPage } from '../support/programs/browser.js';
-import { skipWithout } from '../support/programs/skip.js';
-import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
-import { send } from '../support/request.js';
-import { serveWithoutDatabase } from './site-alone.js';
-import { assertFits } from './visits.js';
+import { ERROR_CODES } from '../../../src/errors.js';
+import type { Guide } from '../../../src/site/guides/guide-files.js';
+import { operationsOf, resolve, type Contract } from '../../../src/site/reference/contract.js';
+import { createSearch, MAX_QUERY, type Search } from '../../../src/site/search/search.js';
+import { listEntries } from '../../../src/site/search/search-index.js';
+import { eventually } from '../../support/eventually.js';
+import { ROOT } from '../../support/guides.js';
+import { startBrowser, type TestBrowser, type View, type WatchedPage } from '../../support/programs/browser.js';
+import { skipWithout } from '../../support/programs/skip.js';
+import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
+import { send } from '../../support/request.js';
+import { serveWithoutDatabase } from '../site-alone.js';
+import { assertFits } from '../visits.js';
 
 const contract = JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract;
 

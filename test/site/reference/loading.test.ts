@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { startBrowser, type TestBrowser } from '../support/programs/browser.js';
-import { skipWithout } from '../support/programs/skip.js';
-import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
-import { send } from '../support/request.js';
-import { startService, type TestService } from '../support/service.js';
-import { PAGES } from './pages.js';
+import { startBrowser, type TestBrowser } from '../../support/programs/browser.js';
+import { skipWithout } from '../../support/programs/skip.js';
+import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
+import { send } from '../../support/request.js';
+import { startService, type TestService } from '../../support/service.js';
+import { PAGES } from '../pages.js';
 
 /** The most bytes of a page as it is sent to a browser, without its stylesheet and script. */
 const MOST_BYTES = 40_000;
