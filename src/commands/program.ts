@@ -40,8 +40,11 @@ const EXIT_MISUSE = 2;
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const { stderr, command } = context;
   try {
-    const program = await createProgram(args[0], context);
-    await program.parseAsync(args, { from: 'user' });
+    // Commander's own "help" shows the help of first commands only.
+    const [first, ...rest] = args;
+    const actual = first === 'help' && rest.length > 0 ? [...rest, '--help'] : args;
+    const program = await createProgram(actual[0], context);
+    await program.parseAsync(actual, { from: 'user' });
     return 0;
   } catch (error) {
     // Commander has already written the error or the help.
@@ -63,7 +66,6 @@ export async function createProgram(name: string | undefined, context: CommandCo
     .version(await describeVersion(context), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help for a command')
     .helpCommand('help [command]', 'print help for a command')
-    .showHelpAfterError('(use --help for usage)')
     .configureOutput({
       getOutHelpWidth: () => Math.min(stdout.columns ?? HELP_WIDTH, HELP_WIDTH),
       writeOut: (text) => void stdout.write(asStarted(text, started)),
@@ -78,7 +80,7 @@ export async function createProgram(name: string | undefined, context: CommandCo
             started,
           ),
         ),
-      outputError: (text, write) => write(text.replace(/^error: /, 'catalog: ')),
+      outputError: (text, write) => write(`catalog: ${inFewerWords(text)}`),
     })
     // Otherwise `stats` takes the options of `stats verify`.
     .enablePositionalOptions()
@@ -89,7 +91,22 @@ export async function createProgram(name: string | undefined, context: CommandCo
   for (const [command, load] of Object.entries(COMMANDS)) {
     if (!isAlone || command === name) (await load())(program, context);
   }
+  pointToHelp(program);
   return program;
+}
+
+/** Ends the errors of a command and of all below it with the way to their help. */
+function pointToHelp(command: Command, path = command.name()): void {
+  command.showHelpAfterError(`Run "${path} --help" for usage.`);
+  for (const subcommand of command.commands) pointToHelp(subcommand, `${path} ${subcommand.name()}`);
+}
+
+/** Shortens commander's errors about values. */
+function inFewerWords(error: string): string {
+  return error
+    .replace(/^error: /, '')
+    .replace(/^command-argument value ('.*') is invalid for argument '(.*)'\. /s, 'invalid <$2> $1. ')
+    .replace(/^option '(?:-\w, )?(--[\w-]+) <.*?>' argument ('.*') is invalid\. /s, 'invalid $1 $2. ');
 }
 
 async function describeVersion({ packageRoot, nodeVersion }: CommandContext): Promise<string> {

@@ -10,7 +10,17 @@ import { testWorld } from '../support/world.js';
 
 /** Wrong arguments, and what is wrong with them. */
 const MISUSE: readonly (readonly [string[], RegExp])[] = [
-  [['nonsense'], /^catalog: unknown command 'nonsense'$/m],
+  [['nonsense'], /^catalog: unknown command 'nonsense'\nRun "catalog --help" for usage\.\n$/],
+  [
+    ['keys', 'set-label', 'svc_aaaaaaaa'],
+    /^catalog: missing required argument 'label'\nRun "catalog keys set-label --help" for usage\.\n$/,
+  ],
+  [['developers', 'show', 'x y'], /^catalog: invalid <id> 'x y'\. Use a whole number of 1 or more\.$/m],
+  [['events', '--limit', '0'], /^catalog: invalid --limit '0'\. Use a whole number of 1 or more\.$/m],
+  [
+    ['import', 'x.csv', '--kind', 'film'],
+    /^catalog: invalid --kind 'film'\. Allowed choices are titles, people, collections\.$/m,
+  ],
   [['stat'], /^catalog: unknown command 'stat'\n\(Did you mean stats\?\)$/m],
   [['keys', 'rol'], /^catalog: unknown command 'rol'\n\(Did you mean roll\?\)$/m],
   [['keys', 'list', '--jsn'], /^catalog: unknown option '--jsn'\n\(Did you mean --json\?\)$/m],
@@ -68,6 +78,14 @@ describe('the command line', () => {
       assert.match(stdout, new RegExp(`^Examples?:\\n  .*catalog ${name}`, 'm'), name);
       assert.equal(stdout.match(/^Examples?:$/gm)?.length, 1, `"${name}" has the examples of another command`);
     }
+  });
+
+  it('"help" prints the help of any command', async () => {
+    for (const { name } of await programCommands()) {
+      const words = name.split(' ');
+      assert.equal((await catalog('help', ...words)).stdout, (await catalog(...words, '--help')).stdout);
+    }
+    assert.equal((await catalog('help')).stdout, (await catalog('--help')).stdout);
   });
 
   it('the help fits into a narrower terminal', async () => {

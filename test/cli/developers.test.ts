@@ -123,6 +123,7 @@ describe('the commands for developers, keys and sign-in', () => {
   });
 
   for (const [line, message] of [
+    ['keys list --developer 999', /^catalog: There is no developer 999\..*developers list/],
     ['developers show 999', /^catalog: There is no developer 999\..*developers list/],
     ['developers rename 999 x', /^catalog: There is no developer 999\..*developers list/],
     ['developers suspend 999', /^catalog: There is no developer 999\..*developers list/],

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { findDeveloper } from '../../developers/developers.js';
 import type { Expiry } from '../../keys/expiry.js';
 import { createKey, listKeys, type CreatedKey } from '../../keys/keys.js';
 import { revokeKey } from '../../keys/revoke.js';
@@ -64,7 +65,10 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .description('List keys, each identified by its prefix.')
     .option('--developer <id>', 'keys of one developer only', positiveInteger)
     .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {
-      const rows = await withDatabase((db) => listKeys(db, developer));
+      const rows = await withDatabase(async (db) => {
+        if (developer !== undefined) await findDeveloper(db, developer);
+        return listKeys(db, developer);
+      });
       report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, KEY_COLUMNS));
     });
 
