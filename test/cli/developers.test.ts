@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
 import { findDeveloperOf } from '../../src/accounts/identities.js';
 import { findSession, startSession } from '../../src/accounts/sessions.js';
 import { spendSignInLink } from '../../src/accounts/sign-in-links.js';
@@ -122,6 +123,35 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.match(await output('developers list'), /Film \uFFFD\[31mclub \uFFFD\uFFFD/);
   });
 
+  it('lists fit into a terminal of 80 columns, with ages in place of times', async () => {
+    const { db } = world;
+    const id = await world.newDeveloper('A film club whose name is too long for its column');
+    const { prefix } = await createKey(db, {
+      developerId: id,
+      planId: 'free',
+      label: 'a label for 60 characters, which is cut to fit into the line',
+    });
+    const ago = (interval: string): Knex.Raw => db.raw('now() - ?::interval', [interval]);
+    await db('api_keys')
+      .where({ prefix })
+      .update({ created_at: ago('1000 days'), last_used_at: ago('90 seconds'), expires_at: ago('-3 hours') });
+    const { prefix: rolled } = await createKey(db, { developerId: id, planId: 'free' });
+    await output(`keys roll ${rolled} --overlap 90d`);
+    for (const args of [['keys', 'list'], ['developers', 'list'], ['developers', 'show', String(id)], ['events']]) {
+      const { code, stdout } = await runCommand(args, { DATABASE_URL: world.url }, '', { columns: 80 });
+      assert.equal(code, 0);
+      assert.deepEqual(stdout.match(/^.{81,}$/gm), null, args.join(' '));
+    }
+    const { stdout } = await runCommand(['keys', 'list', '--developer', String(id)], { DATABASE_URL: world.url }, '', {
+      columns: 100,
+    });
+    assert.match(
+      stdout,
+      new RegExp(`^${prefix} +${id} +free +a label .*… +1000d ago +9\\ds ago +in [23]h +active$`, 'm'),
+    );
+    assert.match(stdout, new RegExp(`^${rolled} +${id} +free +- +\\ds ago +- +in (?:90|89)d +rolled to`, 'm'));
+  });
+
   for (const [line, message] of [
     ['keys list --developer 999', /^catalog: There is no developer 999\..*developers list/],
     ['developers show 999', /^catalog: There is no developer 999\..*developers list/],
@@ -168,7 +198,7 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.deepEqual([await isActive(old.key), await isActive(key)], [true, true]);
     assert.ok(key.startsWith(`${successor}_`));
     const table = await output(`keys list --developer ${developerId}`);
-    assert.match(table, new RegExp(`^${old.prefix} .* rolled, replaced by ${successor}$`, 'm'));
+    assert.match(table, new RegExp(`^${old.prefix} .* rolled to ${successor}$`, 'm'));
     assert.match(table, new RegExp(`^${successor} .* staging .* active$`, 'm'));
   });
 

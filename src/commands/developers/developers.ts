@@ -10,7 +10,8 @@ import { planId, positiveInteger, projectName } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
 import { addNotes } from '../help.js';
-import { addJsonCommand, report, shortTime, table } from '../report.js';
+import { addJsonCommand, report } from '../report.js';
+import { age, table } from '../table.js';
 import { registerShow } from './show.js';
 import { registerSignIn } from './sign-in.js';
 
@@ -34,14 +35,18 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .description('List all developers.')
     .action(async ({ json }: { json?: boolean }) => {
       const rows = await withDatabase(listDevelopers);
-      const lines = table(rows, {
-        id: ({ id }) => id,
-        'project name': ({ projectName }) => projectName,
-        plan: (developer) => developer.planId,
-        'attribution required': ({ attributionRequired }) => attributionRequired,
-        created: ({ createdAt }) => shortTime(createdAt),
-        suspended: ({ suspendedAt }) => shortTime(suspendedAt),
-      });
+      const lines = table(
+        rows,
+        {
+          id: ({ id }) => id,
+          'project name': ({ projectName }) => projectName,
+          plan: (developer) => developer.planId,
+          attribution: ({ attributionRequired }) => attributionRequired,
+          created: ({ createdAt }) => age(createdAt),
+          suspended: ({ suspendedAt }) => age(suspendedAt),
+        },
+        stdout,
+      );
       report(stdout, json, { developers: rows }, lines);
     });
 

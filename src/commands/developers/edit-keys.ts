@@ -5,7 +5,8 @@ import { expiryOrNever, labelOrNone, planId } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
 import { addNotes } from '../help.js';
-import { addJsonCommand, report, shortTime } from '../report.js';
+import { addJsonCommand, report } from '../report.js';
+import { shortTime } from '../table.js';
 import { PREFIX_HELP, readPrefix } from './key-argument.js';
 import { keyDocument } from './key-document.js';
 

@@ -1,13 +1,14 @@
 import { listEvents, type DeveloperEvent } from '../../events/events.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report, shortTime, table, type Columns } from '../report.js';
+import { addJsonCommand, report } from '../report.js';
+import { age, table, type Columns } from '../table.js';
 
 const DEFAULT_LIMIT = 50;
 
 /** The columns of a table of events. */
 export const EVENT_COLUMNS: Columns<DeveloperEvent> = {
-  at: ({ at }) => shortTime(at),
+  at: ({ at }) => age(at),
   developer: ({ developerId }) => developerId,
   event: ({ kind }) => kind.replaceAll('_', ' '),
   key: ({ keyPrefix }) => keyPrefix,
@@ -25,6 +26,6 @@ export const registerEvents: RegisterCommand = (program, { stdout, withDatabase 
     .option('--limit <number>', 'maximum number of events', positiveInteger, DEFAULT_LIMIT)
     .action(async ({ developer, limit, json }: { developer?: number; limit: number; json?: boolean }) => {
       const events = await withDatabase((db) => listEvents(db, { developerId: developer, limit }));
-      report(stdout, json, { events }, table(events, EVENT_COLUMNS));
+      report(stdout, json, { events }, table(events, EVENT_COLUMNS, stdout));
     });
 };

@@ -1,5 +1,5 @@
 import { stateOf, type KeyRecord } from '../../keys/key-record.js';
-import { shortTime, type Columns } from '../report.js';
+import { age, shortTime, type Columns } from '../table.js';
 
 /** The columns of a table of keys. */
 export const KEY_COLUMNS: Columns<KeyRecord> = {
@@ -7,9 +7,9 @@ export const KEY_COLUMNS: Columns<KeyRecord> = {
   developer: ({ developerId }) => developerId,
   plan: (record) => record.planId,
   label: ({ label }) => label,
-  created: ({ createdAt }) => shortTime(createdAt),
-  'last used': ({ lastUsedAt }) => shortTime(lastUsedAt),
-  expires: ({ expiresAt }) => shortTime(expiresAt),
+  created: ({ createdAt }) => age(createdAt),
+  'last used': ({ lastUsedAt }) => age(lastUsedAt),
+  expires: ({ expiresAt }) => age(expiresAt),
   state: describeState,
 };
 
@@ -17,7 +17,7 @@ function describeState(record: KeyRecord): string {
   const state = stateOf(record);
   switch (state.kind) {
     case 'rolled':
-      return `rolled, replaced by ${state.successor.prefix}${state.successor.isActive ? '' : ' (no longer active)'}`;
+      return `rolled to ${state.successor.prefix}${state.successor.isActive ? '' : ' (no longer active)'}`;
     case 'revoked':
       return `revoked ${shortTime(state.at) ?? ''}`;
     case 'active':

@@ -8,7 +8,8 @@ import { expiry, label as toLabel, overlap as toOverlap, planId, positiveInteger
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
 import { addNotes } from '../help.js';
-import { addJsonCommand, report, shortTime, table } from '../report.js';
+import { addJsonCommand, report } from '../report.js';
+import { shortTime, table } from '../table.js';
 import { registerKeyEdits } from './edit-keys.js';
 import { PREFIX_HELP, readPrefix, readPrefixOrKey } from './key-argument.js';
 import { KEY_COLUMNS, keyDocument } from './key-document.js';
@@ -69,7 +70,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
         if (developer !== undefined) await findDeveloper(db, developer);
         return listKeys(db, developer);
       });
-      report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, KEY_COLUMNS));
+      report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, KEY_COLUMNS, stdout));
     });
 
   addNotes(

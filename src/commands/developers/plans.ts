@@ -2,7 +2,8 @@ import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report, table, type Columns } from '../report.js';
+import { addJsonCommand, report } from '../report.js';
+import { table, type Columns } from '../table.js';
 
 interface SetOptions {
   name?: string;

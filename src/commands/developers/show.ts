@@ -7,7 +7,8 @@ import { isAccepted } from '../../keys/key-record.js';
 import { listKeys } from '../../keys/keys.js';
 import { positiveInteger } from '../arguments.js';
 import type { CommandContext } from '../context.js';
-import { addJsonCommand, details, report, shortTime, table } from '../report.js';
+import { addJsonCommand, report } from '../report.js';
+import { details, shortTime, table } from '../table.js';
 import { EVENT_COLUMNS } from './events.js';
 import { KEY_COLUMNS, keyDocument } from './key-document.js';
 
@@ -42,8 +43,8 @@ export function registerShow(developers: Command, { stdout, withDatabase }: Comm
           sessions,
           keys: `${keys.filter(isAccepted).length} active, ${keys.length} in all`,
         }),
-        ...(keys.length > 0 ? [table(keys, keyColumns)] : []),
-        table(events, eventColumns),
+        ...(keys.length > 0 ? [table(keys, keyColumns, stdout)] : []),
+        table(events, eventColumns, stdout),
       ];
       const document = { developer, identities, sessions, keys: keys.map(keyDocument), events };
       report(stdout, json, document, sections.join('\n\n'));

@@ -5,7 +5,8 @@ import { listPlans, type Plan } from '../../limits/plans.js';
 import { QUOTA_NAMES, toQuota, type Quota } from '../../limits/quotas.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report, table } from '../report.js';
+import { addJsonCommand, report } from '../report.js';
+import { table } from '../table.js';
 
 /** A quota and what was counted, which exceeds the limit if the plan was lowered since. */
 interface UsedQuota extends Quota {

@@ -18,7 +18,7 @@ export async function runWithoutRedis(args: readonly string[], databaseUrl: stri
 export interface CommandOptions {
   /** Whether standard error is a terminal. */
   readonly isTTY?: boolean;
-  /** The width of standard output, if it is a terminal. */
+  /** The width of standard output, which is then a terminal. */
   readonly columns?: number;
 }
 
@@ -46,7 +46,7 @@ export async function runCommand(
   const code = await run(args, {
     ...(await commandContext(environment)),
     stdin: Readable.from([Buffer.from(input)]),
-    stdout: Object.assign(stdout, columns !== undefined && { columns }),
+    stdout: Object.assign(stdout, columns !== undefined && { columns, isTTY: true }),
     stderr: Object.assign(stderr, { isTTY }),
     atExit: (act) => lastActs.push(act),
   });

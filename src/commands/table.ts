@@ -1,0 +1,105 @@
+import Table from 'cli-table3';
+import { printable } from '../platform/text/plain-text.js';
+
+/** A time in RFC 3339 that is shown as an age on a terminal: `3d ago`. */
+export class Age {
+  constructor(readonly timestamp: string) {}
+}
+
+/** What a table shows in a place: null as `-`, a boolean as yes or no. */
+type Cell = string | number | boolean | Age | null;
+
+/** The heading of a column, and the text of its cells. */
+export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
+
+/** Where a table is printed. */
+interface Output {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+/** The columns that are cut where a table is too wide for its terminal. The others hold what people copy. */
+const FREE_TEXT = ['label', 'project name', 'state', 'details', 'subject'];
+
+/** No column gets narrower. */
+const LEAST_WIDTH = 8;
+
+const GAP = 2;
+
+/** The least number of seconds that a unit is used for, the unit, and its size. */
+const AGE_UNITS = [
+  [172_800, 'd', 86_400],
+  [7_200, 'h', 3_600],
+  [120, 'm', 60],
+] as const;
+
+/**
+ * Makes a table without frames, which is easy to copy and to grep. On a terminal, times are ages and a row is one line:
+ * labels and other long texts are cut. Elsewhere, nothing is cut and times are exact.
+ */
+export function table<Row>(rows: readonly Row[], columns: Columns<Row>, output: Output = {}): string {
+  const head = Object.keys(columns);
+  const read = Object.values(columns);
+  const texts = rows.map((row) => read.map((column) => textOf(column(row), output.isTTY ?? false)));
+  const widths = head.map((name, index) => Math.max(name.length, ...texts.map((row) => row[index]?.length ?? 0)));
+  if (output.isTTY && output.columns !== undefined) narrow(head, widths, output.columns - GAP * (widths.length - 1));
+  const cells = new Table({
+    head,
+    style: { 'padding-left': 0, 'padding-right': GAP, head: [], border: [] },
+    chars: Object.fromEntries(
+      ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right']
+        .concat(['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'])
+        .map((part) => [part, '']),
+    ),
+  });
+  for (const row of texts) cells.push(row.map((text, index) => printable(text, widths[index])));
+  return cells
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n');
+}
+
+/** @returns the members of one thing, each on a line with its name */
+export function details(members: Readonly<Record<string, Cell>>): string {
+  const width = Math.max(...Object.keys(members).map((name) => name.length));
+  return Object.entries(members)
+    .map(([name, value]) => `${name.padEnd(width)}  ${textOf(value, false)}`)
+    .join('\n');
+}
+
+/** @returns a time as an age on a terminal and exactly elsewhere */
+export function age(timestamp: string | null): Age | null {
+  return timestamp === null ? null : new Age(timestamp);
+}
+
+/** Cuts a timestamp to the second, for people. */
+export function shortTime(timestamp: string | null): string | null {
+  return timestamp?.replace(/\.\d+Z$/, 'Z') ?? null;
+}
+
+/** Takes from the widest of the columns that may be cut until all columns fit. */
+function narrow(head: readonly string[], widths: number[], available: number): void {
+  const cuttable = widths.map((width, index) => (FREE_TEXT.includes(head[index] ?? '') ? width : 0));
+  for (let excess = widths.reduce((sum, width) => sum + width, -available); excess > 0; excess -= 1) {
+    const widest = cuttable.indexOf(Math.max(...cuttable));
+    const width = cuttable[widest] ?? 0;
+    if (width <= LEAST_WIDTH) return;
+    cuttable[widest] = widths[widest] = width - 1;
+  }
+}
+
+function textOf(value: Cell, isTerminal: boolean): string {
+  if (value === null) return '-';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (value instanceof Age) return isTerminal ? describeAge(value) : (shortTime(value.timestamp) ?? '-');
+  // SQL and earlier versions have stored names unchecked.
+  return printable(String(value));
+}
+
+function describeAge({ timestamp }: Age): string {
+  const seconds = Math.round((Date.now() - Date.parse(timestamp)) / 1_000);
+  const [, unit, size] = AGE_UNITS.find(([least]) => Math.abs(seconds) >= least) ?? [0, 's', 1];
+  const amount = `${Math.floor(Math.abs(seconds) / size)}${unit}`;
+  return seconds < 0 ? `in ${amount}` : `${amount} ago`;
+}
