@@ -1,6 +1,8 @@
 import type { Knex } from 'knex';
-import { setActor, type Actor } from '../events/events.js';
+import { OperatorError } from '../errors.js';
+import { setActor } from '../events/events.js';
 import { PasskeyRefused, parseAssertion, verifyAssertion, type PublicKey, type RelyingParty } from './relying-party.js';
+import { endAllSessions } from './sessions.js';
 
 /** How many passkeys a developer may have. */
 export const MAX_PASSKEYS = 10;
@@ -115,14 +117,35 @@ export async function findDeveloperByPasskey(
 }
 
 /**
- * Stops a passkey from signing in. Sessions that it has started go on. Passkeys of other developers are not affected.
+ * Stops a passkey from signing in, for its developer. Sessions that it has started go on, and passkeys of other developers
+ * are not affected.
  *
- * @param actor - who removes it
  * @returns whether there was one
  */
-export async function removePasskey(db: Knex, developerId: number, id: number, actor: Actor): Promise<boolean> {
+export async function removePasskey(db: Knex, developerId: number, id: number): Promise<boolean> {
   return db.transaction(async (transaction) => {
-    await setActor(transaction, actor);
-    return (await transaction('passkeys').where({ id, developer_id: developerId }).delete()) > 0;
+    await setActor(transaction, 'developer');
+    return deletePasskey(transaction, developerId, id);
   });
+}
+
+/**
+ * Stops a passkey from signing in, for an operator, and ends all sessions of its developer: they do not record which
+ * passkey started them.
+ *
+ * @returns how many sessions there were
+ * @throws OperatorError when the developer has no such passkey
+ */
+export async function revokePasskey(db: Knex, developerId: number, id: number): Promise<number> {
+  return db.transaction(async (transaction) => {
+    // The passkey comes first: this waits for a sign-in that uses it, whose session then ends too.
+    if (await deletePasskey(transaction, developerId, id)) return endAllSessions(transaction, developerId, 'operator');
+    throw new OperatorError(
+      `Developer ${developerId} has no passkey ${id}. "catalog developers passkeys ${developerId}" lists them.`,
+    );
+  });
+}
+
+async function deletePasskey(db: Knex, developerId: number, id: number): Promise<boolean> {
+  return (await db('passkeys').where({ id, developer_id: developerId }).delete()) > 0;
 }

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { findDeveloperOf } from '../../src/accounts/identities.js';
+import { addPasskey } from '../../src/accounts/passkeys.js';
 import { findSession, startSession } from '../../src/accounts/sessions.js';
 import { spendSignInLink } from '../../src/accounts/sign-in-links.js';
 import { callerLoader } from '../../src/admission/callers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
+import { somePublicKey } from '../support/http/authenticator.js';
 import { runCommand, runWithoutRedis } from '../support/programs/command.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { forgeKey } from '../support/keys/forged-key.js';
@@ -161,6 +163,8 @@ describe('the commands for developers, keys and sign-in', () => {
     ['keys create --developer 1 --plan no', /^catalog: There is no plan "no"\..*plans list/],
     ['developers set-plan 1 --plan gone', /^catalog: There is no plan "gone"\..*plans list/],
     ['developers sign-in-link 999', /^catalog: There is no developer 999\..*developers list/],
+    ['developers passkeys 999', /^catalog: There is no developer 999\..*developers list/],
+    ['developers remove-passkey 1 999', /^catalog: Developer 1 has no passkey 999\..*developers passkeys 1/],
     ['developers sign-out 999', /^catalog: There is no developer 999\./],
     [
       'developers unlink 1 --issuer https://id.example --subject gone',
@@ -331,6 +335,7 @@ describe('the commands for developers, keys and sign-in', () => {
     ];
     await output(`keys revoke ${revoked.prefix}`);
     await output(`developers link ${id} --issuer https://id.example --subject show`);
+    await addPasskey(db, id, { ...somePublicKey(), name: 'Laptop' });
     await startSession(db, { developerId: id, way: 'link', userAgent: '', replaced: undefined });
     const stdout = await output(`developers show ${id}`);
     for (const line of [
@@ -340,6 +345,7 @@ describe('the commands for developers, keys and sign-in', () => {
       '^plan of new keys +free$',
       '^attribution required +no$',
       '^identities +show at https://id.example$',
+      '^passkeys +Laptop$',
       '^sessions +1$',
       '^keys +1 active, 2 in all$',
       `^${active.prefix} +free +production .* active$`,
@@ -351,15 +357,15 @@ describe('the commands for developers, keys and sign-in', () => {
     const document = await json<Record<string, unknown> & Record<'keys' | 'identities' | 'events', object[]>>(
       `developers show ${id}`,
     );
-    assert.deepEqual(Object.keys(document), ['developer', 'identities', 'sessions', 'keys', 'events']);
+    assert.deepEqual(Object.keys(document), ['developer', 'identities', 'passkeys', 'sessions', 'keys', 'events']);
     assert.deepEqual([document.sessions, document.keys.length, document.identities.length], [1, 2, 1]);
-    assert.equal(document.events.length, 6);
+    assert.equal(document.events.length, 7);
     await output(`developers suspend ${id}`);
     assert.match(await output(`developers show ${id}`), /^state +suspended \d{4}-\S+Z$/m);
     const empty = await world.newDeveloper();
     assert.match(
       await output(`developers show ${empty}`),
-      /^identities +-\nsessions +0\nkeys +0 active, 0 in all\n\nat +event/m,
+      /^identities +-\npasskeys +-\nsessions +0\nkeys +0 active, 0 in all\n\nat +event/m,
     );
   });
 
@@ -434,6 +440,25 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.equal(await output(unlink), `Unlinked the identity and ended 1 session of developer ${id}.\n`);
     await output(`developers link ${options}`);
     assert.deepEqual(await json(unlink), { developer_id: id, ...identity, sessions_ended: 0 });
+  });
+
+  it('"developers passkeys" lists passkeys, and "developers remove-passkey" removes one and ends all sessions', async () => {
+    const id = await world.newDeveloper();
+    const passkey = await addPasskey(world.db, id, { ...somePublicKey({ isSynced: true }), name: 'My phone' });
+    assert.match(
+      await output(`developers passkeys ${id}`),
+      new RegExp(`^passkey +name +synced +created +last used\n${passkey} +My phone +yes +\\d{4}-\\S+Z +-\n$`),
+    );
+    const { passkeys } = await json<{ passkeys: object[] }>(`developers passkeys ${id}`);
+    assert.deepEqual(passkeys.map(Object.keys), [['id', 'name', 'is_synced', 'created_at', 'last_used_at']]);
+    const token = await startSession(world.db, { developerId: id, way: 'passkey', userAgent: '', replaced: undefined });
+    const remove = `developers remove-passkey ${id} ${passkey}`;
+    await assertFails(`developers remove-passkey ${developerId} ${passkey}`, 1, /has no passkey/);
+    assert.notEqual(await findSession(world.db, token), undefined);
+    assert.equal(await output(remove), `Removed passkey ${passkey} and ended 1 session of developer ${id}.\n`);
+    assert.equal(await findSession(world.db, token), undefined);
+    const [, removed] = (await json<{ events: { kind: string; actor: string }[] }>(`events --developer ${id}`)).events;
+    assert.deepEqual([removed?.kind, removed?.actor], ['passkey_removed', 'operator']);
   });
 
   it('"developers sign-out" ends all sessions of a developer', async () => {

@@ -1,10 +1,11 @@
-import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import { linkIdentity } from '../../src/accounts/identities.js';
+import { addPasskey } from '../../src/accounts/passkeys.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
+import { somePublicKey } from '../support/http/authenticator.js';
 
 const DAY_SECONDS = 86_400;
 
@@ -39,13 +40,11 @@ export async function createSampleDeveloper(db: Knex): Promise<number> {
   await db('api_keys')
     .where({ prefix: successor.prefix })
     .update({ last_used_at: db.raw("now() - interval '1 minute'") });
-  for (const [name, is_synced, last_used_at] of [
-    ['Safari on iPhone', true, db.raw("now() - interval '2 days'")],
-    ['Security key', false, null],
-  ] as const) {
-    const passkey = { credential_id: randomBytes(16), public_key: randomBytes(77), sign_count: 0, transports: [] };
-    await db('passkeys').insert({ ...passkey, developer_id: developerId, name, is_synced, last_used_at });
-  }
+  const phone = await addPasskey(db, developerId, { ...somePublicKey({ isSynced: true }), name: 'Safari on iPhone' });
+  await db('passkeys')
+    .where({ id: phone })
+    .update({ last_used_at: db.raw("now() - interval '2 days'") });
+  await addPasskey(db, developerId, { ...somePublicKey(), name: 'Security key' });
   for (const [{ prefix }, scale] of [
     [production, 900],
     [staging, 120],

@@ -12,6 +12,7 @@ import { makeChange, UNCACHED } from '../make-change.js';
 import { addNotes } from '../help.js';
 import { addJsonCommand, report } from '../report.js';
 import { age, table } from '../table.js';
+import { registerPasskeys } from './passkeys.js';
 import { registerShow } from './show.js';
 import { registerSignIn } from './sign-in.js';
 
@@ -95,4 +96,5 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
 
   registerShow(developers, context);
   registerSignIn(developers, context);
+  registerPasskeys(developers, context);
 };

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { listIdentities } from '../../accounts/identities.js';
+import { listPasskeys } from '../../accounts/passkeys.js';
 import { countSessions } from '../../accounts/sessions.js';
 import { findDeveloper } from '../../developers/developers.js';
 import { listEvents } from '../../events/events.js';
@@ -21,9 +22,10 @@ export function registerShow(developers: Command, { stdout, withDatabase }: Comm
     .description('Show a developer with their keys, ways to sign in and latest events.')
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const { developer, identities, sessions, keys, events } = await withDatabase(async (db) => ({
+      const { developer, identities, passkeys, sessions, keys, events } = await withDatabase(async (db) => ({
         developer: await findDeveloper(db, id),
         identities: await listIdentities(db, id),
+        passkeys: await listPasskeys(db, id),
         sessions: await countSessions(db, id),
         keys: await listKeys(db, id),
         events: await listEvents(db, { developerId: id, limit: EVENTS }),
@@ -40,13 +42,14 @@ export function registerShow(developers: Command, { stdout, withDatabase }: Comm
           'attribution required': developer.attributionRequired,
           created: shortTime(developer.createdAt),
           identities: identities.map(({ issuer, subject }) => `${subject} at ${issuer}`).join(', ') || null,
+          passkeys: passkeys.map(({ name }) => name).join(', ') || null,
           sessions,
           keys: `${keys.filter(isAccepted).length} active, ${keys.length} in all`,
         }),
         ...(keys.length > 0 ? [table(keys, keyColumns, stdout)] : []),
         table(events, eventColumns, stdout),
       ];
-      const document = { developer, identities, sessions, keys: keys.map(keyDocument), events };
+      const document = { developer, identities, passkeys, sessions, keys: keys.map(keyDocument), events };
       report(stdout, json, document, sections.join('\n\n'));
     });
 }

@@ -100,7 +100,7 @@ export function addPasskeys(router: PageRouter, { db, site }: SiteParts, guards:
     `${PATH}/remove`,
     guards.requireSession(async (ctx) => {
       const { developerId } = ctx.state.session;
-      const isRemoved = await removePasskey(db, developerId, Number(parseRemoval(ctx).values.passkey), 'developer');
+      const isRemoved = await removePasskey(db, developerId, Number(parseRemoval(ctx).values.passkey));
       seeOther(ctx, isRemoved ? `${PATH}?removed` : PATH);
     }),
   );

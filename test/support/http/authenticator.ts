@@ -1,16 +1,17 @@
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto';
+import type { PublicKey } from '../../../src/accounts/relying-party.js';
 
 /** The options that a service sends for a new passkey. */
 interface CreationOptions {
   readonly challenge: string;
-  readonly rp: { readonly id: string };
+  readonly rp: { readonly id?: string };
   readonly user: { readonly id: string };
 }
 
 /** The options that a service sends for a sign-in. */
 interface RequestOptions {
   readonly challenge: string;
-  readonly rpId: string;
+  readonly rpId?: string;
 }
 
 /** The options of either kind. */
@@ -57,7 +58,7 @@ export class Authenticator {
     ]);
     const id = Buffer.from(deviation.credentialId ?? this.credentialId, 'base64url');
     const data = Buffer.concat([
-      this.#data(deviation.rpId ?? options.rp.id, deviation.flags ?? PRESENT_AND_VERIFIED | WITH_KEY, deviation),
+      this.#data(deviation.rpId ?? options.rp.id ?? '', deviation.flags ?? PRESENT_AND_VERIFIED | WITH_KEY, deviation),
       Buffer.alloc(16),
       Buffer.from([0, id.length]),
       id,
@@ -77,7 +78,7 @@ export class Authenticator {
 
   /** Signs in with the passkey. */
   get(options: RequestOptions, deviation: Deviation = {}): string {
-    const data = this.#data(deviation.rpId ?? options.rpId, deviation.flags ?? PRESENT_AND_VERIFIED, deviation);
+    const data = this.#data(deviation.rpId ?? options.rpId ?? '', deviation.flags ?? PRESENT_AND_VERIFIED, deviation);
     const client = this.#client('webauthn.get', options, deviation);
     const signed = Buffer.concat([data, sha256(client)]);
     return this.#answer(deviation, {
@@ -115,6 +116,17 @@ export class Authenticator {
       }),
     );
   }
+}
+
+/** A public key that nobody can sign for, for lists. */
+export function somePublicKey({ isSynced = false } = {}): PublicKey {
+  return {
+    credentialId: randomBytes(16),
+    publicKey: randomBytes(77),
+    signCount: 0,
+    transports: ['internal'],
+    isSynced,
+  };
 }
 
 function sha256(content: string | Buffer): Buffer {

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { createChallenge, spendChallenge } from '../../src/accounts/passkey-challenges.js';
+import { addPasskey, findDeveloperByPasskey, listPasskeys, revokePasskey } from '../../src/accounts/passkeys.js';
+import { creationOptions, relyingPartyOf, requestOptions, verifyCreation } from '../../src/accounts/relying-party.js';
+import { endAllSessions, findSession, listSessions, startSession } from '../../src/accounts/sessions.js';
+import { eventually } from '../support/eventually.js';
+import { Authenticator } from '../support/http/authenticator.js';
+import { testWorld } from '../support/world.js';
+
+const ORIGIN = 'https://catalog.example';
+
+describe('passkeys of a developer', () => {
+  const world = testWorld();
+  const party = relyingPartyOf(ORIGIN) ?? assert.fail();
+  let developerId: number;
+
+  beforeEach(async () => (developerId = await world.newDeveloper()));
+
+  async function startNewSession(): Promise<number> {
+    const details = { developerId, way: 'link' as const, userAgent: '', replaced: undefined };
+    return (await findSession(world.db, await startSession(world.db, details)))?.id ?? assert.fail();
+  }
+
+  it('passkeys belong to a host name, and to no IP address', () => {
+    for (const [url, id] of [
+      ['https://catalog.example:8443', 'catalog.example'],
+      ['http://localhost:8080', 'localhost'],
+      ['https://intranet', 'intranet'],
+      ['http://127.0.0.1:8080', undefined],
+      ['https://10.0.0.7', undefined],
+      ['http://[::1]:8080', undefined],
+    ] as const) {
+      assert.equal(relyingPartyOf(url)?.id, id, url);
+    }
+  });
+
+  it('a passkey that an operator removes while it signs in leaves no session behind', async () => {
+    const authenticator = new Authenticator(ORIGIN);
+    const project = { id: developerId, projectName: 'Film club' };
+    const answer = authenticator.create(creationOptions(party, 'a', project, []));
+    const passkey = await addPasskey(world.db, developerId, {
+      ...(await verifyCreation(party, 'a', answer)),
+      name: 'Laptop',
+    });
+    const signIn = await world.db.transaction();
+    const signed = authenticator.get(requestOptions(party, 'b'));
+    assert.equal(await findDeveloperByPasskey(signIn, party, 'b', signed), developerId);
+    const revoked = revokePasskey(world.db, developerId, passkey);
+    await eventually('the removal waits', async () => {
+      const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
+      return rows.length > 0;
+    });
+    await startSession(signIn, { developerId, way: 'passkey', userAgent: '', replaced: undefined });
+    await signIn.commit();
+    assert.equal(await revoked, 1);
+    assert.deepEqual(await listSessions(world.db, developerId, { limit: 10, offset: 0 }), []);
+    assert.deepEqual(await listPasskeys(world.db, developerId), []);
+    await assert.rejects(revokePasskey(world.db, developerId, passkey), { name: 'OperatorError' });
+  });
+
+  it('a challenge has 256 random bits, is spent once and only for what it was made, and the database has only its SHA-256', async () => {
+    const session = await startNewSession();
+    const [ofSession, ofSignIn] = [await createChallenge(world.db, session), await createChallenge(world.db, null)];
+    const stored = JSON.stringify(
+      await world.db('passkey_challenges').select(world.db.raw("encode(hash, 'hex') as hash")),
+    );
+    for (const token of [ofSession, ofSignIn]) assert.ok(/^[0-9a-f]{64}$/.test(token) && !stored.includes(token));
+    assert.equal(await spendChallenge(world.db, ofSession, null), false);
+    assert.equal(await spendChallenge(world.db, ofSession, await startNewSession()), false);
+    assert.equal(await spendChallenge(world.db, ofSignIn, session), false);
+    for (const [token, of] of [[ofSession, session] as const, [ofSignIn, null] as const]) {
+      const spent = await Promise.all(Array.from({ length: 8 }, () => spendChallenge(world.db, token, of)));
+      assert.equal(spent.filter((isFirst) => isFirst).length, 1);
+    }
+    assert.equal(await spendChallenge(world.db, undefined, null), false);
+  });
+
+  it('a challenge ends with its session, and after ten minutes by the clock of the database', async () => {
+    const token = await createChallenge(world.db, await startNewSession());
+    await endAllSessions(world.db, developerId, 'developer');
+    assert.equal(await spendChallenge(world.db, token, null), false);
+    assert.deepEqual(await world.db('passkey_challenges'), []);
+    const [early, late] = [await createChallenge(world.db, null), await createChallenge(world.db, null)];
+    const age = (by: string) =>
+      world.db('passkey_challenges').update({ expires_at: world.db.raw('expires_at - ?::interval', [by]) });
+    await age('9 minutes 50 seconds');
+    assert.equal(await spendChallenge(world.db, early, null), true);
+    await age('11 seconds');
+    assert.equal(await spendChallenge(world.db, late, null), false);
+  });
+});
