@@ -117,7 +117,7 @@ export async function findDeveloperByPasskey(
 }
 
 /**
- * Stops a passkey from signing in, for its developer. Sessions that it has started go on, and passkeys of other developers
+ * Stops a passkey from signing in, for its developer. Sessions that it has started stay active, and passkeys of other developers
  * are not affected.
  *
  * @returns whether there was one
