@@ -13,6 +13,9 @@ const CONFIRMATIONS = {
   label_changed: 'The label has been changed.',
   expiry_changed: 'The expiry has been changed. It applies to the next request.',
   expiry_changed_eventually: 'The expiry has been changed. It applies within moments.',
+  passkey_added: 'The passkey has been added. Next time, choose “Sign in with a passkey”.',
+  passkey_removed:
+    'The passkey has been removed and can no longer sign in. Delete it from your device or password manager too.',
   session_ended: 'The session has ended.',
   all_sessions_ended: 'All your sessions have ended.',
 } as const;

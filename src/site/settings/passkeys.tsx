@@ -26,6 +26,7 @@ import { answerOptions, PasskeyForm, readAnswer, requireRelyingParty } from '../
 import { seeOther } from '../sign-in/return-to.js';
 import { browserName } from './browser-name.js';
 import type { Guards, SettingsContext } from './guards.js';
+import { redirectAndConfirm } from './notices.js';
 import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/passkeys';
@@ -45,17 +46,10 @@ export function addPasskeys(router: PageRouter, { db, site }: SiteParts, guards:
     guards.requireSession(async (ctx) => {
       const { developerId, suspendedAt } = ctx.state.session;
       const passkeys = await listPasskeys(db, developerId);
-      const { search } = ctx.state.target;
       settingsPage(
         ctx,
         { title: 'Passkeys', tab: 'passkeys' },
-        <Passkeys
-          passkeys={passkeys}
-          publicUrl={site.publicUrl()}
-          isReadOnly={suspendedAt !== null}
-          added={passkeys.find(({ id }) => String(id) === search.get('added'))}
-          isOneRemoved={search.has('removed')}
-        />,
+        <Passkeys passkeys={passkeys} publicUrl={site.publicUrl()} isReadOnly={suspendedAt !== null} />,
       );
     }),
   );
@@ -89,7 +83,8 @@ export function addPasskeys(router: PageRouter, { db, site }: SiteParts, guards:
       try {
         const { challenge, answer } = await readAnswer(ctx, db, id);
         const publicKey = await verifyCreation(party, challenge, answer);
-        seeOther(ctx, `${PATH}?added=${await addPasskey(db, developerId, { ...publicKey, name })}`);
+        await addPasskey(db, developerId, { ...publicKey, name });
+        redirectAndConfirm(ctx, PATH, 'passkey_added');
       } catch (error) {
         throw error instanceof PasskeyRefused ? refusal(error.reason) : error;
       }
@@ -101,7 +96,8 @@ export function addPasskeys(router: PageRouter, { db, site }: SiteParts, guards:
     guards.requireSession(async (ctx) => {
       const { developerId } = ctx.state.session;
       const isRemoved = await removePasskey(db, developerId, Number(parseRemoval(ctx).values.passkey));
-      seeOther(ctx, isRemoved ? `${PATH}?removed` : PATH);
+      if (isRemoved) redirectAndConfirm(ctx, PATH, 'passkey_removed');
+      else seeOther(ctx, PATH);
     }),
   );
 }
@@ -124,26 +120,12 @@ interface PasskeysProps {
   readonly publicUrl: string;
   /** Whether the developer may not add passkeys. */
   readonly isReadOnly: boolean;
-  /** The passkey that was just added. */
-  readonly added: Passkey | undefined;
-  /** Whether a passkey was just removed. */
-  readonly isOneRemoved: boolean;
 }
 
-function Passkeys({ passkeys, publicUrl, isReadOnly, added, isOneRemoved }: PasskeysProps): VNode {
+function Passkeys({ passkeys, publicUrl, isReadOnly }: PasskeysProps): VNode {
   const isPossible = relyingPartyOf(publicUrl) !== undefined;
   return (
     <>
-      {added !== undefined && (
-        <Notice tone="ok">
-          Passkey “<UserText text={added.name} />” added. Next time, choose “Sign in with a passkey”.
-        </Notice>
-      )}
-      {isOneRemoved && (
-        <Notice tone="ok">
-          Passkey removed. It can no longer sign in. Delete it from your device or password manager too.
-        </Notice>
-      )}
       <p>
         A passkey lets you sign in with your fingerprint, face or screen lock, or with a security key, instead of a
         sign-in link.

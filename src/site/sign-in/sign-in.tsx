@@ -30,7 +30,7 @@ async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: s
   const passkeys = developer === undefined ? undefined : await listPasskeys(db, developer);
   page(
     ctx,
-    { title: 'Sign in', section: 'settings', status: failure === undefined ? 200 : 403 },
+    { title: 'Sign in', section: 'settings', ...(failure !== undefined && { status: 403, hasErrors: true }) },
     <>
       {failure !== undefined && (
         <Notice tone="danger" role="alert">

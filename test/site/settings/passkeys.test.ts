@@ -72,9 +72,9 @@ describe('passkeys', () => {
 
   it('a developer adds a passkey, signs in with it elsewhere, removes it, and cannot sign in with it any more', async () => {
     const added = await add({ flags: 1 | 4 | 8 | 16 | 64 });
-    assert.match(added.headers.location ?? '', /^\/settings\/passkeys\?added=\d+$/);
-    const { text } = await visitor.get(added.headers.location ?? '');
-    assert.match(text, /Passkey “<bdi>Laptop<\/bdi>” added\./);
+    assert.equal(added.headers.location, PAGE);
+    const { text } = await visitor.get(PAGE);
+    assert.ok(text.includes('The passkey has been added.'), text);
     assert.match(text, /Laptop<\/bdi> <span class="badge tone-info">Synced<[^]*<td[^>]*>Never</);
     const other = elsewhere();
     const { status, headers } = await enter({ flags: 1 | 4 | 8 }, other);
@@ -83,8 +83,9 @@ describe('passkeys', () => {
     assert.ok(!list.includes('>Synced<') && !list.includes('>Never<'), 'what the authenticator reports is shown');
     const [, passkey = ''] = /name="passkey" value="(\d+)"/.exec(list) ?? [];
     const removed = await other.post(`${PAGE}/remove`, { passkey });
-    assert.equal(removed.headers.location, `${PAGE}?removed`);
-    assert.ok((await other.get(`${PAGE}?removed`)).text.includes('You have no passkeys'));
+    assert.equal(removed.headers.location, PAGE);
+    const { text: emptied } = await other.get(PAGE);
+    for (const part of ['The passkey has been removed', 'You have no passkeys']) assert.ok(emptied.includes(part));
     await assertRefused(await enter(), 'This passkey was removed or belongs to another service.');
     const { text: shown } = await other.get('/settings/events');
     for (const event of ['Passkey “<bdi>Laptop</bdi>” added', 'Signed in with a passkey'])
@@ -288,7 +289,7 @@ describe('passkeys', () => {
     const { text } = await here.get(PAGE);
     assert.ok(text.includes('Your account is suspended.') && !text.includes('Add a passkey'));
     const [, passkey = ''] = /name="passkey" value="(\d+)"/.exec(text) ?? [];
-    assert.equal((await here.post(`${PAGE}/remove`, { passkey })).headers.location, `${PAGE}?removed`);
+    assert.equal((await here.post(`${PAGE}/remove`, { passkey })).headers.location, PAGE);
     await reinstateDeveloper(service.db, developerId);
   });
 
@@ -326,7 +327,7 @@ describe('passkeys', () => {
       visitor.headers['user-agent'] = 'Mozilla/5.0 (X11; Linux x86_64; rv:1) Gecko/1 Firefox/1';
       const { headers } = await add({ credentialId: randomBytes(16).toString('base64url') }, typed);
       const { text } = await visitor.get(headers.location ?? '');
-      assert.ok(text.includes(`Passkey “<bdi>${shown}</bdi>” added`), text);
+      assert.ok(text.includes(`<bdi>${shown}</bdi>`), text);
     }
   });
 
