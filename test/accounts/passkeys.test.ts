@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { createChallenge, spendChallenge } from '../../src/accounts/passkey-challenges.js';
-import { addPasskey, findDeveloperByPasskey, listPasskeys, revokePasskey } from '../../src/accounts/passkeys.js';
+import {
+  addPasskey,
+  findDeveloperByPasskey,
+  listPasskeys,
+  MAX_PASSKEYS,
+  revokePasskey,
+} from '../../src/accounts/passkeys.js';
 import { creationOptions, relyingPartyOf, requestOptions, verifyCreation } from '../../src/accounts/relying-party.js';
 import { endAllSessions, findSession, listSessions, startSession } from '../../src/accounts/sessions.js';
 import { eventually } from '../support/eventually.js';
-import { Authenticator } from '../support/http/authenticator.js';
+import { Authenticator, somePublicKey } from '../support/http/authenticator.js';
 import { testWorld } from '../support/world.js';
 
 const ORIGIN = 'https://catalog.example';
@@ -34,22 +40,48 @@ describe('passkeys of a developer', () => {
     }
   });
 
+  /** Adds the passkey of an authenticator. @returns its id */
+  async function add(authenticator: Authenticator): Promise<number> {
+    const options = creationOptions(party, 'a', { id: developerId, projectName: 'Film club' }, []);
+    const publicKey = await verifyCreation(party, 'a', authenticator.create(options));
+    return addPasskey(world.db, developerId, { ...publicKey, name: 'Laptop' });
+  }
+
+  const untilWaiting = (what: string): Promise<unknown> =>
+    eventually(what, async () => {
+      const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
+      return rows.length > 0;
+    });
+
+  it(`of many passkeys that are added at once, a developer keeps ${MAX_PASSKEYS}`, async () => {
+    const additions = Array.from({ length: MAX_PASSKEYS + 3 }, () =>
+      addPasskey(world.db, developerId, { ...somePublicKey(), name: 'Laptop' }),
+    );
+    const results = await Promise.allSettled(additions);
+    assert.equal(results.filter(({ status }) => status === 'rejected').length, 3);
+    assert.equal((await listPasskeys(world.db, developerId)).length, MAX_PASSKEYS);
+  });
+
+  it('of two sign-ins at once with the same count of an authenticator, one is refused', async () => {
+    const authenticator = new Authenticator(ORIGIN);
+    await add(authenticator);
+    const signed = authenticator.get(requestOptions(party, 'b'), { count: 1 });
+    const first = await world.db.transaction();
+    assert.equal(await findDeveloperByPasskey(first, party, 'b', signed), developerId);
+    const second = world.db.transaction((transaction) => findDeveloperByPasskey(transaction, party, 'b', signed));
+    await untilWaiting('the second sign-in waits');
+    await first.commit();
+    await assert.rejects(second, { name: 'PasskeyRefused', reason: 'invalid' });
+  });
+
   it('a passkey that an operator removes while it signs in leaves no session behind', async () => {
     const authenticator = new Authenticator(ORIGIN);
-    const project = { id: developerId, projectName: 'Film club' };
-    const answer = authenticator.create(creationOptions(party, 'a', project, []));
-    const passkey = await addPasskey(world.db, developerId, {
-      ...(await verifyCreation(party, 'a', answer)),
-      name: 'Laptop',
-    });
+    const passkey = await add(authenticator);
     const signIn = await world.db.transaction();
     const signed = authenticator.get(requestOptions(party, 'b'));
     assert.equal(await findDeveloperByPasskey(signIn, party, 'b', signed), developerId);
     const revoked = revokePasskey(world.db, developerId, passkey);
-    await eventually('the removal waits', async () => {
-      const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
-      return rows.length > 0;
-    });
+    await untilWaiting('the removal waits');
     await startSession(signIn, { developerId, way: 'passkey', userAgent: '', replaced: undefined });
     await signIn.commit();
     assert.equal(await revoked, 1);
