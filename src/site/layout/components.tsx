@@ -19,6 +19,7 @@ export function CodeBlock({ label, code, language, isSecret = false }: CodeBlock
         <span>{label}</span>
         <button type="button" class="copy-button scripted" data-copy>
           Copy
+          <span class="visually-hidden">: {label}</span>
         </button>
       </figcaption>
       <pre tabIndex={0} aria-label={label} role="group">

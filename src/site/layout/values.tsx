@@ -64,7 +64,7 @@ export function isolated(text: string): string {
   return `\u2068${harmless(text)}\u2069`;
 }
 
-/** Names written in SQL are unchecked, and a control character could end the isolation. */
-function harmless(text: string): string {
+/** The same for a text that stands alone. Names written in SQL are unchecked, and a control character could end an isolation. */
+export function harmless(text: string): string {
   return text.replaceAll(DIRECTION_CONTROLS, '\uFFFD');
 }

@@ -29,7 +29,7 @@ export function WithSidebar({ label, groups, current, search, children }: WithSi
             {groups.map(({ title, links }) => (
               <>
                 <p class="sidebar-title">{title}</p>
-                <ul>
+                <ul aria-label={title}>
                   {links.map(([address, text]) => (
                     <li key={address}>
                       <a href={address} aria-current={address === current ? 'page' : undefined}>

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { isolated, UserText } from '../layout/values.js';
+import { harmless, UserText } from '../layout/values.js';
 
 /** @returns the address of the page of a key */
 export function keyPath(prefix: string): string {
@@ -23,7 +23,7 @@ export function KeyName({ prefix, label, address = keyPath(prefix) }: KeyNamePro
     </div>
   ) : (
     <div class="key-name">
-      <a href={address} title={isolated(label)}>
+      <a href={address} title={harmless(label)}>
         <UserText text={label} />
       </a>
       <code>{prefix}</code>

@@ -41,7 +41,7 @@ function element(name, text, properties = {}) {
 
 /** Makes a button copy a text, which is made when it is pressed; nothing if it is undefined. */
 function copyBy(button, read) {
-  const label = button.textContent;
+  const content = [...button.childNodes];
   button.addEventListener('click', async () => {
     const text = read();
     if (text === undefined) return;
@@ -51,7 +51,7 @@ function copyBy(button, read) {
     } catch {
       button.textContent = 'Select and copy';
     }
-    setTimeout(() => (button.textContent = label), COPIED_MS);
+    setTimeout(() => button.replaceChildren(...content), COPIED_MS);
   });
 }
 
@@ -96,11 +96,18 @@ function rememberChoice(group) {
   });
 }
 
-/** Makes only boxes that scroll a stop of the tab key. */
+/**
+ * Makes only boxes that scroll a stop of the tab key, with a name. A screen reader would read the name of any other box
+ * before the same name of its table.
+ */
 const sizes = new ResizeObserver((entries) => {
   for (const { target } of entries) {
     const { scrollWidth, clientWidth, scrollHeight, clientHeight } = target;
-    target.tabIndex = scrollWidth > clientWidth || scrollHeight > clientHeight ? 0 : -1;
+    const isStop = scrollWidth > clientWidth || scrollHeight > clientHeight;
+    target.dataset.name ??= target.ariaLabel;
+    target.tabIndex = isStop ? 0 : -1;
+    target.role = isStop ? 'group' : null;
+    target.ariaLabel = isStop ? target.dataset.name : null;
   }
 });
 

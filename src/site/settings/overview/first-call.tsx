@@ -12,7 +12,7 @@ interface FirstCallProps {
 /** How to use a key for the first time. No sample contains the key itself, which stays out of histories and files. */
 export function FirstCall({ keyPrefix, baseUrl }: FirstCallProps): VNode {
   return (
-    <section aria-labelledby="first-call">
+    <section>
       <h2 id="first-call">Make your first call</h2>
       <p>
         Put your key in an environment variable: in a shell, run <code>read -rs KEY && export KEY</code>, then paste the
@@ -38,7 +38,7 @@ export function FirstSteps({ keys, baseUrl }: FirstStepsProps): VNode | null {
   if (keys.total > 0) return call;
   return (
     <>
-      <section class="card first-key" aria-labelledby="first-key">
+      <section class="card first-key">
         <h2 id="first-key">Create your first key</h2>
         <p>
           Every call needs an API key. It is shown once, so keep your secret store at hand. Use keys in back ends only,

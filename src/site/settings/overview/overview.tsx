@@ -67,7 +67,7 @@ interface NumbersProps {
 function Numbers({ keys, usage: { today }, plans, now }: NumbersProps): VNode {
   return (
     <>
-      <section aria-labelledby="today">
+      <section>
         <h2 id="today">Today</h2>
         <dl class="stats">
           <Stat name="Active keys">
@@ -78,7 +78,7 @@ function Numbers({ keys, usage: { today }, plans, now }: NumbersProps): VNode {
           <Stat name="Refused by a limit">{formatNumber(today.refused)}</Stat>
         </dl>
       </section>
-      <section aria-labelledby="limits">
+      <section>
         <h2 id="limits">Limits</h2>
         <Quotas states={plans} now={now} />
       </section>
@@ -88,7 +88,7 @@ function Numbers({ keys, usage: { today }, plans, now }: NumbersProps): VNode {
 
 function Activity({ events, now }: { readonly events: readonly DeveloperEvent[]; readonly now: number }): VNode {
   return (
-    <section aria-labelledby="activity">
+    <section>
       <h2 id="activity">Recent events</h2>
       <EventTable events={events} now={now} />
       <p>
@@ -109,7 +109,7 @@ interface FactsProps {
 
 function Facts({ session, plans, identities, now }: FactsProps): VNode {
   return (
-    <section aria-labelledby="project">
+    <section>
       <h2 id="project">Project</h2>
       <dl class="facts">
         <Fact name="Name">

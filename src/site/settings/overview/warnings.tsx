@@ -17,7 +17,7 @@ export function Warnings({ children }: { readonly children: readonly (readonly V
   const warnings = children.flat();
   if (warnings.length === 0) return null;
   return (
-    <section aria-labelledby="attention">
+    <section>
       <h2 id="attention">Needs attention</h2>
       <ul class="warnings">{warnings}</ul>
     </section>

@@ -66,38 +66,41 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
             width="100%"
             height={TOP + height + BOTTOM}
             role="img"
-            aria-label={`${label} by ${unit}: ${formatNumber(sum)} in total, at most ${formatNumber(Math.max(...counts))} in one ${unit}.`}
+            aria-label={`Chart by ${unit}, at most ${formatNumber(Math.max(...counts))} in one ${unit}`}
           >
-            {lines.map((count) => (
-              <line
-                key={count}
-                class={count === 0 ? 'chart-axis' : 'chart-grid'}
-                x1="0"
-                x2="100%"
-                y1={y(count)}
-                y2={y(count)}
-              />
-            ))}
-            {buckets.map(({ start, [name]: count }, index) => (
-              <g key={start} class="chart-bucket">
-                <title>{`${bucketName(start, range)}: ${formatNumber(count)}`}</title>
-                <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={height} />
-                {count > 0 && (
-                  <rect
-                    class={className}
-                    x={percent(index + GAP)}
-                    width={percent(1 - 2 * GAP)}
-                    y={Math.min(y(count), y(0) - LEAST_BAR)}
-                    height={Math.max(y(0) - y(count), LEAST_BAR)}
-                  />
-                )}
-                {isLabelled(start, range) && (
-                  <text class="chart-label" x={percent(index + GAP)} y={TOP + height + BOTTOM - 6}>
-                    {shortBucketName(start, range)}
-                  </text>
-                )}
-              </g>
-            ))}
+            {/* The numbers stand in the table. */}
+            <g aria-hidden="true">
+              {lines.map((count) => (
+                <line
+                  key={count}
+                  class={count === 0 ? 'chart-axis' : 'chart-grid'}
+                  x1="0"
+                  x2="100%"
+                  y1={y(count)}
+                  y2={y(count)}
+                />
+              ))}
+              {buckets.map(({ start, [name]: count }, index) => (
+                <g key={start} class="chart-bucket">
+                  <title>{`${bucketName(start, range)}: ${formatNumber(count)}`}</title>
+                  <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={height} />
+                  {count > 0 && (
+                    <rect
+                      class={className}
+                      x={percent(index + GAP)}
+                      width={percent(1 - 2 * GAP)}
+                      y={Math.min(y(count), y(0) - LEAST_BAR)}
+                      height={Math.max(y(0) - y(count), LEAST_BAR)}
+                    />
+                  )}
+                  {isLabelled(start, range) && (
+                    <text class="chart-label" x={percent(index + GAP)} y={TOP + height + BOTTOM - 6}>
+                      {shortBucketName(start, range)}
+                    </text>
+                  )}
+                </g>
+              ))}
+            </g>
           </svg>
           <svg width={SCALE_WIDTH} height={TOP + height + BOTTOM} aria-hidden="true" focusable="false">
             {lines.map((count) => (

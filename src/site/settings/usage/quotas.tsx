@@ -75,7 +75,10 @@ function QuotaMeter({ plan, quota, now }: QuotaMeterProps): VNode {
   const used = usedOf(quota);
   return (
     <div class="meter-row">
-      <label for={id}>{name === 'minute' ? 'Per minute' : 'Per 24 hours'}</label>
+      <label for={id}>
+        {name === 'minute' ? 'Per minute' : 'Per 24 hours'}
+        <span class="visually-hidden"> on the {plan.name} plan</span>
+      </label>
       <meter
         class="meter"
         id={id}

@@ -99,14 +99,14 @@ function Usage({ plans, now, keys, range, buckets, totals }: UsageProps): VNode 
   const counts = sumOf(buckets);
   return (
     <>
-      <section aria-labelledby="limits">
+      <section>
         <h2 id="limits">Limits</h2>
         <Quotas states={plans} now={now} />
         <p class="muted small">
           The 24 hours of a limit begin with the first request after the last reset, so they are not a calendar day.
         </p>
       </section>
-      <section aria-labelledby="requests">
+      <section>
         <h2 id="requests">Requests in the last {RANGES[range]}</h2>
         <div class="toolbar">
           <nav class="ranges" aria-label="Time range">
