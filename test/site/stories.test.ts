@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import type { Page, Route } from 'playwright-core';
 import { linkIdentity } from '../../src/accounts/identities.js';
 import { listDevelopers, reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
+import { MAX_ACTIVE_KEYS } from '../../src/keys/key-change.js';
 import { createKey, listKeys } from '../../src/keys/keys.js';
 import { eventually } from '../support/eventually.js';
 import { newDeveloper, signIn as signInByHttp } from '../support/http/visitor.js';
@@ -376,6 +377,62 @@ describe('a person in Chromium', () => {
           .waitFor();
         assert.equal((await listKeys(service.db, developerId)).length, 1);
         if (javaScript) assert.match(await shownKey(page), KEY);
+      });
+    }
+
+    for (const { javaScript, how } of SCRIPTS) {
+      it(`a developer finds a key among many, edits it, is warned of a label that is taken, and reads that there is no room, ${how}`, async () => {
+        const create = (label: string): ReturnType<typeof createKey> =>
+          createKey(service.db, { developerId, planId: 'free', label });
+        const { prefix } = await create('production');
+        for (let i = 1; i < MAX_ACTIVE_KEYS - 1; i += 1) await create(`worker ${i}`);
+        const page = await signIn('/settings/keys', { javaScript });
+        await page.getByText('19 of 20 active keys').waitFor();
+        await page.getByLabel('Filter by label or prefix').fill('PRODUCT');
+        await page.getByLabel('Filter by label or prefix').press('Enter');
+        await page.waitForURL('**/settings/keys?q=PRODUCT');
+        assert.equal(await page.locator('tbody tr').count(), 1);
+        if (javaScript) await assertFits(page);
+        await page.getByRole('link', { name: 'production' }).click();
+        await page.waitForURL(`**/settings/keys/${prefix}`);
+
+        await page.getByRole('link', { name: 'Change the label' }).click();
+        await page.getByLabel('Label').fill('worker 7');
+        await page.getByRole('button', { name: 'Save label' }).click();
+        await page.getByRole('alert').getByText('You already have an active key with the label “worker 7”').waitFor();
+        if (javaScript) await assertFits(page);
+        await page.getByLabel('Label').fill('production, EU');
+        await page.getByRole('button', { name: 'Save anyway' }).click();
+        await page.getByRole('status').getByText('The label has been changed.').waitFor();
+        await page.getByRole('heading', { name: 'production, EU' }).waitFor();
+
+        await page.getByRole('link', { name: 'Change the expiry' }).click();
+        const date = page.getByLabel('Expiry date');
+        assert.equal(await date.isVisible(), false);
+        await page.getByLabel('Expires').selectOption('On a date');
+        await date.fill('2100-02-28');
+        await page.getByRole('button', { name: 'Save expiry' }).click();
+        await page.getByRole('status').getByText('The expiry has been changed.').waitFor();
+        await page.getByText('(2100-02-28 00:00 UTC)').waitFor();
+        // The pages of the forms are in the history, and their answers are not.
+        await page.goBack();
+        await page.getByRole('heading', { name: 'Change the expiry' }).waitFor();
+        await page.goForward();
+        await page.getByRole('heading', { name: 'production, EU' }).waitFor();
+        assert.equal(await page.getByRole('status').count(), 0);
+
+        await page.goto('/settings/keys/new');
+        await page.getByLabel('Label').fill('worker 7');
+        await page.getByRole('button', { name: 'Create key' }).click();
+        await page.getByRole('button', { name: 'Create anyway' }).click();
+        await page.getByRole('heading', { name: 'Key created' }).waitFor();
+        await page.getByRole('link', { name: 'Done' }).click();
+        await page.getByRole('link', { name: 'All keys' }).click();
+        await page.getByText('You have 20 of 20 active keys.').waitFor();
+        assert.equal(await page.getByRole('link', { name: 'Create a key' }).count(), 0);
+        await page.goto('/settings/keys/new');
+        await page.getByText('first revoke a key').waitFor();
+        assert.equal(await page.getByLabel('Label').count(), 0);
       });
     }
 

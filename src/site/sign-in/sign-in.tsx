@@ -112,8 +112,8 @@ function SignedInAlready({ session }: { readonly session: Session }): VNode {
     </Notice>
   ) : (
     <Notice tone="info">
-      Sign in to {project} again. Creating and rolling keys and adding passkeys require a sign-in within the last{' '}
-      {RECENT_MINUTES} minutes. You can still <a href={SETTINGS}>view the settings and revoke keys</a>.
+      Sign in to {project} again. Creating and rolling keys, changing an expiry and adding passkeys require a sign-in
+      within the last {RECENT_MINUTES} minutes. You can still <a href={SETTINGS}>view the settings and revoke keys</a>.
     </Notice>
   );
 }

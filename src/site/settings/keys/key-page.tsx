@@ -47,7 +47,7 @@ export function KeyPage({ record, usage, events, now, isSuspended, baseUrl }: Ke
       <section aria-labelledby="usage">
         <h2 id="usage">Requests in the last 30 days</h2>
         {usage === undefined ? (
-          <p>None. Requests appear within about 12 seconds.</p>
+          <p>None{isActive && '. Requests appear after about ten seconds'}.</p>
         ) : (
           <>
             <dl class="stats">
@@ -104,9 +104,11 @@ function KeyFacts({ record, now, isSuspended, canChange }: KeyFactsProps): VNode
       </Fact>
       <Fact name="Plan">{planId}</Fact>
       <Fact name="Created">{bothTimes(createdAt)}</Fact>
-      <Fact name={isExpired ? 'Ended' : 'Expires'}>
-        {expiresAt === null ? 'Never' : bothTimes(expiresAt)} {change('expiry')}
-      </Fact>
+      {(revokedAt === null || isExpired) && (
+        <Fact name={isExpired ? 'Ended' : 'Expires'}>
+          {expiresAt === null ? 'Never' : bothTimes(expiresAt)} {change('expiry')}
+        </Fact>
+      )}
       {revokedAt !== null && <Fact name="Revoked">{bothTimes(revokedAt)}</Fact>}
       <Fact name="Last used">{lastUsedAt === null ? 'Never' : bothTimes(lastUsedAt)}</Fact>
     </dl>
