@@ -84,6 +84,24 @@ describe('the links of the pages', () => {
     }
   });
 
+  it('every heading of the reference and the guides has a link to it beside it, or is one', async () => {
+    let checked = 0;
+    for (const path of PAGES.filter((each) => each.startsWith('/docs') && !each.endsWith('.md'))) {
+      const { text } = await send(service.url, path, { headers: BROWSER });
+      for (const [, attributes = '', content = '', next = ''] of text.matchAll(
+        /<h[2-4]([^>]*)>(.*?)<\/h[2-4]>(<a class="anchor"[^>]*>)?/gs,
+      )) {
+        const id = / id="([^"]+)"/.exec(attributes)?.[1];
+        const name = content.replaceAll(/<[^>]+>/g, '').replace(/^[\d, ]+ /, '');
+        checked += 1;
+        if (id !== undefined) assert.ok(next.includes(` href="#${id}" aria-label="Link to `), `${path}: ${content}`);
+        // A link to what is folded stands before it.
+        else if (!content.includes('<a href=')) assert.ok(text.includes(`"Link to ${name}"`), `${path}: ${content}`);
+      }
+    }
+    assert.ok(checked > 150, `${checked} headings`);
+  });
+
   it('each page of the settings links to its part of the guide', async () => {
     const guide = '/docs/guides/developer-settings';
     const { text } = await send(service.url, guide, { headers: BROWSER });

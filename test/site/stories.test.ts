@@ -177,6 +177,21 @@ describe('a person in Chromium', () => {
       assert.equal(await shown.count(), await shown.filter({ hasText: 'public class' }).count());
     });
 
+    for (const { javaScript, how } of SCRIPTS) {
+      it(`a link to a heading leads to it${javaScript ? ' and is copied' : ''}, ${how}`, async () => {
+        const page = await visit('/docs/guides/mirroring', { javaScript });
+        const link = page.getByRole('link', { name: 'Link to Start from a copy' });
+        assert.equal(await link.evaluate((it) => getComputedStyle(it).opacity), '0');
+        await link.focus();
+        if (javaScript)
+          await eventually('it appears', () => link.evaluate((it) => getComputedStyle(it).opacity === '1'));
+        await page.keyboard.press('Enter');
+        const address = `${service.url}/docs/guides/mirroring#start-from-a-copy`;
+        await page.waitForURL(address);
+        if (javaScript) assert.equal(await page.evaluate(() => navigator.clipboard.readText()), address);
+      });
+    }
+
     it('the reference calls an operation with the key that is typed, and keeps the key nowhere', async () => {
       await addTitle();
       const page = await openTryIt('getTitle');

@@ -91,7 +91,7 @@ function Operation({ context, operation }: OperationProps): VNode {
   );
 }
 
-/** The operation's own responses, and links to those that it shares with others, folded. */
+/** The operation's own responses, and links to the shared ones, folded. */
 function OtherResponses({ context, operation: { operationId, responses, summary } }: OperationProps): VNode {
   const others = Object.entries(responses)
     .filter(([status]) => status !== '200')

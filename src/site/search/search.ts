@@ -32,7 +32,7 @@ export interface Found {
 export interface FoundGroup {
   readonly group: Entry['group'];
   readonly found: readonly Found[];
-  /** How many entries match, including those that are not shown. */
+  /** The number of matching entries, shown or not. */
   readonly total: number;
 }
 
