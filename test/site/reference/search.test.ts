@@ -208,6 +208,24 @@ describe('the search in Chromium', () => {
     await page.waitForURL('**/docs#getStats');
   });
 
+  it('results of an earlier query that arrive late are not shown', async () => {
+    const page = await visit('/docs');
+    const held: Route[] = [];
+    await page.route('**/docs/search?q=getMe', async (route) => {
+      held.push(route);
+    });
+    await page.keyboard.press('/');
+    await page.keyboard.type('getMe');
+    await eventually('the first query is sent', () => held.length > 0);
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('getStats');
+    await untilChosen(page, "Get the catalogue's totals");
+    for (const route of held) await route.continue().catch(() => undefined);
+    // By the time a later request is answered, so is that one.
+    await page.evaluate(async () => (await fetch('/docs/search?q=later')).text());
+    assert.equal(await chosen(page), "Get the catalogue's totals");
+  });
+
   it('a search without results says what to do, and one that fails says so', async () => {
     const page = await visit('/docs');
     await page.keyboard.press('/');
