@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RequestContext } from '../request/context.js';
-import { chooseCoding, encode, type ContentCoding } from './content-coding.js';
+import { chooseCoding, encode, type ContentCoding, type Effort } from './content-coding.js';
 
 /** The opaque part of an entity tag. `If-None-Match` ignores whether a tag is weak (RFC 9110, section 8.8.3). */
 const OPAQUE_TAG = /"[^"]*"/g;
@@ -11,10 +11,14 @@ export class Representation {
   readonly #tag: string;
   readonly #coded = new Map<ContentCoding, Promise<Buffer>>();
 
-  /** @param mediaType - with its parameters, as in `Content-Type` */
+  /**
+   * @param mediaType - with its parameters, as in `Content-Type`
+   * @param effort - how well to compress it: `small` pays where it is kept for many responses
+   */
   constructor(
     private readonly content: string | Buffer,
     private readonly mediaType: string,
+    private readonly effort: Effort = 'fast',
   ) {
     this.#tag = `"${Buffer.byteLength(content).toString(16)}-${hash('sha1', content, 'base64').slice(0, -1)}"`;
   }
@@ -27,7 +31,7 @@ export class Representation {
    */
   async send(ctx: RequestContext, cacheControl: string, compress = true): Promise<void> {
     const { 'accept-encoding': accepted } = ctx.req.headers;
-    const coding = compress ? chooseCoding(accepted, Buffer.byteLength(this.content)) : undefined;
+    const coding = compress ? chooseCoding(accepted, Buffer.byteLength(this.content), this.effort) : undefined;
     // Other bytes need another tag (RFC 9110, section 8.8.3.3).
     const tag = coding === undefined ? this.#tag : `${this.#tag.slice(0, -1)}-${coding}"`;
     const isKnown = clientHas(ctx.req, tag);
@@ -47,7 +51,7 @@ export class Representation {
   }
 
   #encoded(coding: ContentCoding): Promise<Buffer> {
-    const coded = this.#coded.get(coding) ?? encode(this.content, coding);
+    const coded = this.#coded.get(coding) ?? encode(this.content, coding, this.effort);
     this.#coded.set(coding, coded);
     return coded;
   }

@@ -31,7 +31,7 @@ export async function readStaticFiles(packageRoot: string): Promise<StaticFiles>
     Object.entries(MEDIA_TYPES).map(async ([name, mediaType]) => {
       const content = await readFile(`${folder}/${name}`);
       const path = `/assets/${name.replace('.', `.${hash('sha256', content).slice(0, DIGITS)}.`)}`;
-      return { name, path, representation: new Representation(content, mediaType) };
+      return { name, path, representation: new Representation(content, mediaType, 'small') };
     }),
   );
   return {

@@ -28,7 +28,7 @@ export function addReference(router: PageRouter, { contract, site }: Pick<SitePa
     return renderPage(site, { title: 'Reference', section: 'docs', description }, <Reference context={context} />);
   }, Infinity);
   const page = cached(
-    async () => new Representation(withRecentExamples(await html(), Date.now()), HTML),
+    async () => new Representation(withRecentExamples(await html(), Date.now()), HTML, 'small'),
     EXAMPLES_LIFETIME_MS,
   );
   router.get('/docs', async (ctx) => (await page()).send(ctx, 'no-cache'));

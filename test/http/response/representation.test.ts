@@ -59,6 +59,12 @@ describe('the coding of an answer', () => {
   }
 });
 
+it('of equally good codings, gzip is chosen for one response and br for content that is kept for many', () => {
+  const accepted = 'gzip, deflate, br, zstd';
+  assert.equal(chooseCoding(accepted, LONG, 'fast'), 'gzip');
+  assert.equal(chooseCoding(accepted, LONG, 'small'), 'br');
+});
+
 describe('a representation', () => {
   const tag = tagOf('a');
   for (const [field, status] of [

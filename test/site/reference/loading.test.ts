@@ -3,11 +3,11 @@ import type { Page } from 'playwright-core';
 import { startBrowser, type TestBrowser } from '../../support/programs/browser.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
-import { send } from '../../support/request.js';
+import { send, type Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 import { PAGES } from '../pages.js';
 
-/** The most bytes of a page as it is sent to a browser, without its stylesheet and script. */
+/** The most bytes that a browser gets for a page, with its stylesheet and script. */
 const MOST_BYTES = 40_000;
 
 /** As Chromium sends it. */
@@ -34,11 +34,17 @@ describe('a page that loads', () => {
     await (service as TestService | undefined)?.stop();
   });
 
-  it(`every public page takes at most ${MOST_BYTES} bytes on the way to a browser`, async () => {
+  it(`every public page with its stylesheet and script takes at most ${MOST_BYTES} bytes on the way to a browser`, async () => {
+    const get = (path: string): Promise<Reply> =>
+      send(service.url, path, { headers: { 'accept-encoding': ACCEPT_ENCODING } });
     for (const path of PAGES) {
-      const { bytes, headers } = await send(service.url, path, { headers: { 'accept-encoding': ACCEPT_ENCODING } });
-      if (String(headers['content-type']).startsWith('text/html'))
-        assert.ok(bytes.length <= MOST_BYTES, `${path}: ${bytes.length}`);
+      const page = await get(path);
+      if (!String(page.headers['content-type']).startsWith('text/html')) continue;
+      const { text } = await send(service.url, path);
+      const files = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+\.(?:css|js))"/g)].map(([, file = '']) => file);
+      const replies = [page, ...(await Promise.all(files.map(get)))];
+      const bytes = replies.reduce((sum, reply) => sum + reply.bytes.length, 0);
+      assert.ok(replies.length === 3 && bytes <= MOST_BYTES, `${path}: ${bytes} in ${replies.length} files`);
     }
   });
 
