@@ -161,7 +161,7 @@ function PasskeyTable({ passkeys }: { readonly passkeys: readonly Passkey[] }): 
           lastUsedAt === null ? 'Never' : <RelativeTime at={lastUsedAt} />,
           <form method="post" action={`${PATH}/remove`}>
             <input type="hidden" name="passkey" value={id} />
-            <button class="button button-quiet" type="submit" aria-label={`Remove passkey ${isolated(name)}`}>
+            <button class="button button-quiet danger" type="submit" aria-label={`Remove passkey ${isolated(name)}`}>
               Remove
             </button>
           </form>,

@@ -82,7 +82,7 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
           <form method="post" action={`${PATH}/end`}>
             <input type="hidden" name="session" value={id} />
             <button
-              class="button button-quiet"
+              class="button button-quiet danger"
               type="submit"
               aria-label={`End session ${id}, ${browserName(userAgent)}`}
             >
