@@ -30,7 +30,7 @@ export async function readKeySummary(db: Knex, developerId: number): Promise<Key
 }
 
 /**
- * Lists keys of a developer that have hints, those that expire first before the others: see `hintsOf`.
+ * Lists keys of a developer that have hints (see `hintsOf`), the next to expire first.
  *
  * @param limit - the most keys that are read
  */

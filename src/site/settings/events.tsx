@@ -6,7 +6,7 @@ import { Table } from '../layout/components.js';
 import { RelativeTime, Time, UserText } from '../layout/values.js';
 import type { Guards } from './guards.js';
 import { KeyFilter, readKeyChoice } from './key-filter.js';
-import { KeyName } from './key-name.js';
+import { KeyName, KeyReference } from './key-name.js';
 import { Pager, readListPage } from './list-page.js';
 import { settingsPage } from './settings-page.js';
 
@@ -101,7 +101,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'rolled':
       return (
         <>
-          Key rolled: replaced by <code class="nowrap">{successor}</code>
+          Key rolled: replaced by <KeyReference prefix={successor ?? ''} label={null} />
           {end && <>, active until {end}</>}
         </>
       );

@@ -83,8 +83,8 @@ describe('the overview of the settings', () => {
     const longAgo = db.raw("now() - interval '120 days'");
     await db('api_keys').where({ prefix: unused.prefix }).update({ created_at: longAgo, last_used_at: longAgo });
     assert.deepEqual((await overview()).warnings, [
-      `pro&lt;b>duction expires in 3 days. Roll pro&lt;b>duction → /settings/keys/${soon.prefix}/roll`,
-      `${unused.prefix} has not been used for 120 days. Revoke ${unused.prefix} → /settings/keys/${unused.prefix}/revoke`,
+      `pro&lt;b>duction expires in 3 days. Roll this key : pro&lt;b>duction → /settings/keys/${soon.prefix}/roll`,
+      `${unused.prefix} has not been used for 120 days. Revoke this key : ${unused.prefix} → /settings/keys/${unused.prefix}/revoke`,
     ]);
     for (let i = 0; i < 5; i += 1) await expireIn(db, (await create(`k${i}`)).prefix, DAY_MS / 2);
     const { warnings } = await overview();

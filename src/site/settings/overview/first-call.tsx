@@ -41,7 +41,7 @@ export function FirstSteps({ keys, baseUrl }: FirstStepsProps): VNode | null {
       <section class="card first-key">
         <h2 id="first-key">Create your first key</h2>
         <p>
-          Every call needs an API key. It is shown once, so keep your secret store at hand. Use keys in back ends only,
+          Every call needs an API key. It is shown once, so have your secret store ready. Use keys in back ends only,
           one for each environment.
         </p>
         <p>

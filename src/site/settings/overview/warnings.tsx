@@ -73,13 +73,23 @@ function KeyWarning({ record: { prefix, label }, hint }: { record: KeyRecord; hi
   const name = label === null ? <code>{prefix}</code> : <UserText text={label} />;
   const days = hint.days === 1 ? '1 day' : `${hint.days} days`;
   return hint.kind === 'expires_soon' ? (
-    <Warning address={`${keyPath(prefix)}/roll`} action={<>Roll {name}</>}>
+    <Warning address={`${keyPath(prefix)}/roll`} action={<ActionOn name={name}>Roll this key</ActionOn>}>
       {name} expires {hint.days === 0 ? 'within a day' : `in ${days}`}.
     </Warning>
   ) : (
-    <Warning address={`${keyPath(prefix)}/revoke`} action={<>Revoke {name}</>}>
+    <Warning address={`${keyPath(prefix)}/revoke`} action={<ActionOn name={name}>Revoke this key</ActionOn>}>
       {name} has not been used for {days}.
     </Warning>
+  );
+}
+
+/** The text of a link, which names the key to those who read the links alone. */
+function ActionOn({ name, children }: { readonly name: VNode; readonly children: string }): VNode {
+  return (
+    <>
+      {children}
+      <span class="visually-hidden">: {name}</span>
+    </>
   );
 }
 

@@ -103,6 +103,7 @@ function QuotaMeter({ plan, quota, now }: QuotaMeterProps): VNode {
 export function resetTime(seconds: number, now: number): string {
   if (seconds <= 120) return `in ${seconds} s`;
   const minutes = Math.ceil(seconds / 60);
-  const duration = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  const duration = [hours > 0 ? `${hours} h` : [], rest > 0 ? `${rest} min` : []].flat().join(' ');
   return `at ${new Date(now + seconds * 1000).toISOString().slice(11, 16)} UTC, in ${duration}`;
 }
