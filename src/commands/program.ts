@@ -66,6 +66,11 @@ export async function createProgram(name: string | undefined, context: CommandCo
     .version(await describeVersion(context), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help for a command')
     .helpCommand('help [command]', 'print help for a command')
+    .configureHelp({
+      // Nearly every command has options.
+      subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replaceAll(/ \[(?:options|command)\]/g, ''),
+      minWidthToWrap: 20,
+    })
     .configureOutput({
       getOutHelpWidth: () => Math.min(stdout.columns ?? HELP_WIDTH, HELP_WIDTH),
       writeOut: (text) => void stdout.write(asStarted(text, started)),

@@ -42,11 +42,11 @@ export async function writeDestination(
     }
   } catch (error) {
     if (error === failure || error === signal.reason || error instanceof OperatorError) throw error;
-    const { message } = error as Error;
+    const { code, message } = error as NodeJS.ErrnoException;
     throw new OperatorError(
       file === '-'
         ? `Cannot write to standard output: ${message}. What was written is not a complete copy.`
-        : `Cannot write ${file}: ${message}.`,
+        : `Cannot write ${file}: ${code === 'ENOENT' ? 'no such folder' : message}.`,
       { cause: error },
     );
   }
