@@ -46,11 +46,11 @@ export async function assertPrints(page: Page): Promise<void> {
     document.querySelectorAll('details').forEach((details) => (details.open = false));
   });
   const printed = await page.evaluate(() => ({
-    frame: Array.from(document.querySelectorAll('header.site-header, footer.site-footer, nav, main form')).filter(
+    frame: Array.from(document.querySelectorAll('header.site-header, footer.site-footer, nav, main form, .try')).filter(
       (part) => part.checkVisibility(),
     ).length,
     folded: Array.from(document.querySelectorAll('main details > :not(summary)')).filter(
-      (part) => part.closest('nav') === null && !part.checkVisibility(),
+      (part) => part.closest('nav, .try') === null && !part.checkVisibility(),
     ).length,
     background: getComputedStyle(document.body).backgroundColor,
     // The components of a colour: https://www.w3.org/TR/css-color-4/#serializing-sRGB-values
