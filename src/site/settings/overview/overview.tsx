@@ -1,5 +1,7 @@
 import type { VNode } from 'preact';
 import { listIdentities, type LinkedIdentity } from '../../../accounts/identities.js';
+import { listPasskeys } from '../../../accounts/passkeys.js';
+import { relyingPartyOf } from '../../../accounts/relying-party.js';
 import type { Session } from '../../../accounts/sessions.js';
 import { listEvents, type DeveloperEvent } from '../../../events/events.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
@@ -50,7 +52,14 @@ export function addOverview(router: PageRouter, parts: SiteParts, { requireSessi
           {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}
           {keys.total > 0 && <Numbers keys={keys} usage={usage} plans={plans} now={now} />}
           <Activity events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} now={now} />
-          <Facts session={session} plans={plans} identities={await listIdentities(db, developerId)} now={now} />
+          <Facts
+            session={session}
+            plans={plans}
+            identities={await listIdentities(db, developerId)}
+            passkeys={(await listPasskeys(db, developerId)).length}
+            canAddPasskey={!isSuspended && relyingPartyOf(site.publicUrl()) !== undefined}
+            now={now}
+          />
         </>,
       );
     }),
@@ -104,10 +113,13 @@ interface FactsProps {
   readonly plans: readonly PlanState[];
   /** The identities that sign in as the developer. */
   readonly identities: readonly LinkedIdentity[];
+  /** How many passkeys sign in as the developer. */
+  readonly passkeys: number;
+  readonly canAddPasskey: boolean;
   readonly now: number;
 }
 
-function Facts({ session, plans, identities, now }: FactsProps): VNode {
+function Facts({ session, plans, identities, passkeys, canAddPasskey, now }: FactsProps): VNode {
   return (
     <section>
       <h2 id="project">Project</h2>
@@ -138,6 +150,12 @@ function Facts({ session, plans, identities, now }: FactsProps): VNode {
                 at {issuer}
               </div>
             ))}
+          </Fact>
+        )}
+        {(passkeys > 0 || canAddPasskey) && (
+          <Fact name="Passkeys">
+            <a href="/settings/passkeys">{passkeys > 0 ? passkeys : 'Add a passkey'}</a>
+            {passkeys === 0 && <span class="muted"> to sign in without a link</span>}
           </Fact>
         )}
         <Fact name="Signed in">
