@@ -78,6 +78,20 @@ describe('a form in Chromium', () => {
       });
     }
 
+    it(`a text that is no key gets a summary with the focus, and is not shown again, ${javaScript ? 'with' : 'without'} scripts`, async () => {
+      watched = await browser.newPage({ javaScript });
+      const { page } = watched;
+      await watched.open('/revoke-leaked-key');
+      await page.getByLabel('API key').fill('svc_incomplete');
+      await page.getByRole('button', { name: 'Revoke key' }).click();
+      const summary = page.getByRole('alert');
+      await summary.getByRole('link', { name: 'This is not a complete key.' }).waitFor();
+      assert.match(await page.title(), /^Error: /);
+      assert.equal(await summary.evaluate((element) => element === document.activeElement), true);
+      assert.ok(!(await page.content()).includes('svc_incomplete') && !page.url().includes('svc_'));
+      if (javaScript) await assertFits(page);
+    });
+
     it(`errors have a summary with the focus that leads to each field, and a title, ${javaScript ? 'with' : 'without'} scripts`, async () => {
       const page = await signIn(NEW, javaScript);
       await page.getByLabel('Expires').selectOption('date');
