@@ -566,7 +566,10 @@ describe('a person in Chromium', () => {
       await page.getByRole('link', { name: '24 hours' }).click();
       await page.waitForURL(`**/settings/usage?range=24h&key=${prefix}`);
       await page.getByRole('combobox', { name: 'Key' }).selectOption('All keys');
-      await page.getByRole('button', { name: 'Show' }).click();
+      const [choice, show] = [page.getByRole('combobox', { name: 'Key' }), page.getByRole('button', { name: 'Show' })];
+      // Both stand on one line.
+      assert.equal((await choice.boundingBox())?.y, (await show.boundingBox())?.y);
+      await show.click();
       await page.waitForURL('**/settings/usage?range=24h&key=');
       await page.getByRole('heading', { name: 'Requests in the last 24 hours' }).waitFor();
     });
