@@ -36,6 +36,7 @@ export function Plans({ plans }: { readonly plans: readonly Plan[] | undefined }
   return (
     <Table
       caption="Plans and their limits"
+      hasCards
       columns={['Plan', { label: 'Per minute', numeric: true }, { label: 'Per day', numeric: true }, 'Commercial use']}
       rows={plans.map(({ id, name, requestsPerMinute, requestsPerDay, commercialUse }) => [
         <>

@@ -103,7 +103,9 @@ export function Table({ caption, columns, rows, totals, hasCards = false }: Tabl
   };
   const labelOf = (index: number): string | undefined => {
     const column = columns[index];
-    return hasCards && typeof column === 'string' ? column : undefined;
+    if (!hasCards || column === undefined) return undefined;
+    if (typeof column === 'string') return column;
+    return 'numeric' in column ? column.label : undefined;
   };
   const cellOf = (cell: ComponentChildren, index: number): VNode =>
     index === 0 ? (

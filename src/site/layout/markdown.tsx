@@ -65,6 +65,26 @@ markdown.core.ruler.push('anchors', ({ tokens, env }) => {
   });
 });
 
+/** Tables with more columns than this become cards on a phone. */
+const MOST_COLUMNS_ON_A_PHONE = 2;
+
+// The cells of a card show the names of their columns.
+markdown.core.ruler.push('cards', ({ tokens }) => {
+  let labels: string[] = [];
+  let column = 0;
+  tokens.forEach(({ type }, index) => {
+    const text = (): string => (tokens[index + 1]?.children ?? []).map(({ content }) => content).join('');
+    if (type === 'table_open') labels = [];
+    else if (type === 'tr_open') column = 0;
+    else if (type === 'th_open') labels.push(text());
+    else if (type === 'td_open') {
+      if (labels.length > MOST_COLUMNS_ON_A_PHONE && column > 0)
+        tokens[index]?.attrSet('data-label', labels[column] ?? '');
+      column += 1;
+    }
+  });
+});
+
 const { escapeHtml } = markdown.utils;
 
 Object.assign(markdown.renderer.rules, {
@@ -87,7 +107,14 @@ Object.assign(markdown.renderer.rules, {
     const { tag = '', meta } = tokens[index] ?? {};
     return `</${tag}>${render(<HeadingLink {...(meta as unknown as Heading)} />)}</div>\n`;
   },
-  table_open: () => '<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table">',
+  table_open(tokens: Token[], index: number) {
+    const columns = tokens.slice(
+      index,
+      tokens.findIndex(({ type }, at) => at > index && type === 'thead_close'),
+    );
+    const isWide = columns.filter(({ type }) => type === 'th_open').length > MOST_COLUMNS_ON_A_PHONE;
+    return `<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table${isWide ? ' table-cards' : ''}">`;
+  },
   table_close: () => '</table></div>',
 });
 
