@@ -111,6 +111,8 @@ describe('a server with the rights that the guide grants, and no others', () => 
     for (const path of [...settingsPages(made), '/settings/usage.csv']) {
       assert.equal((await ann.here.get(path)).status, 200, path);
     }
+    await submit(`/settings/keys/${made}/label`, { label: 'b' });
+    await submit(`/settings/keys/${made}/expiry`, { lifetime: '90' });
     const [successor = assert.fail()] = KEY.exec(await submit(`/settings/keys/${made}/roll`, { overlap: '1h' })) ?? [];
     await submit(`/settings/keys/${made}/revoke`);
     await submit('/revoke-leaked-key', { key: successor });
@@ -143,6 +145,8 @@ describe('a server with the rights that the guide grants, and no others', () => 
         'revoked by developer',
         'rolled by developer',
         'created by developer',
+        'expiry_changed by developer',
+        'label_changed by developer',
         'created by developer',
         'signed_in by developer',
         'identity_linked by developer',
