@@ -173,7 +173,9 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
         return;
       }
       const { label } = submission.values;
+      const endChange = beginChange();
       await setKeyLabel(db, prefix, label === '' ? null : label, { kind: 'developer', developerId });
+      await endChange(false);
       redirectAndConfirm(ctx, keyPath(prefix), 'label_changed');
     }),
   );
