@@ -35,8 +35,7 @@ export interface paths {
         /**
          * List the changes since a point in time
          * @description Returns every title that was created or updated after `since`, oldest first, up to 200 a page. Send
-         *     `meta.next_since` back as `since` until `meta.has_more` is false. An update that leaves a title as it was is not a
-         *     change.
+         *     `meta.next_since` back as `since` until `meta.has_more` is false. Updates that change nothing are not listed.
          */
         get: operations["getChanges"];
         put?: never;
@@ -77,7 +76,8 @@ export interface paths {
         };
         /**
          * Look up a title
-         * @description Returns one movie or series by its `svc_id`.
+         * @description Returns one movie or series by its `svc_id`. Ids come from `/api/v1/changes` or from a copy of the catalogue; there
+         *     is no search by name.
          */
         get: operations["getTitle"];
         put?: never;
@@ -142,7 +142,7 @@ export interface components {
             /**
              * Format: double
              * @description The value of `since` for the next request, in seconds with six decimals. Store it from an empty page too,
-             *     where it may be later or earlier than the `since` of the request. Print all of its 16 digits.
+             *     where it may be later or earlier than the `since` of the request. Keep all 16 digits.
              */
             next_since: number;
         };
@@ -536,7 +536,8 @@ export interface components {
          */
         Allow: "GET, HEAD";
         /**
-         * @description Seconds to wait before sending the request again.
+         * @description Seconds to wait before sending the request again, never a date. Sent with 429 and 503. With 429 it is the time until
+         *     the exceeded quota resets (`t` in `RateLimit`).
          * @example 17
          */
         RetryAfter: number;

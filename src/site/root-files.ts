@@ -30,14 +30,16 @@ function llmsText({ guides: { guides }, publicUrl }: SiteOptions): string {
   ]);
   return [
     '# Catalog Lookup Service',
-    '> A read-only HTTP API for movies, series, people and curated collections, with a feed of changes. It is for back ' +
-      'ends and described by an OpenAPI contract.',
+    '> A read-only HTTP API for a catalogue of movies, series, people and curated collections, with a feed of changes. ' +
+      'It is for back ends and described by an OpenAPI contract.',
     `The base URL is ${origin}. Every path of the API begins with \`/api/v1\`, and every request needs an API key: ` +
       '`Authorization: Bearer <KEY>`. Errors are RFC 9457 problems; branch on their `code`.',
     '## API',
     [
-      link('OpenAPI contract', '/openapi.yaml', 'Every operation, parameter, response and error. JSON: /openapi.json.'),
+      link('OpenAPI contract', '/openapi.yaml', 'Every operation, parameter, response and error.'),
+      link('OpenAPI contract, JSON', '/openapi.json', 'The same as JSON.'),
       link('Reference', '/docs', 'The same as a page, with samples in six languages.'),
+      link('Home page', '/', 'How to get a key, and the limits of each plan.'),
     ].join('\n'),
     ...lists.flat(),
     '',

@@ -24,7 +24,7 @@ export function KeySteps({ signInBy }: GetAKeyProps): VNode {
         <strong>Create a key</strong> in your <a href={NEW_KEY}>settings</a>, and copy it: it is shown only once.
       </li>
       <li>
-        <strong>Put it into your environment.</strong> In a shell, run <code>read -rs KEY &amp;&amp; export KEY</code>,
+        <strong>Put it in your environment.</strong> In a shell, run <code>read -rs KEY &amp;&amp; export KEY</code>,
         paste the key and press Enter. This keeps it out of your shell history.
       </li>
     </ol>

@@ -17,7 +17,7 @@ const NEXT_STEPS = [
   {
     title: 'Generate an SDK',
     path: '/docs/guides/generate-an-sdk',
-    text: 'Turn the contract into a typed client: TypeScript in two commands, and most other languages.',
+    text: 'Turn the contract into a typed client for TypeScript, Python, Go and other languages.',
   },
   {
     title: 'Keep a mirror',
@@ -51,7 +51,8 @@ export function addLandingPage(router: PageRouter, { db, health, isStopping, sit
       () => undefined,
     );
     const status = describeStatus({ isStopping: isStopping(), states: health.states });
-    const description = 'A read-only HTTP catalogue of titles, people and curated collections, with a feed of changes.';
+    const description =
+      'A read-only HTTP catalogue of movies, series, people and curated collections, with a feed of changes.';
     return publicPage(
       site,
       { title: 'Catalog Lookup Service', section: 'home', description },
@@ -74,8 +75,8 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
             <span>Look up titles.</span> <span>Follow every change.</span>
           </h1>
           <p class="lead">
-            A read-only HTTP API for movies, series, people and curated collections, built for back ends and described
-            by an OpenAPI contract.
+            A read-only HTTP API for a catalogue of movies, series, people and curated collections. Built for back ends,
+            described by an OpenAPI contract.
           </p>
           {status.details.map((detail) => (
             <Notice key={detail} tone={status.tone}>
@@ -93,7 +94,7 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
           <dl class="base-url">
             <dt>Base URL</dt>
             <dd>
-              <code>{baseUrl}</code>
+              <code>{baseUrl}</code> <span class="muted">All paths begin with /api/v1.</span>
             </dd>
           </dl>
         </section>
@@ -118,8 +119,8 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
         <div>
           <h2 id="first-call">Make your first call</h2>
           <p>
-            Request the catalogue's totals. Each sample is a whole program without dependencies: it reads the key from{' '}
-            <code>KEY</code>, prints the response, and reports what went wrong if the call fails.
+            Request the catalogue's totals. Each sample is a complete program without dependencies: it reads the key
+            from <code>KEY</code>, prints the response, and reports what went wrong if the call fails.
           </p>
           <p>
             The <a href="/docs">reference</a> has the same samples for every operation.
@@ -149,8 +150,8 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
         <div>
           <h2 id="plans">Plans and limits</h2>
           <p>
-            A plan allows a number of requests per minute and per day, which all your keys on it share. Every response
-            to a valid key shows how many requests you have left.
+            Each plan limits requests per minute and per day. Your keys on the same plan share its limits, and every
+            response to a valid key shows how many requests you have left.
           </p>
         </div>
         <Plans plans={numbers?.plans} />

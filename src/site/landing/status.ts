@@ -12,7 +12,7 @@ export interface ServiceStatus {
 /** What each fault means for callers. `/readyz` describes the same faults to operators. */
 const CONSEQUENCES: Readonly<Record<ReadinessReport['reasons'][number]['code'], string>> = {
   database_lost:
-    'Calls that read the catalogue fail with 503 at the moment; wait as long as Retry-After says, then retry. Your keys ' +
+    'Calls that read the catalogue fail with 503 at the moment: wait the number of seconds in Retry-After, then try again. Your keys ' +
     'are not affected, but you cannot sign in or change them until the service has recovered.',
   redis_lost: 'All calls work. Until the service has recovered, rate limits may count fewer requests than you send.',
   announcements_lost: 'All calls work, but may take a little longer.',

@@ -97,7 +97,7 @@ export function Layout({
         </main>
         <footer class="site-footer">
           <div class="site-footer-inner">
-            <p>{SERVICE}. A read-only HTTP API for titles, people and collections.</p>
+            <p>{SERVICE}. A read-only HTTP API for a catalogue of movies and series.</p>
             <ul>
               <li>
                 <a href="/openapi.yaml">OpenAPI (YAML)</a>

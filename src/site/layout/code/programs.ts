@@ -45,7 +45,7 @@ const SAMPLES: readonly Sample[] = [
     write: ({ start, isTimed }, note) => `${note}${
       isTimed ? 'const since = Math.floor(Date.now() / 1000) - 3600;\n' : ''
     }const response = await fetch(${isTimed ? `\`${start}\${since}\`` : `'${start}'`}, {
-  headers: { Authorization: \`Bearer \${process.env.KEY}\` },
+  headers: { Authorization: \`Bearer \${process.env.KEY ?? ''}\` },
 });
 const body = await response.json();
 if (!response.ok) {
@@ -67,7 +67,7 @@ from urllib.request import Request, urlopen
 
 ${isTimed ? 'since = int(time.time()) - 3600\n' : ''}request = Request(
     ${isTimed ? `f"${start}{since}"` : `"${start}"`},
-    headers={"Authorization": f"Bearer {os.environ['KEY']}"},
+    headers={"Authorization": f"Bearer {os.environ.get('KEY', '')}"},
 )
 try:
     with urlopen(request) as response:
@@ -151,7 +151,7 @@ public class Call {
     public static void main(String[] args) throws Exception {
         ${isTimed ? 'var since = Instant.now().minusSeconds(3600).getEpochSecond();\n        ' : ''}var url = "${start}"${isTimed ? ' + since' : ''};
         var request = HttpRequest.newBuilder(URI.create(url))
-            .header("Authorization", "Bearer " + System.getenv("KEY"))
+            .header("Authorization", "Bearer " + System.getenv().getOrDefault("KEY", ""))
             .build();
         var client = HttpClient.newHttpClient();
         var response = client.send(request, BodyHandlers.ofString());
