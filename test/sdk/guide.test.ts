@@ -76,8 +76,11 @@ describe('the guide to generating an SDK', () => {
     }
     assert.deepEqual(
       new Set(installed),
-      new Set(['openapi-fetch', 'openapi-typescript', 'typescript@5', 'tsx', '@hey-api/openapi-ts']),
+      new Set(['openapi-fetch', 'openapi-typescript', 'typescript@5', 'tsx', '@types/node', '@hey-api/openapi-ts']),
     );
+    // As an editor checks them.
+    const programs = steps.flatMap(({ file }) => file ?? []);
+    script.push(`npx tsc --noEmit --strict --module nodenext --skipLibCheck ${programs.join(' ')}`);
     const folder = await temporaryFolder();
     const env = { ...process.env, KEY: key, npm_config_offline: 'true' };
     const printed = await new Promise<string>((resolve, reject) => {

@@ -40,16 +40,14 @@ interface Ended {
   readonly stderr: string;
 }
 
-function run([program, ...args]: readonly [string, ...string[]], cwd: string, key: string): Promise<Ended> {
+/** @param key - undefined for an environment without `KEY` */
+function run([program, ...args]: readonly [string, ...string[]], cwd: string, key?: string): Promise<Ended> {
+  const { KEY: _, ...rest } = process.env;
+  const env = { ...rest, ...QUICK_JAVA, ...(key !== undefined && { KEY: key }) };
   return new Promise((resolve) => {
-    execFile(
-      program,
-      args,
-      { cwd, env: { ...process.env, ...QUICK_JAVA, KEY: key }, timeout: TIMEOUT_MS },
-      (error, stdout, stderr) => {
-        resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
-      },
-    );
+    execFile(program, args, { cwd, env, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
+    });
   });
 }
 
@@ -135,7 +133,10 @@ describe('the samples of the pages', () => {
         const folder = await temporaryFolder();
         await writeFile(join(folder, command.at(-1) ?? ''), code);
 
-        const [good, bad] = await Promise.all([run(command, folder, key), run(command, folder, 'svc_unknown')]);
+        const [good, bad, missing] = await Promise.all(
+          [key, 'svc_unknown', undefined].map((each) => run(command, folder, each)),
+        );
+        assert.ok(good && bad && missing);
         assert.equal(good.code, 0, good.stderr);
         const since = Math.floor(Date.now() / 1000) - 3600;
         const url = path.includes('changes') ? `${path}?since=${since}` : path.replace('{title_id}', id ?? '');
@@ -144,12 +145,18 @@ describe('the samples of the pages', () => {
         assert.ok(names.length > 5, url);
         for (const name of names) assert.ok(good.stdout.includes(name), `${name} in ${good.stdout}`);
 
-        const problem = await send(service.url, url, { headers: { 'x-api-key': 'svc_unknown' } });
-        const { detail } = problem.json as { detail: string };
-        assert.ok(bad.code > 0, `${language} succeeded with a bad key`);
-        const printed = language === 'curl' ? bad.stdout : bad.stderr;
-        assert.ok(printed.includes('401') && printed.includes(detail), printed);
-        assert.ok(language === 'curl' || bad.stdout === '', bad.stdout);
+        for (const [ended, headers] of [
+          [bad, { 'x-api-key': 'svc_unknown' }],
+          [missing, {}],
+        ] as const) {
+          const { detail } = (await send(service.url, url, { headers })).json as { detail: string };
+          assert.ok(ended.code > 0, `${language} succeeded without a valid key`);
+          const printed = language === 'curl' ? ended.stdout : ended.stderr;
+          // curl and Java print the body as it is.
+          const isNamed = printed.includes(detail) || printed.includes(JSON.stringify(detail));
+          assert.ok(printed.includes('401') && isNamed, printed);
+          assert.ok(language === 'curl' || ended.stdout === '', ended.stdout);
+        }
       }
     });
   }
