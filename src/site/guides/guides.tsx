@@ -50,7 +50,7 @@ function GuideList({ guides }: { readonly guides: readonly Guide[] }): VNode {
       <p class="lead">How to call the API, mirror the catalogue, and run the service.</p>
       <SearchBox />
       {byAudience(guides).map(({ audience, label, group }) => (
-        <section key={audience} aria-labelledby={audience}>
+        <section key={audience}>
           <Heading level={2} id={audience} text={label} />
           <ul class="card-grid">
             {group.map(({ name, title, description }) => (

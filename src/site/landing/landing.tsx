@@ -67,7 +67,7 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
   return (
     <div class="container landing">
       <div class="hero split">
-        <section aria-labelledby="what">
+        <section>
           <p class="hero-status">
             <Badge tone={status.tone}>{status.summary}</Badge>
           </p>
@@ -98,13 +98,13 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
             </dd>
           </dl>
         </section>
-        <section aria-labelledby="numbers">
+        <section>
           <h2 id="numbers">In the catalogue</h2>
           <Totals counts={numbers?.counts} />
         </section>
       </div>
 
-      <section class="split" aria-labelledby="key">
+      <section class="split">
         <div>
           <h2 id="key">Get a key</h2>
           <p>
@@ -115,7 +115,7 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
         <KeySteps signInBy={site.signInBy} />
       </section>
 
-      <section class="split" aria-labelledby="first-call">
+      <section class="split">
         <div>
           <h2 id="first-call">Make your first call</h2>
           <p>
@@ -132,7 +132,7 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
         </div>
       </section>
 
-      <section aria-labelledby="next">
+      <section>
         <h2 id="next">Next steps</h2>
         <ul class="card-grid">
           {NEXT_STEPS.map(({ title, path, text }) => (
@@ -146,7 +146,7 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
         </ul>
       </section>
 
-      <section class="split" aria-labelledby="plans">
+      <section class="split">
         <div>
           <h2 id="plans">Plans and limits</h2>
           <p>

@@ -87,10 +87,15 @@ function Ways({ party, issuer, developer, canAddPasskey }: WaysProps): VNode {
       <div class="sign-in-ways">{isPasskeyFirst ? [passkey, provider] : [provider, passkey]}</div>
       <h2>Sign in with a link</h2>
       <p>
-        Ask <Operator /> for a one-time link, and open it in this browser within ten minutes. The operator creates it
-        with this command:
+        Ask <Operator /> for a one-time link, and open it in this browser within ten minutes.
       </p>
-      <CodeBlock label="For the operator" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
+      <details class="fold">
+        <summary>For the operator</summary>
+        <div>
+          <p>Create the link with this command:</p>
+          <CodeBlock label="Command" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
+        </div>
+      </details>
       {canAddPasskey && (
         <p class="muted">
           Once you are signed in, you can add a passkey in the settings, and need no link from then on.

@@ -44,7 +44,7 @@ export function KeyPage({ record, usage, events, now, isSuspended, baseUrl }: Ke
         </p>
       )}
       {isActive && lastUsedAt === null && <FirstCall keyPrefix={prefix} baseUrl={baseUrl} />}
-      <section aria-labelledby="usage">
+      <section>
         <h2 id="usage">Requests in the last 30 days</h2>
         {usage === undefined ? (
           <p>None{isActive && '. Requests appear after about ten seconds'}.</p>
@@ -62,7 +62,7 @@ export function KeyPage({ record, usage, events, now, isSuspended, baseUrl }: Ke
           </>
         )}
       </section>
-      <section aria-labelledby="events">
+      <section>
         <h2 id="events">Events</h2>
         <EventTable events={events.rows} now={now} isOfOneKey />
         <Pager path={keyPath(prefix)} page={events} />
