@@ -2,11 +2,15 @@ import { InvalidArgumentError } from 'commander';
 import { isPlainText, NOT_PLAIN } from '../platform/text/plain-text.js';
 import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
 
+/** The largest integer of PostgreSQL. */
+const LARGEST_INTEGER = 2_147_483_647;
+
 /** Reads an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */
 export function positiveInteger(text: string): number {
   const value = /^\d{1,10}$/.test(text) ? Number(text) : 0;
-  if (value < 1 || value > 2_147_483_647) throw new InvalidArgumentError('Use a whole number of 1 or more.');
-  return value;
+  if (value >= 1 && value <= LARGEST_INTEGER) return value;
+  if (/^\d*[1-9]\d*$/.test(text)) throw new InvalidArgumentError(`Use a whole number from 1 to ${LARGEST_INTEGER}.`);
+  throw new InvalidArgumentError('Use a whole number of 1 or more.');
 }
 
 /** Reads a name or a label. @throws InvalidArgumentError */
@@ -68,21 +72,16 @@ export function overlap(value: string): number {
 const EXPIRY = 'Use a duration such as 90d or 12h, or a future date or time in UTC: 2027-01-31 or 2027-01-31T18:00Z';
 
 /** Reads when a key expires: a duration from now, a date or a time. @throws InvalidArgumentError */
-export function expiry(value: string): Expiry {
-  return readExpiry(value) ?? fail(`${EXPIRY}.`);
-}
-
-/** Reads the new expiry of a key, as {@link expiry}. @returns null for "never" @throws InvalidArgumentError */
-export function expiryOrNever(value: string): Expiry | null {
-  return value === 'never' ? null : (readExpiry(value) ?? fail(`${EXPIRY}, or "never".`));
+export function expiryOrNever(value: string): Expiry | 'never' {
+  if (value === 'never') return value;
+  const expiry = readExpiry(value);
+  if (expiry !== undefined) return expiry;
+  const fault = /^\d{4}-/.test(value) && Date.parse(value) <= Date.now() ? 'It is in the past. ' : '';
+  throw new InvalidArgumentError(`${fault}${EXPIRY}, or "never".`);
 }
 
 /** @returns undefined for another text and the past @throws InvalidArgumentError for a duration that is too long */
 function readExpiry(value: string): Expiry | undefined {
   const seconds = /^\d+[smhd]$/.test(value) ? duration(value) : 0;
   return seconds > 0 ? { kind: 'after', seconds } : parseExpiryTime(value);
-}
-
-function fail(message: string): never {
-  throw new InvalidArgumentError(message);
 }

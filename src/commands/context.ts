@@ -7,7 +7,7 @@ import type { RedisLink } from '../platform/redis/link.js';
 
 /** What a command may use of its process. */
 export interface CommandContext {
-  readonly stdin: Readable;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & {
     readonly isTTY?: boolean;
     readonly columns?: number;

@@ -1,7 +1,11 @@
+import type { Command } from 'commander';
+import { addAbortSignal } from 'node:stream';
 import { restartFeed } from '../catalog/restart.js';
+import { OperatorError } from '../errors.js';
+import { readLine } from '../platform/text/read-line.js';
 import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/time/micros.js';
 import { position } from './arguments.js';
-import type { RegisterCommand } from './context.js';
+import type { CommandContext, RegisterCommand } from './context.js';
 import { addNotes } from './help.js';
 import { makeChange } from './make-change.js';
 import { addJsonCommand, report } from './report.js';
@@ -15,7 +19,15 @@ earlier positions with 400 since_out_of_window, and each mirror needs a fresh co
 
 The feed restarts a minute after the database's clock or the last change's timestamp, whichever is later. If the lost
 database's clock was further ahead, use --after with the latest position that a mirror may have: the greatest "since" in
-the servers' logs.`;
+the servers' logs.
+
+This cannot be undone. On a terminal, the command asks before it restarts the feed; elsewhere it requires --yes.`;
+
+interface RestartFlags {
+  readonly after?: number;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
 
 export const registerFeed: RegisterCommand = (program, context) => {
   const { stdout } = context;
@@ -24,12 +36,14 @@ export const registerFeed: RegisterCommand = (program, context) => {
     feed,
     'restart',
     'catalog feed restart',
-    'catalog feed restart --after 1795218005.123456',
+    'catalog feed restart --yes --after 1795218005.123456',
   );
   addNotes(restart, NOTES)
     .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
     .option('--after <seconds>', 'also restart later than this position: Unix time in seconds', position)
-    .action(async ({ after, json }: { after?: number; json?: boolean }) => {
+    .option('--yes', 'restart without asking')
+    .action(async ({ after, yes, json }: RestartFlags, command: Command) => {
+      if (!yes) await confirm(context, command);
       // Keys are older too, and servers may still be connected to the lost database.
       const latest = after === undefined ? undefined : BigInt(Math.round(after * 1e6));
       const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }));
@@ -46,3 +60,14 @@ export const registerFeed: RegisterCommand = (program, context) => {
       report(stdout, json, { beginning: toSeconds(start), clock: toSeconds(clock) }, lines.join('\n'));
     });
 };
+
+/** Asks whether to restart the feed. @throws OperatorError for any answer but yes */
+async function confirm({ stdin, stderr, signal }: CommandContext, command: Command): Promise<void> {
+  if (!stdin.isTTY) command.error("error: required option '--yes' not specified: every mirror will need a fresh copy");
+  stderr.write('Every mirror will need a fresh copy. Restart the feed? [y/N] ');
+  const answer = await readLine(addAbortSignal(signal, stdin)).catch(() => {
+    stderr.write('\n');
+    return '';
+  });
+  if (!/^y(?:es)?$/i.test(answer)) throw new OperatorError('Not confirmed. The feed is unchanged.');
+}

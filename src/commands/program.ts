@@ -30,6 +30,9 @@ const CALL = new RegExp(`\\b(?<!npx --no )catalog (?=\\[|(?:${Object.keys(COMMAN
 export const EXIT_FAILED = 1;
 const EXIT_MISUSE = 2;
 
+/** SQLSTATE of a missing privilege. */
+const INSUFFICIENT_PRIVILEGE = '42501';
+
 /**
  * Runs one command to its end.
  *
@@ -42,8 +45,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
   try {
     // Commander's own "help" shows the help of first commands only.
     const [first, ...rest] = args;
-    const actual = first === 'help' && rest.length > 0 ? [...rest, '--help'] : args;
+    const isHelp = first === 'help' && rest.length > 0;
+    const actual = isHelp ? [...rest, '--help'] : args;
     const program = await createProgram(actual[0], context);
+    if (isHelp) requireCommand(program, rest);
     await program.parseAsync(actual, { from: 'user' });
     return 0;
   } catch (error) {
@@ -100,6 +105,17 @@ export async function createProgram(name: string | undefined, context: CommandCo
   return program;
 }
 
+/** Ends with an error unless all words are those of a command; an option may follow. */
+function requireCommand(program: Command, words: readonly string[]): void {
+  let command = program;
+  for (const word of words) {
+    if (word.startsWith('-')) return;
+    command =
+      command.commands.find((subcommand) => subcommand.name() === word) ??
+      program.error(`error: unknown command '${words.join(' ')}'`);
+  }
+}
+
 /** Ends the errors of a command and of all below it with the way to their help. */
 function pointToHelp(command: Command, path = command.name()): void {
   command.showHelpAfterError(`Run "${path} --help" for usage.`);
@@ -126,7 +142,15 @@ function asStarted(text: string, command: string): string {
 
 async function explain(error: unknown): Promise<string> {
   if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
-  if (isRefusal(error)) return `The database rejected this: ${error.message} (SQLSTATE ${error.code})`;
+  if (isRefusal(error)) {
+    const { code } = error;
+    // Knex puts the statement before PostgreSQL's message.
+    const message = error.message.replace(/^.* - /s, '');
+    if (code === INSUFFICIENT_PRIVILEGE) {
+      return `The role in DATABASE_URL may not do this: ${message}. Run the command as the owner of the tables.`;
+    }
+    return `The database rejected this: ${message} (SQLSTATE ${code})`;
+  }
   const { isDatabaseUnavailable } = await import('../platform/postgres/errors.js');
   if (isDatabaseUnavailable(error)) {
     return `The database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;

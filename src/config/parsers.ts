@@ -125,12 +125,12 @@ export function parseContact(text: string): string {
   throw new InvalidSetting('must be a URI such as mailto:security@example.com or https://example.com/security');
 }
 
-/** @returns a `mailto:` or web URL, for a link. A bare mail address is accepted too. */
+/** @returns a `mailto:` or web URL, for a link. A bare email address is accepted too. */
 export function parseOperatorContact(text: string): string {
   const url = /^[^\s@:/?]+@[^\s@:/?]+$/.test(text) ? `mailto:${text}` : text;
   const isUrl = /^(?:mailto:[^\s@]+@[^\s@]+|https?:\/\/[^\s@]+)$/.test(url) && URL.canParse(url);
   if (isUrl) return url;
-  throw new InvalidSetting('must be a mail address or a URL, such as ops@example.com or https://example.com/support');
+  throw new InvalidSetting('must be an email address or a URL, such as ops@example.com or https://example.com/support');
 }
 
 /** @returns undefined unless it is an https URL, or an http URL of this machine, without a user and a password */

@@ -90,7 +90,7 @@ export const SETTINGS = {
   site: setting('SITE', true, parseSwitch, 'off to serve only the API, without web pages', 'on'),
   /** A `mailto:` or web URL. */
   operatorContact: optional('OPERATOR_CONTACT', parseOperatorContact,
-    'mail address or URL where developers reach you; linked wherever the pages refer them to you'),
+    'email address or URL where developers reach you; linked wherever the pages refer them to you'),
   securityContact: optional('SECURITY_CONTACT', parseContact,
     'where to report security problems, mailto:… or https://…; served in /.well-known/security.txt'),
   workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes that share the port; more than one requires REDIS_URL'),

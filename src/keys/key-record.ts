@@ -15,6 +15,8 @@ export interface KeyRecord {
   readonly revokedAt: string | null;
   /** Whether the key had expired, by the database's clock, when the record was read. */
   readonly isExpired: boolean;
+  /** Whether its developer was suspended when the record was read: then no key of theirs is accepted. */
+  readonly isSuspended: boolean;
 }
 
 /** The key that replaces a rolled one. It may have been rolled itself since. */
@@ -44,6 +46,7 @@ const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
   successor: SUCCESSOR,
   revokedAt: 'api_keys.revoked_at',
   isExpired: 'coalesce(api_keys.expires_at <= now(), false)',
+  isSuspended: '(select suspended_at is not null from developers where developers.id = api_keys.developer_id)',
 };
 
 /** The columns of a {@link KeyRecord}, for SELECT and RETURNING. */

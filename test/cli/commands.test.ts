@@ -16,6 +16,10 @@ const MISUSE: readonly (readonly [string[], RegExp])[] = [
     /^catalog: missing required argument 'label'\nRun "catalog keys set-label --help" for usage\.\n$/,
   ],
   [['developers', 'show', 'x y'], /^catalog: invalid <id> 'x y'\. Use a whole number of 1 or more\.$/m],
+  [
+    ['events', '--limit', '3000000000'],
+    /^catalog: invalid --limit '3000000000'\. Use a whole number from 1 to 2147483647\.$/m,
+  ],
   [['events', '--limit', '0'], /^catalog: invalid --limit '0'\. Use a whole number of 1 or more\.$/m],
   [
     ['import', 'x.csv', '--kind', 'film'],
@@ -86,6 +90,11 @@ describe('the command line', () => {
       assert.equal((await catalog('help', ...words)).stdout, (await catalog(...words, '--help')).stdout);
     }
     assert.equal((await catalog('help')).stdout, (await catalog('--help')).stdout);
+    for (const words of [['nope'], ['keys', 'nope'], ['keys', 'create', 'nope']]) {
+      const { code, stdout, stderr } = await catalog('help', ...words);
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, new RegExp(`^catalog: unknown command '${words.join(' ')}'$`, 'm'));
+    }
   });
 
   it('the help fits into a narrower terminal', async () => {
@@ -142,10 +151,10 @@ describe('the command line', () => {
     }
 
     it('"feed restart" restarts the feed and reports where it begins', async () => {
-      const { beginning: seconds, clock } = await json('feed', 'restart');
+      const { beginning: seconds, clock } = await json('feed', 'restart', '--yes');
       assert.equal(await beginning(), toRfc3339(BigInt(Number(seconds)) * 1_000_000n));
       assert.ok(Number(seconds) > Number(clock) + 60);
-      const { code, stdout } = await catalog('feed', 'restart');
+      const { code, stdout } = await catalog('feed', 'restart', '--yes');
       assert.equal(code, 0);
       const at = await beginning();
       assert.equal(
@@ -154,9 +163,29 @@ describe('the command line', () => {
       );
     });
 
+    it('"feed restart" asks on a terminal, and requires --yes elsewhere', async () => {
+      const before = await beginning();
+      const restart = (answer: string, isTTY = true): Promise<Outcome> =>
+        runCommand(['feed', 'restart'], { DATABASE_URL: world.url }, answer, { isTTY });
+      for (const answer of ['n\n', '\n', '']) {
+        assert.deepEqual(await restart(answer), {
+          code: 1,
+          stdout: '',
+          stderr:
+            'Every mirror will need a fresh copy. Restart the feed? [y/N] catalog: Not confirmed. The feed is unchanged.\n',
+        });
+      }
+      const { code, stderr } = await restart('y\n', false);
+      assert.equal(code, 2);
+      assert.match(stderr, /^catalog: required option '--yes' not specified/);
+      assert.equal(await beginning(), before);
+      assert.equal((await restart('y\n')).code, 0);
+      assert.notEqual(await beginning(), before);
+    });
+
     it('"feed restart" reports how far ahead of the clock the feed begins, and refuses days', async () => {
       const now = Math.floor(Date.now() / 1000);
-      const { code, stdout } = await catalog('feed', 'restart', '--after', `${now + 7_200}.5`);
+      const { code, stdout } = await catalog('feed', 'restart', '--yes', '--after', `${now + 7_200}.5`);
       assert.equal(code, 0);
       const at = await beginning();
       assert.ok(Date.parse(at) / 1000 > now + 7_200);
@@ -165,7 +194,7 @@ describe('the command line', () => {
         /\nThis is 7\d{3} s ahead of the database's clock: until the clock catches up, new entries have timestamps in the future/,
       );
 
-      const refused = await catalog('feed', 'restart', '--after', String(now + 3 * 86_400));
+      const refused = await catalog('feed', 'restart', '--yes', '--after', String(now + 3 * 86_400));
       assert.deepEqual([refused.code, refused.stdout], [1, '']);
       assert.match(refused.stderr, /^catalog: The position \S+ is more than a day ahead of the database's clock/);
       assert.equal(await beginning(), at);

@@ -94,6 +94,13 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.match(await output(`developers suspend ${String(id)}`), /^Suspended developer/);
     const suspended = await json<Developer>(`developers suspend ${String(id)}`);
     assert.match(String(suspended.developer.suspended_at), TIMESTAMP);
+    assert.match(await output(`keys list --developer ${String(id)}`), /production .* suspended$/m);
+    const create = await catalog(`keys create --developer ${String(id)} --plan free --json`);
+    assert.equal(
+      create.stderr,
+      `catalog: Developer ${String(id)} is suspended: the key is rejected until "catalog developers reinstate ${String(id)}".\n`,
+    );
+    assert.equal((JSON.parse(create.stdout) as { state: string }).state, 'suspended');
     const reinstated = await json<Developer>(`developers reinstate ${String(id)}`);
     assert.equal(reinstated.developer.suspended_at, null);
 
@@ -110,6 +117,10 @@ describe('the commands for developers, keys and sign-in', () => {
       `Revoked ${prefix}. It is refused within moments, permanently.\n`,
     );
     assert.match(String((await json(`keys revoke ${prefix}`)).revoked_at), TIMESTAMP);
+    assert.match(
+      await output(`keys revoke ${prefix}`),
+      new RegExp(`^${prefix} was already revoked at \\d{4}-\\S+Z\\.\n$`),
+    );
     const advice = `Create a new one: "catalog keys create --developer ${String(id)} --plan free".`;
     await assertFails(
       `keys set-plan ${prefix} --plan pro`,
@@ -156,6 +167,8 @@ describe('the commands for developers, keys and sign-in', () => {
 
   for (const [line, message] of [
     ['keys list --developer 999', /^catalog: There is no developer 999\..*developers list/],
+    ['events --developer 999', /^catalog: There is no developer 999\..*developers list/],
+    ['usage --developer 999', /^catalog: There is no developer 999\..*developers list/],
     ['developers show 999', /^catalog: There is no developer 999\..*developers list/],
     ['developers rename 999 x', /^catalog: There is no developer 999\..*developers list/],
     ['developers suspend 999', /^catalog: There is no developer 999\..*developers list/],
@@ -185,6 +198,9 @@ describe('the commands for developers, keys and sign-in', () => {
       await output(`${create} --expires 2100-02-28`),
       /^Created svc_\w{8} on plan free; it expires at 2100-02-28T00:00:00Z\. The key is shown only once/,
     );
+    assert.equal((await json(`${create} --expires never`)).expires_at, null);
+    await assertFails(`${create} --expires 2020-01-01`, 2, /It is in the past\. Use a duration such as 90d/);
+    await assertFails(`${create} --expires 99999d`, 2, /at most 36500d/);
     for (const when of ['90', '0d', '99999d', '2020-01-01', '2100-02-30', '2100-13-01', '2100-01-31T18:30', '']) {
       await assertFails(`${create} --expires ${when}`, 2, /Use a (?:duration such as 90d|number with s, m, h or d)/);
     }
@@ -345,7 +361,7 @@ describe('the commands for developers, keys and sign-in', () => {
       '^plan of new keys +free$',
       '^attribution required +no$',
       '^identities +show at https://id.example$',
-      '^passkeys +Laptop$',
+      '^passkeys +Laptop \\(never used\\)$',
       '^sessions +1$',
       '^keys +1 active, 2 in all$',
       `^${active.prefix} +free +production .* active$`,
@@ -410,6 +426,7 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.equal(await spendSignInLink(world.db, token), developerId);
     const local = await run([...link, '--json'], { HOST: '0.0.0.0', PORT: '9000' });
     const { url, ...rest } = JSON.parse(local.stdout) as { url: string };
+    assert.equal(local.stderr, 'catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
     assert.match(url, /^http:\/\/127\.0\.0\.1:9000\/sign-in\/link\/[0-9a-f]{64}$/);
     assert.deepEqual(rest, { developer_id: developerId, expires_in_seconds: 600 });
     assert.deepEqual(await run(link, { PORT: '0' }), {
@@ -428,6 +445,11 @@ describe('the commands for developers, keys and sign-in', () => {
       `Linked developer ${id}: this identity can now sign in as that developer.\n`,
     );
     assert.equal(await findDeveloperOf(world.db, identity), id);
+    await assertFails(
+      `developers link ${id} --issuer id.example --subject abc`,
+      2,
+      /^catalog: invalid --issuer 'id\.example'\. It must be the https:\/\/ URL of your provider/,
+    );
     assert.deepEqual(await json(`developers link ${options}`), { developer_id: id, ...identity });
     assert.match(
       await output(`developers identities ${id}`),

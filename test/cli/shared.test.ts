@@ -92,7 +92,7 @@ describe('commands beside servers that share a Redis', () => {
     assert.deepEqual(await catalog('usage', '--developer', '2000000000'), {
       code: 1,
       stdout: '',
-      stderr: 'catalog: Developer 2000000000 does not exist or has no keys.\n',
+      stderr: 'catalog: There is no developer 2000000000. "catalog developers list" shows them all.\n',
     });
     assert.deepEqual(await runCommand(usage, { DATABASE_URL: world.url }), {
       code: 1,

@@ -3,6 +3,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { restartFeed } from '../../src/catalog/restart.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
@@ -203,6 +204,13 @@ describe('the contract', () => {
       const { code, stdout } = await runScript({ BASE_URL: quiet.url, API_KEY: quiet.key });
       assert.equal(code, 0, stdout);
       assert.match(stdout, /^skip getTitle 200 bearerAuth\n {6}no title .* as TITLE_ID$/m);
+    });
+
+    it('a deployment whose feed was restarted conforms', async () => {
+      await restartFeed(quiet.db);
+      const { code, stdout } = await runScript({ BASE_URL: quiet.url, API_KEY: quiet.key });
+      assert.equal(code, 0, stdout);
+      assert.match(stdout, /^pass getChanges 200 empty page /m);
     });
 
     const { key } = generateApiKey();

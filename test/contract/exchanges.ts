@@ -20,6 +20,8 @@ export interface Endpoint {
 export interface Target extends Endpoint {
   /** A title that its catalogue has; undefined where none is known. */
   readonly titleId: string | undefined;
+  /** The earliest position that its feed accepts, in seconds; undefined where that is 30 days ago. */
+  readonly oldestSince?: number | undefined;
   /** Conditions that only its owner can arrange; undefined for somebody else's deployment. */
   readonly owned: OwnedConditions | undefined;
 }
@@ -73,8 +75,8 @@ interface Variant {
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 
-/** A time in the past, as `since` takes it. */
-const seconds = (daysAgo: number): string => (Date.now() / 1000 - daysAgo * DAY).toFixed(3);
+/** A time in the past, as `since` takes it, but no earlier than a position. */
+const seconds = (daysAgo: number, oldest = 0): string => Math.max(Date.now() / 1000 - daysAgo * DAY, oldest).toFixed(6);
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
@@ -109,8 +111,8 @@ function exchangeOf({ operationId, method, status }: OperationResponse, variant:
 }
 
 /** The address that is answered with 200. */
-function usualPath(operationId: string, { titleId = 'unknown' }: Target, daysAgo = 29): string {
-  return addresses({ title_id: titleId, since: seconds(daysAgo) })[operationId] ?? '';
+function usualPath(operationId: string, { titleId = 'unknown', oldestSince }: Target, daysAgo = 29): string {
+  return addresses({ title_id: titleId, since: seconds(daysAgo, oldestSince) })[operationId] ?? '';
 }
 
 function variantsOf(response: OperationResponse, target: Target): Variant[] {
@@ -119,13 +121,13 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
   const path = usualPath(operationId, target);
   const needsTitle =
     template.includes('{') && target.titleId === undefined
-      ? 'no title has changed in the last 29 days: give the id of one as TITLE_ID'
+      ? 'no title has changed in the last 29 days, or since the feed was restarted: give the id of one as TITLE_ID'
       : undefined;
   const [code] = codesOf(response.response);
   const single = (variant: Variant): Variant[] => [{ ...variant, ...(code !== undefined && { code }) }];
   switch (status) {
     case '200':
-      return successes(operationId, path, target.key).map((variant) => ({ ...variant, skip: needsTitle }));
+      return successes(operationId, path, target).map((variant) => ({ ...variant, skip: needsTitle }));
     case '304':
       // An empty page from weeks ago is never the same twice: its next_since follows the clock.
       return [{ path: usualPath(operationId, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
@@ -165,10 +167,10 @@ function spoiled(code: string, owned: OwnedConditions | undefined): Variant {
   };
 }
 
-function successes(operationId: string, path: string, key: string): Variant[] {
+function successes(operationId: string, path: string, { key, oldestSince }: Target): Variant[] {
   const schemes = child(child(document, 'components'), 'securitySchemes');
   const requests = Object.keys(schemes).map((label) => ({ label, ...sentBy(child(schemes, label), path, key) }));
-  const emptyPage = { label: 'empty page', path: `${path.split('?')[0] ?? ''}?since=${seconds(0)}` };
+  const emptyPage = { label: 'empty page', path: `${path.split('?')[0] ?? ''}?since=${seconds(0, oldestSince)}` };
   return operationId === 'getChanges' ? [...requests, emptyPage] : requests;
 }
 

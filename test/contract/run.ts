@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { patientClient, runContract, type Result } from './contract-run.js';
 import { child, document } from './document/document.js';
-import { planExchanges, type Endpoint } from './exchanges.js';
+import { planExchanges, type Endpoint, type Target } from './exchanges.js';
 
 // Compares any deployment with the contract, by the requests that somebody with a key can send. Settings come from the
 // environment, where other users of the machine cannot read them: BASE_URL, API_KEY, and TITLE_ID for a catalogue in which
@@ -40,9 +40,12 @@ function readEndpoint(): Endpoint {
   return { url: `${base.origin}${base.pathname.replace(/\/$/, '')}`, key: API_KEY };
 }
 
-/** Returns the id of a title that has changed lately; undefined for none. */
-async function discoverTitle({ url, key }: Endpoint): Promise<string | undefined> {
-  const since = Math.floor(Date.now() / 1000) - LOOK_BACK;
+/** What the feed of a deployment shows of it. */
+type Found = Pick<Target, 'titleId' | 'oldestSince'>;
+
+/** Reads the feed from as far back as it goes, for the id of a title that has changed lately. */
+async function readFeed({ url, key }: Endpoint, oldestSince?: number): Promise<Found> {
+  const since = oldestSince ?? Math.floor(Date.now() / 1000) - LOOK_BACK;
   const { status, body } = await patientClient(wait)({
     method: 'GET',
     url: `${url}/api/v1/changes?since=${since}`,
@@ -52,10 +55,16 @@ async function discoverTitle({ url, key }: Endpoint): Promise<string | undefined
   });
   if (status === 401) throw new Refusal(`${url} refuses the key: give one that is valid as API_KEY`);
   try {
-    return (JSON.parse(body) as { data: { svc_id: string }[] }).data[0]?.svc_id;
-  } catch {
+    const answer = JSON.parse(body) as { data?: { svc_id: string }[]; oldest_since?: number };
+    // The feed was restarted since then.
+    if (oldestSince === undefined && answer.oldest_since !== undefined) {
+      return await readFeed({ url, key }, answer.oldest_since);
+    }
+    return { titleId: answer.data?.[0]?.svc_id, oldestSince };
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
     // The run reports what is wrong with this answer.
-    return undefined;
+    return { titleId: undefined, oldestSince };
   }
 }
 
@@ -66,9 +75,9 @@ function printResult({ exchange, verdict, reasons, durationMs }: Result): void {
 
 async function main(): Promise<number> {
   const endpoint = readEndpoint();
-  const titleId = TITLE_ID || (await discoverTitle(endpoint));
+  const { titleId, oldestSince } = await readFeed(endpoint);
   print(`${endpoint.url} against version ${String(child(document, 'info').version)} of the contract`);
-  const exchanges = planExchanges({ ...endpoint, titleId, owned: undefined });
+  const exchanges = planExchanges({ ...endpoint, titleId: TITLE_ID || titleId, oldestSince, owned: undefined });
   const results = await runContract(exchanges, { onResult: printResult, wait });
   const count = (verdict: Result['verdict']) => results.filter((result) => result.verdict === verdict).length;
   print(`${count('pass')} passed, ${count('fail')} failed, ${count('skip')} skipped`);

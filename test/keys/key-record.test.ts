@@ -14,6 +14,7 @@ const ACTIVE: KeyRecord = {
   successor: null,
   revokedAt: null,
   isExpired: false,
+  isSuspended: false,
 };
 
 function at(days: number): string {

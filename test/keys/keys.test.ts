@@ -74,6 +74,7 @@ describe('keys', () => {
         successor: null,
         revokedAt: null,
         isExpired: false,
+        isSuspended: false,
       });
       assert.match(record.createdAt, RFC3339);
       const { key: other, ...second } = await createKey(db, { developerId: id, planId: 'free' });

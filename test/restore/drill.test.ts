@@ -86,7 +86,9 @@ describe('a mirror of a database that goes back an hour', () => {
 
   /** @returns the feed's new beginning, in seconds */
   async function restartFeed(...more: string[]): Promise<number> {
-    const { code, stdout } = await runCommand(['feed', 'restart', '--json', ...more], { DATABASE_URL: world.url });
+    const { code, stdout } = await runCommand(['feed', 'restart', '--yes', '--json', ...more], {
+      DATABASE_URL: world.url,
+    });
     assert.equal(code, 0);
     return (JSON.parse(stdout) as { beginning: number }).beginning;
   }

@@ -11,6 +11,7 @@ import { readGuide, ROOT } from '../support/guides.js';
 import { addresses } from '../support/http/addresses.js';
 import { Authenticator, type Options } from '../support/http/authenticator.js';
 import type { ServerProcess } from '../support/program.js';
+import { runCommand } from '../support/programs/command.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
 import { FORMS, settingsPages, UNKNOWN } from '../site/pages.js';
@@ -84,6 +85,15 @@ describe('a server with the rights that the guide grants, and no others', () => 
       const since = String(Math.floor(Date.now() / 1000) + seconds);
       for (const address of Object.values(addresses({ since }))) assert.equal(await statusOf(address), 200, address);
     }
+  });
+
+  it('a command that the role of the servers may not run names what is needed, and leaves the statement out', async () => {
+    assert.deepEqual(await runCommand(['developers', 'suspend', '1'], { DATABASE_URL: serverUrl }), {
+      code: 1,
+      stdout: '',
+      stderr:
+        'catalog: The role in DATABASE_URL may not do this: permission denied for table developers. Run the command as the owner of the tables.\n',
+    });
   });
 
   it('a server with the rights of the guide serves every form and every page behind sign-in', async () => {

@@ -56,8 +56,9 @@ export function registerKeyEdits(keys: Command, context: CommandContext): void {
     .description('Change when an active key expires, to an earlier or a later time.')
     .argument('<prefix>', PREFIX_HELP)
     .argument('<when>', 'a duration from now such as 90d, a date or time in UTC, or never', expiryOrNever)
-    .action(async (argument: string, expires: Expiry | null, { json }: { json?: boolean }, command: Command) => {
+    .action(async (argument: string, when: Expiry | 'never', { json }: { json?: boolean }, command: Command) => {
       const prefix = readPrefix(argument, command);
+      const expires = when === 'never' ? null : when;
       const { result, applies } = await makeChange(context, (db) => setKeyExpiry(db, prefix, expires));
       const { before, after } = result;
       const changed = before.expiresAt !== after.expiresAt;

@@ -1,3 +1,4 @@
+import { findDeveloper } from '../../developers/developers.js';
 import { listEvents, type DeveloperEvent } from '../../events/events.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
@@ -25,7 +26,10 @@ export const registerEvents: RegisterCommand = (program, { stdout, withDatabase 
     .option('--developer <id>', 'events of one developer only', positiveInteger)
     .option('--limit <number>', 'maximum number of events', positiveInteger, DEFAULT_LIMIT)
     .action(async ({ developer, limit, json }: { developer?: number; limit: number; json?: boolean }) => {
-      const events = await withDatabase((db) => listEvents(db, { developerId: developer, limit }));
+      const events = await withDatabase(async (db) => {
+        if (developer !== undefined) await findDeveloper(db, developer);
+        return listEvents(db, { developerId: developer, limit });
+      });
       report(stdout, json, { events }, table(events, EVENT_COLUMNS, stdout));
     });
 };

@@ -1,14 +1,12 @@
 import type { Command } from 'commander';
 import type { Readable } from 'node:stream';
 import { hashApiKey, isKeyPrefix, type KeyHash } from '../../keys/api-key.js';
+import { readLine } from '../../platform/text/read-line.js';
 
 /** What {@link readPrefix} accepts, for a command's help. */
 export const PREFIX_HELP = 'prefix of the key, as "catalog keys list" shows it: svc_ and 8 characters';
 
 const PREFIX_OF_KEY = /^(svc_[0-9A-Za-z]{8})_/;
-
-/** More than a key and the line end after it, in characters. */
-const MOST_INPUT = 200;
 
 /** Reads the prefix of a key. A whole key ends the command with code 2, and is not repeated. */
 export function readPrefix(argument: string, command: Command): string {
@@ -37,14 +35,4 @@ export async function readPrefixOrKey(
         'error: standard input has neither the prefix of a key nor a whole key. Check that you copied all of it.',
       )
     : { hash };
-}
-
-/** @returns the first line, without the spaces around it */
-async function readLine(stdin: Readable): Promise<string> {
-  let input = '';
-  for await (const chunk of stdin) {
-    input += String(chunk);
-    if (input.includes('\n') || input.length > MOST_INPUT) break;
-  }
-  return (input.split('\n')[0] ?? '').trim();
 }

@@ -1,4 +1,4 @@
-import { stateOf, type KeyRecord } from '../../keys/key-record.js';
+import { isAccepted, stateOf, type KeyRecord } from '../../keys/key-record.js';
 import { age, shortTime, type Columns } from '../table.js';
 
 /** The columns of a table of keys. */
@@ -13,7 +13,13 @@ export const KEY_COLUMNS: Columns<KeyRecord> = {
   state: describeState,
 };
 
+/** Whether only the suspension of its developer keeps a key from being accepted. */
+function isOnlySuspended(record: KeyRecord): boolean {
+  return record.isSuspended && isAccepted(record);
+}
+
 function describeState(record: KeyRecord): string {
+  if (isOnlySuspended(record)) return 'suspended';
   const state = stateOf(record);
   switch (state.kind) {
     case 'rolled':
@@ -34,7 +40,7 @@ export function keyDocument(record: KeyRecord): object {
     developerId,
     planId: plan,
     label,
-    state: stateOf(record).kind,
+    state: isOnlySuspended(record) ? 'suspended' : stateOf(record).kind,
     createdAt,
     lastUsedAt,
     expiresAt,

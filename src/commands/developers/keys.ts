@@ -4,7 +4,7 @@ import type { Expiry } from '../../keys/expiry.js';
 import { createKey, listKeys, type CreatedKey } from '../../keys/keys.js';
 import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
-import { expiry, label as toLabel, overlap as toOverlap, planId, positiveInteger } from '../arguments.js';
+import { expiryOrNever, label as toLabel, overlap as toOverlap, planId, positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
 import { addNotes } from '../help.js';
@@ -18,14 +18,14 @@ interface CreateOptions {
   developer?: number;
   plan?: string;
   label?: string;
-  expires?: Expiry;
+  expires?: Expiry | 'never';
   demo?: boolean;
   json?: boolean;
 }
 
 /** `catalog keys create|list|roll|revoke`, and what {@link registerKeyEdits} adds */
 export const registerKeys: RegisterCommand = (program, context) => {
-  const { stdin, stdout, withDatabase } = context;
+  const { stdin, stdout, stderr, withDatabase } = context;
   const keys = program.command('keys').description('Manage API keys.');
 
   addJsonCommand(
@@ -38,14 +38,15 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .option('--developer <id>', 'id of the developer who owns the key; required without --demo', positiveInteger)
     .option('--plan <plan>', 'plan that sets its limits; required without --demo', planId)
     .option('--label <text>', 'label for your own reference, such as the environment that uses the key', toLabel)
-    .option('--expires <when>', 'expiry: a duration such as 90d, or a date or time in UTC', expiry)
+    .option('--expires <when>', 'expiry: a duration such as 90d, a date or time in UTC, or never', expiryOrNever)
     .addOption(
       new Option(
         '--demo',
         'create a key for the demo developer; cannot be combined with --developer, --plan, --label or --expires',
       ).conflicts(['developer', 'plan', 'label', 'expires']),
     )
-    .action(async ({ developer, plan, label, expires, demo, json }: CreateOptions, command: Command) => {
+    .action(async ({ developer, plan, label, demo, json, ...options }: CreateOptions, command: Command) => {
+      const expires = options.expires === 'never' ? undefined : options.expires;
       if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
       if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
       const { result: created } = await makeChange(
@@ -56,6 +57,12 @@ export const registerKeys: RegisterCommand = (program, context) => {
             : createKey(db, { developerId: developer, planId: plan, label, expires }),
         UNCACHED,
       );
+      if (created.isSuspended) {
+        const { developerId: id } = created;
+        stderr.write(
+          `catalog: Developer ${id} is suspended: the key is rejected until "${context.command} developers reinstate ${id}".\n`,
+        );
+      }
       const end = created.expiresAt === null ? '' : `; it expires at ${shortTime(created.expiresAt) ?? ''}`;
       const what = `Created ${created.prefix} on plan ${created.planId}${end}.`;
       const lines = `${what} The key is shown only once; keep it safe:\n  ${created.key}`;
@@ -101,7 +108,10 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const which = await readPrefixOrKey(argument, stdin, command);
       // A new epoch also for a key that was revoked before: an operator may repeat a command that could not set one.
       const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which));
-      report(stdout, json, keyDocument(record), `Revoked ${record.prefix}. It is refused ${applies}, permanently.`);
+      const line = record.wasRevoked
+        ? `${record.prefix} was already revoked at ${shortTime(record.revokedAt) ?? ''}.`
+        : `Revoked ${record.prefix}. It is refused ${applies}, permanently.`;
+      report(stdout, json, keyDocument(record), line);
     });
 
   registerKeyEdits(keys, context);

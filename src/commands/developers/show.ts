@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { listIdentities } from '../../accounts/identities.js';
-import { listPasskeys } from '../../accounts/passkeys.js';
+import { listPasskeys, type Passkey } from '../../accounts/passkeys.js';
 import { countSessions } from '../../accounts/sessions.js';
 import { findDeveloper } from '../../developers/developers.js';
 import { listEvents } from '../../events/events.js';
@@ -42,7 +42,7 @@ export function registerShow(developers: Command, { stdout, withDatabase }: Comm
           'attribution required': developer.attributionRequired,
           created: shortTime(developer.createdAt),
           identities: identities.map(({ issuer, subject }) => `${subject} at ${issuer}`).join(', ') || null,
-          passkeys: passkeys.map(({ name }) => name).join(', ') || null,
+          passkeys: passkeys.map(describePasskey).join(', ') || null,
           sessions,
           keys: `${keys.filter(isAccepted).length} active, ${keys.length} in all`,
         }),
@@ -52,4 +52,8 @@ export function registerShow(developers: Command, { stdout, withDatabase }: Comm
       const document = { developer, identities, passkeys, sessions, keys: keys.map(keyDocument), events };
       report(stdout, json, document, sections.join('\n\n'));
     });
+}
+
+function describePasskey({ name, lastUsedAt }: Passkey): string {
+  return `${name} (${lastUsedAt === null ? 'never used' : `last used ${shortTime(lastUsedAt) ?? ''}`})`;
 }

@@ -1,7 +1,8 @@
-import type { Command } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 import { linkIdentity, listIdentities, unlinkIdentity, type Identity } from '../../accounts/identities.js';
 import { endAllSessions } from '../../accounts/sessions.js';
 import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../accounts/sign-in-links.js';
+import { InvalidSetting, parseIssuer } from '../../config/parsers.js';
 import type { Config } from '../../config/settings.js';
 import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
@@ -24,19 +25,23 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .action(async (id: number, { json }: { json?: boolean }) => {
       const publicUrl = publicUrlOf(config());
       const { result: token } = await makeChange(context, (db) => createSignInLink(db, id), UNCACHED);
+      if (config().publicUrl === undefined && config().databaseUrl !== undefined) {
+        context.stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
+      }
       const url = signInLinkUrl(publicUrl, token);
       const what = `Sign-in link for developer ${id}. It works once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
       const document = { developerId: id, url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 };
       report(stdout, json, document, `${what}\n  ${url}`);
     });
 
-  const addIdentityCommand = (name: string): Command =>
+  // An issuer that was linked before it was checked can still be unlinked.
+  const addIdentityCommand = (name: string, issuer = text(500)): Command =>
     addJsonCommand(developers, name, `catalog developers ${name} 1 ${IDENTITY}`)
       .argument('<id>', 'id of the developer', positiveInteger)
-      .requiredOption('--issuer <url>', 'URL of the provider, exactly as in OIDC_ISSUER', text(500))
+      .requiredOption('--issuer <url>', 'URL of the provider, exactly as in OIDC_ISSUER', issuer)
       .requiredOption('--subject <subject>', 'subject at the provider, as shown on the sign-in page', text(255));
 
-  addIdentityCommand('link')
+  addIdentityCommand('link', issuerUrl)
     .description('Let an identity of your OpenID Connect provider sign in as a developer.')
     .action(async (id: number, { issuer, subject, json }: Identity & { json?: boolean }) => {
       await makeChange(context, (db) => linkIdentity(db, id, { issuer, subject }), UNCACHED);
@@ -79,6 +84,16 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       report(stdout, json, { developerId: id, sessionsEnded: ended }, `Ended ${sessions(ended)} of developer ${id}.`);
     });
 };
+
+/** Reads the URL of a provider. @throws InvalidArgumentError */
+function issuerUrl(value: string): string {
+  try {
+    return parseIssuer(text(500)(value));
+  } catch (error) {
+    if (!(error instanceof InvalidSetting)) throw error;
+    throw new InvalidArgumentError(`It ${error.message}.`);
+  }
+}
 
 function sessions(count: number): string {
   return count === 1 ? '1 session' : `${count} sessions`;

@@ -1,4 +1,5 @@
 import { readQuotaCounters } from '../../admission/charge/redis.js';
+import { findDeveloper } from '../../developers/developers.js';
 import { listKeys } from '../../keys/keys.js';
 import { OperatorError } from '../../errors.js';
 import { listPlans, type Plan } from '../../limits/plans.js';
@@ -24,10 +25,11 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, 
     .requiredOption('--developer <id>', 'id of the developer', positiveInteger)
     .action(async ({ developer, json }: { developer: number; json?: boolean }) => {
       const plans = await withDatabase(async (db) => {
+        await findDeveloper(db, developer);
         const used = new Set((await listKeys(db, developer)).map(({ planId }) => planId));
         return (await listPlans(db)).filter(({ id }) => used.has(id));
       });
-      if (plans.length === 0) throw new OperatorError(`Developer ${developer} does not exist or has no keys.`);
+      if (plans.length === 0) throw new OperatorError(`Developer ${developer} has no keys.`);
       const usages = await withRedis((redis) =>
         Promise.all(
           plans.map(async (plan): Promise<Usage> => {

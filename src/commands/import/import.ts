@@ -41,9 +41,8 @@ dropped; titles and names are kept unchanged.
 
 The whole file is read before anything is written. Rejected rows are left out and reported on standard error, grouped
 by reason, with the numbers of the first lines. The exit code is 0 if any row was accepted and 1 if none was; --strict
-stops at the first rejected row with exit code 1 and writes nothing. If several rows have the same id, the first one
-counts. An interrupted import keeps the rows written so far; run it again
-to complete it.`;
+stops at the first rejected row with exit code 1 and writes nothing. If several rows have the same id, the first is
+used. An interrupted import keeps the rows written so far; run it again to complete it.`;
 
 const EXAMPLES = [
   'catalog import titles.csv --kind titles',

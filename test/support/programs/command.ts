@@ -16,7 +16,7 @@ export async function runWithoutRedis(args: readonly string[], databaseUrl: stri
 
 /** How the process of a command differs. */
 export interface CommandOptions {
-  /** Whether standard error is a terminal. */
+  /** Whether standard input and standard error are a terminal. */
   readonly isTTY?: boolean;
   /** The width of standard output, which is then a terminal. */
   readonly columns?: number;
@@ -45,7 +45,7 @@ export async function runCommand(
   const lastActs: (() => void)[] = [];
   const code = await run(args, {
     ...(await commandContext(environment)),
-    stdin: Readable.from([Buffer.from(input)]),
+    stdin: Object.assign(Readable.from([Buffer.from(input)]), { isTTY }),
     stdout: Object.assign(stdout, columns !== undefined && { columns, isTTY: true }),
     stderr: Object.assign(stderr, { isTTY }),
     atExit: (act) => lastActs.push(act),
