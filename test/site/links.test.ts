@@ -10,6 +10,9 @@ import { FILES, PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html' };
 
+/** Results that lead out of the documentation. */
+const SEARCHES = ['sign+up', 'price', 'quickstart', 'llms'].map((query) => `/docs/search?q=${query}`);
+
 /** @returns the addresses that a page links to or shows */
 function linksOf(html: string): string[] {
   return [...html.matchAll(/<(?:a|img|link|script)\b[^>]* (?:href|src)="([^"]+)"/g)].map(([, link = '']) => link);
@@ -44,7 +47,7 @@ describe('the links of the pages', () => {
   it('every link leads to an existing page and to an existing part of it', async () => {
     const pages = new Map<string, { text: string; type: string }>();
     const faults: string[] = [];
-    const waiting = [...PAGES, ...FILES, ...settings].map((path) => ({ path, from: 'the list of pages' }));
+    const waiting = [...PAGES, ...FILES, ...SEARCHES, ...settings].map((path) => ({ path, from: 'the list of pages' }));
     const anchors: { path: string; anchor: string; from: string }[] = [];
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const { path, from } = next;

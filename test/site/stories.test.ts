@@ -192,6 +192,55 @@ describe('a person in Chromium', () => {
       });
     }
 
+    it('a click on the link to a heading says that it is copied, also once the page has moved away under the pointer', async () => {
+      const page = await visit('/docs/guides/mirroring');
+      const link = page.getByRole('link', { name: 'Link to Start from a copy' });
+      await page.getByRole('heading', { name: 'Start from a copy' }).hover();
+      await link.click();
+      await page.mouse.move(0, 0);
+      const isSeen = (): Promise<boolean> =>
+        link.evaluate((it) => {
+          const { content } = getComputedStyle(it, '::after');
+          it.blur();
+          return content.includes('Link copied') && getComputedStyle(it).opacity === '1';
+        });
+      await eventually('the note is seen', isSeen);
+    });
+
+    for (const [path, ids] of [
+      ['/docs', ['keys', 'paths', 'following-the-changes', 'getMe', 'headers', 'schemas', 'sdks']],
+      ['/docs/guides/calling-the-api', ['errors']],
+    ] as const) {
+      it(`the contents of ${path} mark the part that a link leads to, and keep the mark in view`, async () => {
+        const page = await visit(path, { width: 1280, height: 500 });
+        const marked = page.locator('.sidebar [aria-current="location"]');
+        for (const id of ids) {
+          await page.locator(`.sidebar a[href="#${id}"]`).click();
+          await eventually(`${id} is marked`, async () => (await marked.getAttribute('href')) === `#${id}`);
+          assert.equal(await marked.count(), 1);
+        }
+        await page.goto('about:blank');
+        await watched.open(`${path}#${ids[0]}`);
+        await eventually('the first one is marked', async () => (await marked.getAttribute('href')) === `#${ids[0]}`);
+        await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+        const last = await page.locator('.sidebar a[href^="#"]').last().getAttribute('href');
+        await eventually('the last one is marked', async () => (await marked.getAttribute('href')) === last);
+        const isInView = (): Promise<boolean> =>
+          marked.evaluate((link) => {
+            const { top, bottom } = link.getBoundingClientRect();
+            const view = link.closest('.sidebar')?.getBoundingClientRect();
+            return view !== undefined && top >= view.top && bottom <= view.bottom;
+          });
+        await eventually('the mark is in view', isInView);
+      });
+    }
+
+    it('a link to a header field marks the chapter of the header fields, not the next one', async () => {
+      const page = await visit('/docs#header-RetryAfter');
+      const marked = page.locator('.sidebar [aria-current="location"]');
+      await eventually('it is marked', async () => (await marked.getAttribute('href')) === '#headers');
+    });
+
     it('the reference calls an operation with the key that is typed, and keeps the key nowhere', async () => {
       await addTitle();
       const page = await openTryIt('getTitle');
@@ -248,6 +297,25 @@ describe('a person in Chromium', () => {
       );
     });
 
+    it('an error of a proxy in front of the service is named as such', async () => {
+      const page = await openTryIt('getTitle');
+      await page.route('**/api/v1/**', (route) =>
+        route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad Gateway</h1>' }),
+      );
+      await send(page, service.key);
+      await says(page, /^502 Bad Gateway[^]*This response came from a proxy, not from the API\.$/);
+    });
+
+    it('a key that is pasted with its header field is sent as the key alone', async () => {
+      await addTitle();
+      const page = await openTryIt('getTitle');
+      for (const before of ['Bearer ', 'bearer  ', 'Authorization: Bearer ']) {
+        await send(page, `${before}${service.key}`);
+        await says(page, /^200 OK/);
+      }
+      assert.equal(await page.locator(`${form} [data-key]`).inputValue(), service.key);
+    });
+
     it('a call from the reference with the ETag of the last response is answered with 304, which has no body', async () => {
       await addTitle();
       const page = await openTryIt('getTitle');
@@ -275,7 +343,7 @@ describe('a person in Chromium', () => {
       await page.context().setOffline(false);
       await page.route('**/api/v1/**', (route) => route.abort('connectionrefused'));
       await send(page, service.key);
-      await says(page, /^The request did not reach the service\./);
+      await says(page, /^The service did not answer\. It may be down: see its status on the home page\./);
       await page.unroute('**/api/v1/**');
       await page.clock.install();
       await page.route('**/api/v1/**', () => undefined);
@@ -295,6 +363,10 @@ describe('a person in Chromium', () => {
       await page.locator(`${form} [data-parameter=title_id]`).fill('a/../b');
       await send(page, service.key);
       assert.deepEqual([await isInvalid('[data-key]'), await isInvalid('[data-parameter=title_id]')], [0, 1]);
+      assert.equal(
+        await page.locator(`${form} [data-parameter=title_id]`).getAttribute('title'),
+        '1 to 64 letters, digits, hyphens and underscores.',
+      );
       await page.locator(`${form} [data-parameter=title_id]`).fill('a-b_C9');
       assert.equal(await isInvalid('[data-parameter=title_id]'), 0);
       await page.locator('form[aria-label="Try getChanges"] [data-parameter=since]').evaluate((since) => {

@@ -1,7 +1,8 @@
+import { STATUS_CODES } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { ERROR_CODES } from '../../errors.js';
 import { GUIDES_PATH, type Guide } from '../guides/guide-files.js';
-import { readSections } from '../layout/markdown.js';
+import { readSections, type Heading } from '../layout/markdown.js';
 import {
   errorId,
   fieldId,
@@ -47,9 +48,61 @@ export interface Entry {
   readonly text: string;
 }
 
+/** What people search for under other names than those of a heading. */
+const HEADING_ALIASES: Readonly<Record<string, readonly string[]>> = {
+  Keys: ['authentication', 'authorization', 'API key', 'token', 'bearer'],
+  'Following the changes': ['pagination', 'paging', 'cursor', 'polling', 'sync', 'webhook', 'webhooks'],
+  Caching: ['cache', 'conditional request'],
+  Compression: ['gzip', 'brotli'],
+  'Rate limits': ['limit', 'limits', 'quota', 'quotas', 'throttling'],
+  Versions: ['changelog', 'release notes', 'versioning', 'deprecation', 'breaking changes'],
+  'Rolling a key': ['rotate a key', 'rotate keys', 'rotation'],
+};
+
+/** Parts of the landing page. They are found by the questions of somebody who does not have a key yet. */
+const LANDING_ENTRIES: readonly Entry[] = [
+  {
+    group: 'Basics',
+    name: 'Get a key',
+    aliases: ['get an API key', 'create a key', 'new key', 'sign up', 'register', 'access'],
+    context: 'Home',
+    address: '/#key',
+    text: 'Every call needs an API key. How to get access, create a key and put it into your environment.',
+  },
+  {
+    group: 'Basics',
+    name: 'Plans and limits',
+    aliases: ['plans', 'price', 'prices', 'pricing', 'cost', 'costs', 'free', 'commercial use'],
+    context: 'Home',
+    address: '/#plans',
+    text: 'Each plan with its requests per minute and per day.',
+  },
+  {
+    group: 'Basics',
+    name: 'Make your first call',
+    aliases: ['sample', 'samples', 'example', 'examples', 'quickstart', 'getting started', 'curl', 'hello world'],
+    context: 'Home',
+    address: '/#first-call',
+    text: 'A whole program in each language: it requests the totals of the catalogue.',
+  },
+  {
+    group: 'Basics',
+    name: 'llms.txt',
+    aliases: ['LLM', 'AI', 'language model', 'markdown'],
+    context: 'Overview for language models',
+    address: '/llms.txt',
+    text: 'The documentation as Markdown, for language models.',
+  },
+];
+
 /** @returns an entry for each part of the contract and of the guides that has an address */
 export async function listEntries(contract: Contract, guides: readonly Guide[]): Promise<readonly Entry[]> {
-  const entries = [...listOperations(contract), ...listErrors(contract), ...listComponents(contract)];
+  const entries = [
+    ...listOperations(contract),
+    ...listErrors(contract),
+    ...LANDING_ENTRIES,
+    ...listComponents(contract),
+  ];
   for (const guide of guides) {
     // Between guides, other requests get their turn.
     await setImmediate();
@@ -101,7 +154,7 @@ function listErrors({ tags }: Contract): Entry[] {
       {
         group: 'Errors',
         name: code,
-        aliases: [String(status), title],
+        aliases: [String(status), title, STATUS_CODES[status] ?? ''],
         context: `${status} · ${title}`,
         address: inReference(id),
         text: plain(whatToDo),
@@ -167,7 +220,16 @@ function listComponents(contract: Contract): Entry[] {
     ...chapters.flatMap(({ heading, text }): Entry[] =>
       heading === undefined
         ? []
-        : [{ group: 'Basics', name: heading.text, context: 'Reference', address: inReference(heading.id), text }],
+        : [
+            {
+              group: 'Basics',
+              name: heading.text,
+              aliases: aliasesOf(heading),
+              context: 'Reference',
+              address: inReference(heading.id),
+              text,
+            },
+          ],
     ),
     ...Object.entries(securitySchemes).map(([name, { description }]): Entry => {
       return {
@@ -181,11 +243,22 @@ function listComponents(contract: Contract): Entry[] {
   ];
 }
 
+function aliasesOf({ text }: Heading): readonly string[] {
+  return HEADING_ALIASES[text] ?? [];
+}
+
 function listSections({ name, title, description, text: markdown }: Guide): Entry[] {
   const address = `${GUIDES_PATH}/${name}`;
   return readSections(markdown).map(({ heading, text }) =>
     heading === undefined
       ? { group: 'Guides', name: title, context: 'Guide', address, text: `${description} ${text}` }
-      : { group: 'Guides', name: heading.text, context: title, address: `${address}#${heading.id}`, text },
+      : {
+          group: 'Guides',
+          name: heading.text,
+          aliases: aliasesOf(heading),
+          context: title,
+          address: `${address}#${heading.id}`,
+          text,
+        },
   );
 }

@@ -15,6 +15,11 @@ const SNIPPET_LEAD = 50;
 /** How well an entry matches, from worst to best. An entry without any of these does not match. */
 const SCORES = { text: 1, phrase: 2, inName: 3, wordsOfName: 4, prefix: 5, exact: 6 } as const;
 
+/** Words that say little: they count only in a query or a name that has no others. */
+const STOP_WORDS = new Set(
+  'a an and are can do does for how i in is it my of on or the to what where which with you your'.split(' '),
+);
+
 /** A piece of a text, and whether the query matches it. */
 export interface Piece {
   readonly text: string;
@@ -86,9 +91,16 @@ interface Prepared {
   readonly context: string;
 }
 
-function scoreOf(words: readonly string[], { names, text, context }: Prepared): number {
+/** @returns the words that count */
+function significant(words: readonly string[]): readonly string[] {
+  const others = words.filter((word) => !STOP_WORDS.has(word));
+  return others.length > 0 ? others : words;
+}
+
+function scoreOf(query: readonly string[], { names, text, context }: Prepared): number {
+  const words = significant(query);
   const joined = words.join('');
-  const joinedNames = names.map((name) => name.join(''));
+  const joinedNames = names.map((name) => significant(name).join(''));
   if (joinedNames.includes(joined)) return SCORES.exact;
   if (joinedNames.some((name) => name.startsWith(joined))) return SCORES.prefix;
   if (names.some((name) => words.every((word) => name.some((own) => own.startsWith(word))))) return SCORES.wordsOfName;
@@ -96,7 +108,7 @@ function scoreOf(words: readonly string[], { names, text, context }: Prepared): 
   // The context narrows a search, as in `problem detail`, but finds nothing by itself.
   if (!words.some((word) => text.includes(word))) return 0;
   if (!words.every((word) => text.includes(word) || context.includes(word))) return 0;
-  return phrase(words).test(text) ? SCORES.phrase : SCORES.text;
+  return phrase(query).test(text) ? SCORES.phrase : SCORES.text;
 }
 
 /** @returns an expression for words that follow one another, in any spelling: `rate limit` matches `RateLimit` */
@@ -106,7 +118,7 @@ function phrase(words: readonly string[]): RegExp {
 
 function show(entry: Entry, words: readonly string[], score: number): Found {
   // A single letter is marked within the phrase only: alone it would be marked everywhere.
-  const marked = words.filter((word) => word.length > 1);
+  const marked = significant(words).filter((word) => word.length > 1);
   const marks = new RegExp([phrase(words).source, ...marked].join('|'), 'giu');
   const place = entry.text.search(phrase(words));
   const match = place >= 0 ? place : Math.max(0, entry.text.search(marks));

@@ -11,6 +11,12 @@ const SEARCH_DELAY_MS = 80;
 /** How long a call from the page may take, in milliseconds. */
 const CALL_TIMEOUT_MS = 10_000;
 
+/** How far a section may stand below the line to which links lead and still be the one in view, in CSS pixels. */
+const NEAR_LINE_PX = 8;
+
+/** Browsers round the height of a page and how far it is scrolled, in CSS pixels. */
+const ROUNDING_PX = 2;
+
 /** The names of the statuses in the contract and of common proxies, which HTTP/2 does not send. */
 const STATUS_NAMES = {
   200: 'OK',
@@ -117,19 +123,42 @@ function unfold() {
   for (let fold = target?.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true;
 }
 
-/** Marks the link to the section in view. */
+/** Marks the link to the section in view, and keeps it in view within a sidebar that scrolls. */
 function markPlace(sidebar) {
   const links = new Map(all('a[href^="#"]', sidebar).map((link) => [link.hash.slice(1), link]));
   const places = all('[id]').filter(({ id }) => links.has(id));
+  let marked;
   const mark = () => {
-    const current = places.findLast((place) => place.getBoundingClientRect().top < innerHeight / 3) ?? places[0];
-    for (const [id, link] of links) {
-      if (id === current?.id) link.setAttribute('aria-current', 'location');
-      else link.removeAttribute('aria-current');
-    }
+    const link = links.get(currentPlace(places)?.id);
+    if (link === marked) return;
+    marked?.removeAttribute('aria-current');
+    marked = link;
+    marked?.setAttribute('aria-current', 'location');
+    if (marked) scrollIntoBox(sidebar, marked);
   };
   addEventListener('scroll', mark, { passive: true });
+  addEventListener('hashchange', mark);
   mark();
+}
+
+/** @returns the place that a reader is at: the last one at or above the line to which links lead */
+function currentPlace(places) {
+  const { scrollHeight } = document.documentElement;
+  const isAtEnd = scrollY > 0 && scrollY + innerHeight >= scrollHeight - ROUNDING_PX;
+  if (isAtEnd) {
+    // Places near the end of the page cannot reach the line.
+    const target = places.find(({ id }) => `#${id}` === location.hash);
+    return target && target.getBoundingClientRect().top >= 0 ? target : places.at(-1);
+  }
+  const line = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) + NEAR_LINE_PX;
+  return places.findLast((place) => place.getBoundingClientRect().top <= line) ?? places[0];
+}
+
+/** Scrolls a box, but never the page, until a part of it is in view. */
+function scrollIntoBox(box, part) {
+  const view = box.getBoundingClientRect();
+  const { top, bottom } = part.getBoundingClientRect();
+  if (top < view.top || bottom > view.bottom) box.scrollTop += (top + bottom - view.top - view.bottom) / 2;
 }
 
 /** Opens the search with its button, `/` or Ctrl-K (Cmd-K), and shows the server's results while somebody types. */
@@ -266,6 +295,8 @@ function enableTrying(form) {
   let call;
   for (const input of all('[data-parameter="since"]', form)) input.value = String(Math.floor(Date.now() / 1000) - 3600);
   key.addEventListener('input', () => {
+    // A whole header field may have been pasted.
+    key.value = key.value.replace(/^\s*(?:Authorization:\s*)?Bearer\s+/i, '');
     for (const other of all('[data-key]')) other.value = key.value;
   });
   copy.hidden = !navigator.clipboard;
@@ -306,7 +337,7 @@ function enableTrying(form) {
 function describeFailure({ reason }) {
   if (reason === 'late') return `No response within ${CALL_TIMEOUT_MS / 1000} seconds. Try again in a moment.`;
   if (!navigator.onLine) return 'You are offline. Connect to the internet, then send the request again.';
-  return 'The request did not reach the service. Check your connection, then send it again.';
+  return 'The service did not answer. It may be down: see its status on the home page. Otherwise check your connection.';
 }
 
 /** Shows a response: its status and what it means, its body and its header fields. */
@@ -328,6 +359,10 @@ function showAnswer(status, answer, response, text, ms) {
     const problem = element('p', '', { className: 'notice tone-danger' });
     problem.append(element('strong', `${value.title}. `), value.detail);
     status.append(problem);
+  }
+  if (!ok && code !== 304 && value === undefined) {
+    const origin = 'This response came from a proxy, not from the API.';
+    status.append(element('p', origin, { className: 'notice tone-danger' }));
   }
   if (code === 304) {
     status.append(

@@ -91,6 +91,30 @@ describe('the search', () => {
     assert.equal(best('fry --eggs').name, 'Rate limits in the kitchen');
   });
 
+  it('questions of somebody without a key lead to the parts of the landing page, and usual words to the chapter that they mean', () => {
+    for (const [address, queries] of [
+      ['/#key', ['get a key', 'how to get a key', 'How do I get an API key?', 'sign up', 'signup', 'register']],
+      ['/#plans', ['plans', 'price', 'pricing', 'plans and limits']],
+      ['/#first-call', ['sample', 'quickstart']],
+      ['/llms.txt', ['llms', 'llms.txt']],
+      ['/docs#following-the-changes', ['pagination', 'webhook', 'webhooks', 'following the changes']],
+      ['/docs#versions', ['changelog']],
+      ['/docs#rate-limits', ['limits', 'quota']],
+      ['/docs#error-rate_limit_exceeded', ['too many requests']],
+    ] as const) {
+      for (const query of queries) assert.equal(best(query).address, address, query);
+    }
+  });
+
+  it('words that say little count only in a query without others, and are marked only within a whole phrase', () => {
+    assert.equal(best('what is in the kitchen').name, 'Rate limits in the kitchen');
+    assert.equal(best('of').address, '/docs#error-since_out_of_window');
+    const marked = search('a pan of')
+      .flatMap(({ found }) => found)
+      .flatMap(({ snippet }) => snippet.filter(({ isMatch }) => isMatch).map(({ text }) => text));
+    assert.deepEqual([...new Set(marked)], ['pan']);
+  });
+
   it('a snippet shows the text around the match and marks it', () => {
     assert.deepEqual(search('egg a minute')[0]?.found[0]?.snippet, [
       { text: 'One ', isMatch: false },
