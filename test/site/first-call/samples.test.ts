@@ -133,10 +133,7 @@ describe('the samples of the pages', () => {
         const folder = await temporaryFolder();
         await writeFile(join(folder, command.at(-1) ?? ''), code);
 
-        const [good, bad, missing] = await Promise.all(
-          [key, 'svc_unknown', undefined].map((each) => run(command, folder, each)),
-        );
-        assert.ok(good && bad && missing);
+        const good = await run(command, folder, key);
         assert.equal(good.code, 0, good.stderr);
         const since = Math.floor(Date.now() / 1000) - 3600;
         const url = path.includes('changes') ? `${path}?since=${since}` : path.replace('{title_id}', id ?? '');
@@ -145,10 +142,13 @@ describe('the samples of the pages', () => {
         assert.ok(names.length > 5, url);
         for (const name of names) assert.ok(good.stdout.includes(name), `${name} in ${good.stdout}`);
 
-        for (const [ended, headers] of [
-          [bad, { 'x-api-key': 'svc_unknown' }],
-          [missing, {}],
+        // What follows the call is the same for every operation.
+        if (get.operationId !== 'getStats') continue;
+        for (const [wrongKey, headers] of [
+          ['svc_unknown', { 'x-api-key': 'svc_unknown' }],
+          [undefined, {}],
         ] as const) {
+          const ended = await run(command, folder, wrongKey);
           const { detail } = (await send(service.url, url, { headers })).json as { detail: string };
           assert.ok(ended.code > 0, `${language} succeeded without a valid key`);
           const printed = language === 'curl' ? ended.stdout : ended.stderr;

@@ -15,6 +15,9 @@ const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
 
 const WIDTHS = [1280, 390];
 
+/** How many pages load at the same time: most of the time they wait. */
+const TABS = 3;
+
 /** How far below the top of the window the target of a link may stand, in CSS pixels: the header and some air. */
 const NEAR_TOP = 160;
 
@@ -50,18 +53,24 @@ describe('a page that loads', () => {
 
   for (const width of WIDTHS) {
     it(`nothing moves on a public page ${width} pixels wide while it loads, with or without a part in its address`, async () => {
-      const { page, close } = await browser.newPage({ width, height: 800 });
-      await delayScripts(page);
-      await page.addInitScript(() => localStorage.setItem('language', 'Python'));
+      const paths = [...PAGES];
       const moved: string[] = [];
-      for (const path of PAGES) {
-        for (const hash of ['', ...(await openPage(page, path), await someHashes(page))]) {
-          await openPage(page, `${path}${hash}`);
-          moved.push(...(await page.evaluate(readShifts)).map((shift) => `${path}${hash} ${shift}`));
+      const openAll = async (): Promise<void> => {
+        const { page, close } = await browser.newPage({ width, height: 800 });
+        await delayScripts(page);
+        await page.addInitScript(() => localStorage.setItem('language', 'Python'));
+        const open = async (path: string): Promise<void> => {
+          await openPage(page, path);
+          moved.push(...(await page.evaluate(readShifts)).map((shift) => `${path} ${shift}`));
+        };
+        for (let path = paths.shift(); path !== undefined; path = paths.shift()) {
+          await open(path);
+          for (const hash of await someHashes(page)) await open(`${path}${hash}`);
         }
-      }
+        await close();
+      };
+      await Promise.all(Array.from({ length: TABS }, openAll));
       assert.deepEqual(moved, []);
-      await close();
     });
 
     it(`a link to a part of the reference ${width} pixels wide is there when the page has loaded, without sliding`, async () => {
