@@ -53,7 +53,7 @@ const fromHere = relative('', script);
 /** npm, and an installation, start a link of the name that package.json gives the program. */
 const command =
   basename(script) === 'catalog'
-    ? `${process.env.npm_command === 'exec' ? 'npx --no ' : ''}catalog`
+    ? `${process.env.npm_command === 'exec' ? 'npx --no -- ' : ''}catalog`
     : `node ${fromHere.startsWith('..') ? script : fromHere}`;
 
 const base = { packageRoot: PACKAGE_ROOT, pid: process.pid, config: () => readConfig(process.env) };

@@ -67,6 +67,9 @@ export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }
 
+/** Options or arguments of a command that do not fit together. */
+export class UsageError extends OperatorError {}
+
 /** The error of a command that names a developer or a plan that does not exist. Texts are quoted, numbers are not. */
 export function notFoundError(what: 'developer' | 'plan', id: number | string): OperatorError {
   return new OperatorError(`There is no ${what} ${JSON.stringify(id)}. "catalog ${what}s list" shows them all.`);

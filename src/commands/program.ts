@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
 import { printable } from '../platform/text/plain-text.js';
-import { OperatorError } from '../errors.js';
+import { OperatorError, UsageError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 import { addExamples, HELP_WIDTH } from './help.js';
 
@@ -25,7 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
 };
 
 /** A command in a text of the program, or the name of the program in its usage. */
-const CALL = new RegExp(`\\b(?<!npx --no )catalog (?=\\[|(?:${Object.keys(COMMANDS).join('|')})\\b)`, 'g');
+const CALL = new RegExp(`\\b(?<!npx --no -- )catalog (?=\\[|(?:${Object.keys(COMMANDS).join('|')})\\b)`, 'g');
 
 export const EXIT_FAILED = 1;
 const EXIT_MISUSE = 2;
@@ -55,7 +55,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
     // Commander has already written the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
     stderr.write(`catalog: ${asStarted(await explain(error), command)}\n`);
-    return EXIT_FAILED;
+    return error instanceof UsageError ? EXIT_MISUSE : EXIT_FAILED;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Answer, Path, QueryParameters, Refusal } from '../contract.js';
-import { OperatorError } from '../errors.js';
+import { OperatorError, UsageError } from '../errors.js';
 import { printable } from '../platform/text/plain-text.js';
 import { parseRetryAfter } from './retry.js';
 
@@ -41,15 +41,15 @@ const TEMPORARY = new Set([408, 425, 429]);
  * Parses a base URL.
  *
  * @returns the part before `/api/v1`, without a slash at its end
- * @throws OperatorError, which does not repeat the input: it may contain a password
+ * @throws UsageError, which does not repeat the input: it may contain a password
  */
 export function parseBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new OperatorError('The base URL is not a valid URL. Use one such as https://catalog.example.com.');
+    throw new UsageError('The base URL is not a valid URL. Use one such as https://catalog.example.com.');
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw new OperatorError('The base URL must have no user, password, query or fragment.');
+    throw new UsageError('The base URL must have no user, password, query or fragment.');
   }
   return (url.origin + url.pathname).replace(/(?:\/api\/v1)?\/*$/, '');
 }

@@ -24,7 +24,7 @@ function textOf(write: (log: ReturnType<typeof createLog>) => void, { hasColors 
 describe('the log as text', () => {
   it('an entry is one line of the local time, the level, the message and its members', () => {
     const text = textOf((log) =>
-      log.info({ url: 'http://h:1', attempts: 3, missing: undefined, none: null }, 'listening'),
+      log.info({ url: 'http://h:1', attempts: 3, missing: undefined, none: null, empty: [] }, 'listening'),
     );
     assert.match(text, new RegExp(`^${TIME}  info   listening  url=http://h:1 attempts=3\n$`));
     const at = new Date();
@@ -36,9 +36,9 @@ describe('the log as text', () => {
     [
       'a served request',
       { status: 200, duration_ms: 3.21, key_prefix: 'svc_abcdefgh' },
-      '200  GET /a  3.2 ms  key=svc_abcdefgh',
+      '200  GET /a  3.2 ms  key=svc_abcdefgh request_id=r1',
     ],
-    ['a refused request', { status: 401, duration_ms: 12.7 }, '401  GET /a  13 ms'],
+    ['a refused request', { status: 401, duration_ms: 12.7 }, '401  GET /a  13 ms  request_id=r1'],
     ['a failed request', { status: 503, duration_ms: 1 }, '503  GET /a  1.0 ms  request_id=r1'],
     [
       'a request whose client left',
@@ -60,6 +60,11 @@ describe('the log as text', () => {
     assert.match(
       textOf((log) => log.warn({ err }, 'redis lost')),
       new RegExp(`^${TIME}  warn   redis lost  cannot read: refused\n$`),
+    );
+    const repeated = new Error('connect refused', { cause: new Error('refused') });
+    assert.match(
+      textOf((log) => log.warn({ err: repeated }, 'redis lost')),
+      new RegExp(`^${TIME}  warn   redis lost  connect refused\n$`),
     );
     const [first, ...stack] = textOf((log) => log.error({ err }, 'failed'))
       .trimEnd()

@@ -29,7 +29,7 @@ describe('the program as a process', () => {
       [['.build/cli.js'], {}, '.', 'node .build/cli.js'],
       [[`${process.cwd()}/.build/cli.js`], {}, folder, `node ${process.cwd()}/.build/cli.js`],
       [[link], {}, '.', 'catalog'],
-      [[link], { npm_command: 'exec' }, '.', 'npx --no catalog'],
+      [[link], { npm_command: 'exec' }, '.', 'npx --no -- catalog'],
     ];
     for (const [script, npm, cwd, command] of starts) {
       const run = (...args: string[]): { stdout: string; stderr: string } =>

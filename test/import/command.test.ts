@@ -117,17 +117,31 @@ describe('catalog import', () => {
           ['3 fields, b', 1, 1],
         ],
       );
-      assert.deepEqual(rejections[1]?.first, [{ line: 1_209, found: '"a"' }]);
+      assert.deepEqual(rejections[1]?.first, [{ found: '"a"', line: 1_209, rows: 1 }]);
+    });
+
+    it('lists the values of a group with their rows, the most frequent first', async () => {
+      const values = ['Movie', 'Show', 'Movie', 'Short', 'Movie', 'Show'];
+      const { stderr } = await run(
+        ['-', '--kind', 'titles', '--format', 'csv'],
+        `svc_id,media_type,title\n${values.map((value, index) => `t${index},${value},T\n`).join('')}ok,movie,T\n`,
+      );
+      assert.deepEqual(stderr.split('\n').slice(1), [
+        '  "Movie": 3 rows, first line 2',
+        '  "Show": 2 rows, first line 3',
+        '  line 5: "Short"',
+        '',
+      ]);
     });
 
     it('tells a bounded number of reasons apart', async () => {
       const rows = Array.from({ length: 80 }, (_, i) => `a${',x'.repeat(i + 2)}`);
       const { stderr } = await run(flags, file([...rows, 'c,Cleo']));
       assert.equal(stderr.match(/rejected: /g)?.length, 51);
-      assert.match(stderr, /^30 rows rejected: other reasons\n {2}line 52: /m);
+      assert.match(stderr, /^30 rows rejected: other reasons\n {2}.*: 30 rows, first line 52$/m);
     });
 
-    it('exits with code 1 if no row was accepted, and with 0 for a file without rows', async () => {
+    it('exits with code 1 if no row was accepted, or there is none', async () => {
       const none = await run(flags, file(['!,x', '?,y']));
       assert.deepEqual(
         [none.code, none.stdout],
@@ -146,7 +160,14 @@ describe('catalog import', () => {
         [1, 'catalog: Nothing was imported: no row of the file was accepted.\n'],
       );
       await run(flags, file(['a,Ada']));
-      for (const rows of [['a,Ada'], []]) assert.equal((await run(flags, file(rows))).code, 0);
+      assert.equal((await run(flags, file(['a,Ada']))).code, 0);
+      for (const [format, empty] of [
+        ['csv', file([])],
+        ['ndjson', ''],
+      ] as const) {
+        const { code, stderr } = await run(['-', '--kind', 'people', '--format', format], empty);
+        assert.deepEqual([code, stderr], [1, 'catalog: Nothing was imported: the file has no rows.\n']);
+      }
     });
   });
 
@@ -156,9 +177,13 @@ describe('catalog import', () => {
       ['titles.csv.xz', 'fd377a585a00'],
     ] as const) {
       await writeFile(inFolder(name), Buffer.from(`${magic}e9e9e9e9e9e9e9e9`, 'hex'));
-      await assertRefused(
-        [inFolder(name), ...FLAGS],
-        /^catalog: The file is compressed with (?:zstd|xz)\. Decompress it first, /,
+      const { code, stderr } = await run([inFolder(name), ...FLAGS, '--value', "media_type:It's=movie", '--strict']);
+      assert.equal(code, 1);
+      const [first, call = ''] = stderr.split('\n');
+      assert.match(first ?? '', /^catalog: The file is compressed with (?:zstd|xz)\. Decompress it on the way:$/);
+      assert.equal(
+        call.trim().replace(/^\w+ -dc \S+/, ''),
+        ` | catalog import - --kind titles --format csv --column svc_id=id --column title=name --column media_type=kind --value 'media_type:It'\\''s=movie' --strict`,
       );
     }
   });
@@ -169,8 +194,10 @@ describe('catalog import', () => {
     await assertRefused([inFolder('folder.csv'), ...flags], /folder\.csv is a directory, not a file\.$/m);
     const advice = 'add --format csv or --format tsv or --format ndjson\\.$';
     const unknown = new RegExp(`Cannot infer a format for .*unknown\\.txt: ${advice}`, 'm');
-    await assertRefused([inFolder('unknown.txt'), ...flags], unknown);
-    await assertRefused(['-', ...flags], new RegExp(`Cannot infer a format for standard input: ${advice}`, 'm'));
+    await assertRefused([inFolder('unknown.txt'), ...flags], unknown, 2);
+    await writeFile(inFolder('titles.zip'), 'PK\x03\x04');
+    await assertRefused([inFolder('titles.zip'), ...flags], /^catalog: The file is a ZIP archive/);
+    await assertRefused(['-', ...flags], new RegExp(`Cannot infer a format for standard input: ${advice}`, 'm'), 2);
   });
 
   for (const [what, at, row, message] of [
@@ -208,6 +235,8 @@ describe('catalog import', () => {
       [[...FLAGS, '--value', 'Movie=movie'], /Use COLUMN:THEIRS=OURS/],
       [[...FLAGS, '--value', 'media_type:Movie'], /Use COLUMN:THEIRS=OURS/],
       [[...FLAGS, ...VALUES, ...VALUES], /media_type:Movie is mapped twice/],
+      [[...FLAGS, '--column', 'nope=x'], /^catalog: --column: titles have no column "nope"/],
+      [[...FLAGS, '--skip-unmapped'], /^catalog: --skip-unmapped requires --value/],
     ] as const) {
       await assertRefused([inFolder('titles.csv'), ...args], message, 2);
     }

@@ -33,6 +33,14 @@ const BAD_ID = 'svc_id must be 1 to 64 of A-Z, a-z, 0-9, _ and -';
 const BAD_TYPE =
   'media_type must be movie or series; map other values with --value media_type:THEIRS=OURS, or leave such rows out with --skip-unmapped as well';
 
+/** @returns the beginning of a tar archive */
+const tarHeader = (): Buffer => {
+  const header = Buffer.alloc(512);
+  header.write('titles.csv');
+  header.write('ustar', 257);
+  return header;
+};
+
 describe('an import', () => {
   const catalogue = testCatalogue({ each: true });
 
@@ -253,6 +261,20 @@ describe('an import', () => {
       {},
       'The file has no column title. Its columns: "svc_id", "media_type", "name". Choose one with --column title=THEIRS.',
     );
+    await assertRefused(
+      'id,title\n',
+      {},
+      'The file has no column svc_id or media_type. Its columns: "id", "title". Choose them with --column svc_id=THEIRS --column media_type=THEIRS.',
+    );
+    await assertRefused(
+      'svc_id;media_type;title\n',
+      {},
+      /^The header is separated by semicolons\. Save the file with commas/,
+    );
+    await assertRefused('svc_id\tmedia_type\n', {}, 'The header is separated by tabs: add --format tsv.');
+    for (const array of ['[{"svc_id":"a"}]', '\n[\n  {\n']) {
+      await assertRefused(array, { format: 'ndjson' }, /^The file is a JSON array\. Write .* jq -c '\.\[\]' FILE$/);
+    }
     const ndjson = '{"svc_id":"a","media_type":"movie","title":"x"}\n';
     await assertRefused(
       ndjson,
@@ -401,6 +423,7 @@ describe('an import', () => {
     flipped.writeUInt8(flipped.readUInt8(gzip.length - 8) ^ 1, gzip.length - 8);
     await assertRefused(flipped, {}, /^The gzip data is damaged or incomplete \(/);
     await assertRefused(Buffer.from(`\ufeff${TITLES}`, 'utf16le'), {}, 'The file is UTF-16 text; convert it to UTF-8.');
+    await assertRefused(gzipSync(tarHeader()), {}, /^The file is a tar archive; unpack it/);
     await assertRefused(Buffer.from('PK\x03\x04...'), {}, /^The file is a ZIP archive or a spreadsheet/);
     for (const [name, program, bytes] of [
       ['zstd', 'zstd', '28b52ffd'],
@@ -408,7 +431,7 @@ describe('an import', () => {
       ['bzip2', 'bzip2', '425a6839314159265359'],
     ] as const) {
       const content = Buffer.concat([Buffer.from(bytes, 'hex'), Buffer.alloc(50, 0xe9)]);
-      const message = `The file is compressed with ${name}. Decompress it first, for example: ${program} -dc FILE | catalog import -.`;
+      const message = `The file is compressed with ${name}. Decompress it first, with "${program} -dc".`;
       await assertRefused(content, {}, message);
       await assertRefused(content, { format: 'ndjson' }, message);
     }

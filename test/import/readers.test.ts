@@ -105,8 +105,8 @@ const CASES: Readonly<Record<Format, readonly (readonly [what: string, body: str
     ['numbers, null and absence', '{"svc_id":1917,"name":null}\n{"name":"x"}', ['1: 1917|', '2: |x']],
     [
       'lines that are not objects',
-      '[1]\nnull\n"a"\n{"svc_id":"b","name":"ok"}',
-      ['an array', 'null', 'a string'].map((what, at) => `${at + 1}! ${what}, expected an object`).concat('4: b|ok'),
+      'null\n[1]\n"a"\n{"svc_id":"b","name":"ok"}',
+      ['null', 'an array', 'a string'].map((what, at) => `${at + 1}! ${what}, expected an object`).concat('4: b|ok'),
     ],
     [
       'values that a text cannot have',
@@ -159,12 +159,16 @@ describe('a reader of files', () => {
     const bytes = Buffer.from('svc_id,other,name\na,\xe9,x\n\xe9,,x\nb,,caf\xe9\nc,,y\n', 'latin1');
     assert.deepEqual(read('csv', bytes), [
       '2: a|x',
-      '3! svc_id is not valid UTF-8',
-      '4! name is not valid UTF-8',
+      '3! svc_id is not valid UTF-8; convert the file, for example with iconv -f latin1 -t utf-8 FILE',
+      '4! name is not valid UTF-8; convert the file, for example with iconv -f latin1 -t utf-8 FILE',
       '5: c|y',
     ]);
-    assert.deepEqual(read('csv', Buffer.from('svc_id,n\xe9me\n', 'latin1')), ['The header is not valid UTF-8: "n�me"']);
-    assert.deepEqual(read('ndjson', Buffer.from('{"svc_id":"\xe9"}\n', 'latin1')), ['1! not valid UTF-8']);
+    assert.deepEqual(read('csv', Buffer.from('svc_id,n\xe9me\n', 'latin1')), [
+      'The header is not valid UTF-8; convert the file, for example with iconv -f latin1 -t utf-8 FILE: "n�me"',
+    ]);
+    assert.deepEqual(read('ndjson', Buffer.from('{"svc_id":"\xe9"}\n', 'latin1')), [
+      '1! not valid UTF-8; convert the file, for example with iconv -f latin1 -t utf-8 FILE',
+    ]);
   });
 
   it('rejects NDJSON that is not JSON with a message that is safe to print', () => {
@@ -215,7 +219,7 @@ describe('a reader of files', () => {
     ['tsv', 'a\tb\tc\n', ['"a�b�c"']],
     [
       'ndjson',
-      '[1,\n["é"]\n{"svc_id":1.5}\n',
+      '{"a":\n["é"]\n{"svc_id":1.5}\n',
       [/^Unexpected end of JSON/, String.raw`"[\"é\"]"`, String.raw`"{\"svc_id\":1.5}"`],
     ],
     ['csv', 'é'.repeat(200), [`"${'é'.repeat(79)}…"`]],

@@ -6,21 +6,43 @@ import { OperatorError } from '../../errors.js';
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const UTF8_BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-const decompress = (name: string, command: string): string =>
-  `compressed with ${name}. Decompress it first, for example: ${command} FILE | catalog import -`;
+/** A file in a compression other than gzip. */
+export class CompressedFile extends OperatorError {
+  /** @param program - decompresses the file that is its argument, or its standard input */
+  constructor(
+    name: string,
+    readonly program: string,
+  ) {
+    super(`The file is compressed with ${name}. Decompress it first, with "${program}".`);
+  }
+}
 
-/** Files that look like CSV to their users: written by spreadsheet programs, or compressed. */
-const UNSUPPORTED: readonly (readonly [magic: Buffer, what: string])[] = [
-  [Buffer.from([0xff, 0xfe]), 'UTF-16 text; convert it to UTF-8'],
-  [Buffer.from([0xfe, 0xff]), 'UTF-16 text; convert it to UTF-8'],
-  [Buffer.from('PK\x03\x04'), 'a ZIP archive or a spreadsheet; unpack it, or save it as CSV'],
-  [Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), decompress('zstd', 'zstd -dc')],
-  [Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]), decompress('xz', 'xz -dc')],
-  [Buffer.from('BZh91AY&SY'), decompress('bzip2', 'bzip2 -dc')],
+const isAt =
+  (magic: Buffer, at = 0) =>
+  (head: Buffer): boolean =>
+    startsWith(head.subarray(at), magic);
+
+const foreign = (what: string) => (): OperatorError => new OperatorError(`The file is ${what}.`);
+const compressed = (name: string, program: string) => (): OperatorError => new CompressedFile(name, program);
+
+/** Files that look like CSV to their users: written by spreadsheet programs, packed or compressed. */
+const UNSUPPORTED: readonly (readonly [isIt: (head: Buffer) => boolean, error: () => OperatorError])[] = [
+  [isAt(Buffer.from([0xff, 0xfe])), foreign('UTF-16 text; convert it to UTF-8')],
+  [isAt(Buffer.from([0xfe, 0xff])), foreign('UTF-16 text; convert it to UTF-8')],
+  [isAt(Buffer.from('PK\x03\x04')), foreign('a ZIP archive or a spreadsheet; unpack it, or save it as CSV')],
+  [isAt(Buffer.from('ustar'), 257), foreign('a tar archive; unpack it, and import the file in it')],
+  [isAt(Buffer.from([0x28, 0xb5, 0x2f, 0xfd])), compressed('zstd', 'zstd -dc')],
+  [isAt(Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00])), compressed('xz', 'xz -dc')],
+  [isAt(Buffer.from('BZh91AY&SY')), compressed('bzip2', 'bzip2 -dc')],
 ];
 
-/** The length of the longest mark above. */
-const HEAD = 10;
+/** The bytes up to the end of the last mark above. */
+export const HEAD = 262;
+
+/** Requires that a file does not begin like one that is no text. @throws OperatorError */
+export function requireText(head: Buffer): void {
+  for (const [isIt, error] of UNSUPPORTED) if (isIt(head)) throw error();
+}
 
 /**
  * Reads the text of a source. Decompresses gzip and drops a byte order mark.
@@ -31,9 +53,7 @@ const HEAD = 10;
 export async function* readText(source: Readable, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
   const raw = await readAhead(sourceChunks(source, onBytes));
   const text = startsWith(raw.head, GZIP) ? await readAhead(gunzip(raw.all)) : raw;
-  for (const [magic, what] of UNSUPPORTED) {
-    if (startsWith(text.head, magic)) throw new OperatorError(`The file is ${what}.`);
-  }
+  requireText(text.head);
   let skip = startsWith(text.head, UTF8_BOM) ? UTF8_BOM.length : 0;
   for await (const chunk of text.all) {
     yield chunk.subarray(skip);

@@ -1,6 +1,6 @@
 import { OperatorError } from '../../errors.js';
 import { locateColumns, type MappedColumn } from './mapping.js';
-import { decodeUtf8, LONGEST_ROW, quoteBytes, type RowReader, type RowSink } from './reader.js';
+import { decodeUtf8, LONGEST_ROW, NOT_UTF8, quoteBytes, type RowReader, type RowSink } from './reader.js';
 
 /**
  * CSV is that of RFC 4180. It allows no quote in an unquoted field, and programs differ on its meaning: such a row is
@@ -179,7 +179,7 @@ export class CsvReader implements RowReader {
       const cell = decodeUtf8(field);
       if (cell === undefined) {
         const name = this.#columns[index]?.name ?? '';
-        this.#sink.malformed(this.#line, `${name} is not valid UTF-8`, quoteBytes(field));
+        this.#sink.malformed(this.#line, `${name} is ${NOT_UTF8}`, quoteBytes(field));
         return;
       }
       cells[index++] = this.#unescape(cell);
@@ -190,9 +190,13 @@ export class CsvReader implements RowReader {
   #readHeader(fields: readonly string[]): void {
     const found = fields.map((field) => {
       const name = decodeUtf8(field);
-      if (name === undefined) throw new OperatorError(`The header is not valid UTF-8: ${quoteBytes(field)}`);
+      if (name === undefined) throw new OperatorError(`The header is ${NOT_UTF8}: ${quoteBytes(field)}`);
       return this.#unescape(name).trim();
     });
+    const [, other] = found.length === 1 && this.#isCsv ? (/([;\t])/.exec(found[0] ?? '') ?? []) : [];
+    if (other === ';')
+      throw new OperatorError('The header is separated by semicolons. Save the file with commas, as CSV.');
+    if (other === '\t') throw new OperatorError('The header is separated by tabs: add --format tsv.');
     this.#places = locateColumns(this.#columns, found);
     this.#headerLength = found.length;
   }

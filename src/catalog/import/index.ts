@@ -12,6 +12,7 @@ import { Rows } from './rows.js';
 import { withSession } from '../session.js';
 import { fillStaging, removeRepeated } from './staging.js';
 
+export { CompressedFile, HEAD, requireText } from './bytes.js';
 export type { Kind } from '../columns.js';
 
 export type Format = 'csv' | 'tsv' | 'ndjson';

@@ -1,4 +1,4 @@
-import { OperatorError } from '../../errors.js';
+import { OperatorError, UsageError } from '../../errors.js';
 import { COLUMNS, type Column, type Kind } from '../columns.js';
 import { quote } from './reader.js';
 
@@ -39,25 +39,25 @@ const FIXED_VALUES: Readonly<Record<string, ReadonlyMap<string, string>>> = {
 /**
  * Applies the operator's mappings to the columns of a kind.
  *
- * @throws OperatorError when a mapping names an unknown column or value
+ * @throws UsageError when a mapping names an unknown column or value
  */
 export function mapColumns(kind: Kind, { columns, values, skipUnmapped }: MappingOptions): readonly MappedColumn[] {
   const known = COLUMNS[kind];
   for (const ours of columns?.keys() ?? []) {
     if (!known.some(({ name }) => name === ours)) {
-      throw new OperatorError(`--column: ${kind} have no column ${quote(ours)}. Columns: ${names(known)}.`);
+      throw new UsageError(`--column: ${kind} have no column ${quote(ours)}. Columns: ${names(known)}.`);
     }
   }
   const fixed = known.filter(({ type }) => type in FIXED_VALUES);
   for (const ours of values?.keys() ?? []) {
     if (!fixed.some(({ name }) => name === ours)) {
-      throw new OperatorError(
+      throw new UsageError(
         `--value: ${kind} have no column ${quote(ours)} with a fixed set of values. ` +
           `Columns with one: ${names(fixed) || 'none'}.`,
       );
     }
   }
-  if (skipUnmapped && !values?.size) throw new OperatorError('--skip-unmapped requires --value.');
+  if (skipUnmapped && !values?.size) throw new UsageError('--skip-unmapped requires --value.');
   return known.map((column) => {
     const { name, type } = column;
     const mapped = values?.get(name);
@@ -80,7 +80,7 @@ function acceptedCells(
   for (const [theirs, word] of mapped) {
     const value = ours.get(word);
     if (value === undefined) {
-      throw new OperatorError(`--value ${column.name}: ${quote(word)} is not one of ${acceptedWords(column)}.`);
+      throw new UsageError(`--value ${column.name}: ${quote(word)} is not one of ${acceptedWords(column)}.`);
     }
     accepted.set(theirs.trim(), value);
   }
@@ -99,9 +99,10 @@ export function acceptedWords({ type }: Column): string {
  * @throws OperatorError when a needed column is missing, or one of ours is there twice
  */
 export function locateColumns(columns: readonly MappedColumn[], header: readonly string[]): number[] {
+  const missing = columns.filter(({ theirs, isNeeded }) => isNeeded && !header.includes(theirs));
+  if (missing.length > 0) throw missingColumns(missing, header);
   return columns.map((column) => {
     const place = header.indexOf(column.theirs);
-    if (place < 0 && column.isNeeded) throw missingColumn(column, header);
     if (place >= 0 && header.includes(column.theirs, place + 1)) {
       throw new OperatorError(`The header has the column ${quote(column.theirs)} twice. Rename one of them.`);
     }
@@ -109,12 +110,13 @@ export function locateColumns(columns: readonly MappedColumn[], header: readonly
   });
 }
 
-/** Makes the error for a column that the file lacks. @param found - the columns of the file */
-export function missingColumn({ name, theirs }: MappedColumn, found: readonly string[]): OperatorError {
+/** Makes the error for columns that the file lacks. @param found - the columns of the file */
+export function missingColumns(missing: readonly MappedColumn[], found: readonly string[]): OperatorError {
   const list = found.length === 0 ? 'none' : found.map((column) => quote(column)).join(', ');
-  const wanted = theirs === name ? name : `${quote(theirs)}, given for ${name}`;
+  const wanted = missing.map(({ name, theirs }) => (theirs === name ? name : `${quote(theirs)}, given for ${name}`));
+  const options = missing.map(({ name }) => `--column ${name}=THEIRS`).join(' ');
   return new OperatorError(
-    `The file has no column ${wanted}. Its columns: ${list}. Choose one with --column ${name}=THEIRS.`,
+    `The file has no column ${wanted.join(' or ')}. Its columns: ${list}. Choose ${missing.length === 1 ? 'one' : 'them'} with ${options}.`,
   );
 }
 

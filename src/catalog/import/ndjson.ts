@@ -1,6 +1,7 @@
+import { OperatorError } from '../../errors.js';
 import { printable } from '../../platform/text/plain-text.js';
-import { missingColumn, type MappedColumn } from './mapping.js';
-import { decodeUtf8, LONGEST_ROW, quoteBytes, type RowReader, type RowSink } from './reader.js';
+import { missingColumns, type MappedColumn } from './mapping.js';
+import { decodeUtf8, LONGEST_ROW, NOT_UTF8, quoteBytes, type RowReader, type RowSink } from './reader.js';
 
 /** After this many rows without a needed column, the file has another name for it. */
 const ROWS_WITHOUT_COLUMN = 100;
@@ -20,6 +21,7 @@ export class NdjsonReader implements RowReader {
   #line = 1;
   /** Whether the reader is in a line that is too long. */
   #isSkipping = false;
+  #isBeginning = true;
   #objects = 0;
   /** Needed columns that no row has had so far. */
   readonly #unseen: Set<MappedColumn>;
@@ -34,6 +36,12 @@ export class NdjsonReader implements RowReader {
 
   push(bytes: Buffer): void {
     const text = this.#text + bytes.toString('latin1');
+    if (this.#isBeginning && text.trim() !== '') {
+      this.#isBeginning = false;
+      if (text.trimStart().startsWith('[')) {
+        throw new OperatorError("The file is a JSON array. Write its elements on a line each, with jq -c '.[]' FILE");
+      }
+    }
     let at = 0;
     for (let next = text.indexOf('\n'); next >= 0; next = text.indexOf('\n', at)) {
       this.#readLine(text.slice(at, next));
@@ -47,7 +55,7 @@ export class NdjsonReader implements RowReader {
     }
   }
 
-  /** @throws OperatorError when no row has a needed column */
+  /** @throws OperatorError when no row has a needed column, or the file is a JSON array */
   end(): void {
     if (this.#text !== '') this.#readLine(this.#text);
     if (this.#objects > 0) this.#requireSeen();
@@ -63,7 +71,7 @@ export class NdjsonReader implements RowReader {
   #readObject(bytes: string): void {
     const text = decodeUtf8(bytes);
     if (text === undefined) {
-      this.#malformed('not valid UTF-8', bytes);
+      this.#malformed(NOT_UTF8, bytes);
       return;
     }
     let row: unknown;
@@ -103,7 +111,7 @@ export class NdjsonReader implements RowReader {
   }
 
   #requireSeen(): void {
-    for (const column of this.#unseen) throw missingColumn(column, this.#firstNames);
+    if (this.#unseen.size > 0) throw missingColumns([...this.#unseen], this.#firstNames);
   }
 }
 

@@ -42,6 +42,9 @@ const LONGEST_SHOWN = 80;
 /** The most bytes of a character in UTF-8. */
 const MOST_BYTES = 4;
 
+/** The reason for rejecting bytes in another encoding. */
+export const NOT_UTF8 = 'not valid UTF-8; convert the file, for example with iconv -f latin1 -t utf-8 FILE';
+
 const NON_ASCII = /[\x80-\xff]/;
 
 /**

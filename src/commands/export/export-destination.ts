@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { lstat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { OperatorError } from '../../errors.js';
 import { syncFile, writeText, type LineStream } from '../../follower/lines.js';
 import { writeFileAtomic } from '../../platform/files/write-file-atomic.js';
@@ -46,7 +47,9 @@ export async function writeDestination(
     throw new OperatorError(
       file === '-'
         ? `Cannot write to standard output: ${message}. What was written is not a complete copy.`
-        : `Cannot write ${file}: ${code === 'ENOENT' ? 'no such folder' : message}.`,
+        : code === 'ENOENT'
+          ? `The folder ${dirname(file)} does not exist.`
+          : `Cannot write ${file}: ${message}.`,
       { cause: error },
     );
   }

@@ -4,7 +4,7 @@ import { createGzip } from 'node:zlib';
 import { exportCatalogue, type ExportFormat, type ExportResult } from '../../catalog/export.js';
 import type { Kind } from '../../catalog/columns.js';
 import { toSeconds } from '../../platform/time/micros.js';
-import { OperatorError } from '../../errors.js';
+import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, showPosition } from '../../follower/client.js';
 import { openState, type FollowerState } from '../../follower/state.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
@@ -106,12 +106,12 @@ async function openNewState(
   { kind, state: stateFile, baseUrl }: ExportFlags,
 ): Promise<FollowerState | undefined> {
   if (stateFile === undefined) {
-    if (baseUrl !== undefined) throw new OperatorError('--base-url requires --state.');
+    if (baseUrl !== undefined) throw new UsageError('--base-url requires --state.');
     return undefined;
   }
-  if (kind !== 'titles') throw new OperatorError(`--state requires --kind titles: ${kind} have no feed to follow.`);
-  if (baseUrl === undefined) throw new OperatorError('--state requires --base-url, the service to follow.');
-  if (resolve(stateFile) === resolve(file)) throw new OperatorError('The copy and its state file must differ.');
+  if (kind !== 'titles') throw new UsageError(`--state requires --kind titles: ${kind} have no feed to follow.`);
+  if (baseUrl === undefined) throw new UsageError('--state requires --base-url, the service to follow.');
+  if (resolve(stateFile) === resolve(file)) throw new UsageError('The copy and its state file must differ.');
   const state = await openState(stateFile, parseBaseUrl(baseUrl));
   if (state.since === undefined) return state;
   await state.close();

@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { Format } from '../../catalog/import/index.js';
-import { OperatorError } from '../../errors.js';
+import { UsageError } from '../../errors.js';
 
 const ENDINGS: Readonly<Record<Format, RegExp>> = {
   csv: /\.csv(\.gz)?$/i,
@@ -20,12 +20,12 @@ export function formatOption(formats: readonly Format[]): Option {
  * Infers a format from the extension of a file.
  *
  * @param name - what to call the file in the error
- * @throws OperatorError when no allowed format has that extension
+ * @throws UsageError when no allowed format has that extension
  */
 export function inferFormat<F extends Format>(file: string, formats: readonly F[], name: string): F {
   const format = formats.find((allowed) => ENDINGS[allowed].test(file));
   if (format === undefined) {
-    throw new OperatorError(`Cannot infer a format for ${name}: add --format ${formats.join(' or --format ')}.`);
+    throw new UsageError(`Cannot infer a format for ${name}: add --format ${formats.join(' or --format ')}.`);
   }
   return format;
 }

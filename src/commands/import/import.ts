@@ -1,6 +1,14 @@
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
+import {
+  CompressedFile,
+  HEAD,
+  importCatalogue,
+  requireText,
+  type Format,
+  type ImportResult,
+  type Kind,
+} from '../../catalog/import/index.js';
 import { OperatorError } from '../../errors.js';
 import { formatOption, inferFormat, kindOption } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
@@ -40,7 +48,7 @@ empty, an existing row keeps its value, and a new title gets false. White space 
 dropped; titles and names are kept unchanged.
 
 The whole file is read before anything is written. Rejected rows are left out and reported on standard error, grouped
-by reason, with the numbers of the first lines. The exit code is 0 if any row was accepted and 1 if none was; --strict
+by reason, with the values found and their first lines. The exit code is 0 if any row was accepted and 1 if none was; --strict
 stops at the first rejected row with exit code 1 and writes nothing. If several rows have the same id, the first is
 used. An interrupted import keeps the rows written so far; run it again to complete it.`;
 
@@ -71,9 +79,7 @@ export const registerImport: RegisterCommand = (program, context) => {
 };
 
 async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
-  // The reader of a file in one of these compressions explains how to decompress it.
-  const uncompressed = file.replace(/\.(xz|zst|bz2)$/i, '');
-  const format = flags.format ?? inferFormat(uncompressed, FORMATS, file === '-' ? 'standard input' : file);
+  const format = flags.format ?? (await inferFormatOf(file, flags));
   const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
   const rejections = new Rejections();
   const display = new ProgressDisplay(context.stderr, { label: flags.kind, size, isEnabled: !flags.json });
@@ -98,7 +104,8 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
       { bulk: true },
     );
   } catch (error) {
-    throw isFileError(error) ? unreadable(file, error) : error;
+    if (isFileError(error)) throw unreadable(file, error);
+    throw error instanceof CompressedFile ? decompressing(error, file, { ...flags, format }) : error;
   } finally {
     display.stop();
     source.destroy();
@@ -109,6 +116,54 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
   if (result.rows > 0 && result.rows === result.rejected + result.skipped) {
     throw new OperatorError('Nothing was imported: no row of the file was accepted.');
   }
+  if (result.rows === 0) throw new OperatorError('Nothing was imported: the file has no rows.');
+}
+
+/** @throws OperatorError that names what the file is instead, if it is no text, or that its name has no format */
+async function inferFormatOf(file: string, flags: ImportFlags): Promise<Format> {
+  if (file === '-') return inferFormat(file, FORMATS, 'standard input');
+  try {
+    // The reader of a file in one of these compressions explains how to decompress it.
+    return inferFormat(file.replace(/\.(xz|zst|bz2)$/i, ''), FORMATS, file);
+  } catch (error) {
+    try {
+      requireText(await readHead(file));
+    } catch (foreign) {
+      throw foreign instanceof CompressedFile ? decompressing(foreign, file, flags) : foreign;
+    }
+    throw error;
+  }
+}
+
+/** @returns the first bytes of a file; none if it cannot be read */
+async function readHead(file: string): Promise<Buffer> {
+  const handle = await open(file).catch(() => undefined);
+  try {
+    const { buffer, bytesRead } = (await handle?.read(Buffer.alloc(HEAD))) ?? { buffer: Buffer.alloc(0), bytesRead: 0 };
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await handle?.close();
+  }
+}
+
+/** Writes the command that imports a compressed file, with the options that this one was called with. */
+function decompressing({ message, program }: CompressedFile, file: string, flags: ImportFlags): OperatorError {
+  if (file === '-') return new OperatorError(message);
+  const options = [
+    ...['--kind', flags.kind, '--format', flags.format ?? 'csv'],
+    ...Array.from(flags.column ?? [], ([ours, theirs]) => ['--column', `${ours}=${theirs}`]).flat(),
+    ...Array.from(flags.value ?? [], ([column, values]) =>
+      Array.from(values, ([theirs, ours]) => ['--value', `${column}:${theirs}=${ours}`]),
+    ).flat(2),
+    ...(flags.skipUnmapped ? ['--skip-unmapped'] : []),
+    ...(flags.strict ? ['--strict'] : []),
+  ];
+  const call = `${program} ${shellWord(file)} | catalog import - ${options.map(shellWord).join(' ')}`;
+  return new OperatorError(`${message.replace(/ Decompress.*/, '')} Decompress it on the way:\n  ${call}`);
+}
+
+function shellWord(text: string): string {
+  return /^[\w./:=,@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** @returns the file's stream, and its size in bytes if it is a regular file */

@@ -1,44 +1,71 @@
-/** How many rows of each reason are shown. */
+/** How many values of each reason are shown, if each is in one row. */
 const SHOWN_ROWS = 5;
+
+/** How many values of each reason are shown, if some are in several rows: all that a mapping has to name. */
+const SHOWN_VALUES = 20;
 
 /** The most reasons with a group of their own. A file has fewer, unless its rows are damaged in many ways. */
 const MOST_REASONS = 50;
+
+/** A value that rows of a group have instead of what they should. */
+interface FoundValue {
+  readonly found: string;
+  /** Of the first row with it. */
+  readonly line: number;
+  rows: number;
+}
 
 /** Rejected rows with the same fault. */
 interface RejectedRows {
   readonly reason: string;
   readonly rows: number;
-  /** The first rows, and what each has instead. */
-  readonly first: readonly { readonly line: number; readonly found: string }[];
+  /** The first values, the most frequent of them first. */
+  readonly first: readonly FoundValue[];
 }
 
 /** Groups rejected rows by their reason. Its memory is bounded. */
 export class Rejections {
-  readonly #groups = new Map<string, { rows: number; first: { line: number; found: string }[] }>();
+  readonly #groups = new Map<string, { rows: number; values: Map<string, FoundValue> }>();
 
   add(line: number, reason: string, found: string): void {
     const isKnown = this.#groups.has(reason) || this.#groups.size < MOST_REASONS;
     const key = isKnown ? reason : 'other reasons';
-    const group = this.#groups.get(key) ?? { rows: 0, first: [] };
+    const group = this.#groups.get(key) ?? { rows: 0, values: new Map<string, FoundValue>() };
     this.#groups.set(key, group);
     group.rows += 1;
-    if (group.first.length < SHOWN_ROWS) group.first.push({ line, found });
+    const value = group.values.get(found);
+    if (value !== undefined) value.rows += 1;
+    else if (group.values.size < SHOWN_VALUES) group.values.set(found, { found, line, rows: 1 });
   }
 
   /** @returns the groups, largest first */
   list(): readonly RejectedRows[] {
-    return Array.from(this.#groups, ([reason, group]) => ({ reason, ...group })).sort((a, b) => b.rows - a.rows);
+    return Array.from(this.#groups, ([reason, { rows, values }]) => {
+      const found = Array.from(values.values()).sort((a, b) => b.rows - a.rows);
+      return { reason, rows, first: found[0]?.rows === 1 ? found.slice(0, SHOWN_ROWS) : found };
+    }).sort((a, b) => b.rows - a.rows);
   }
 
-  /** @returns the groups for people, one line each, with the rows below; empty without any */
+  /** @returns the groups for people, one line each, with the values below; empty without any */
   describe(): string {
     return this.list()
-      .flatMap(({ reason, rows, first }) => [
-        `${rows === 1 ? '1 row' : `${rows.toLocaleString('en-US')} rows`} rejected: ${reason}`,
-        ...first.map(({ line, found }) => `  line ${line}: ${found}`),
-        ...(rows > first.length ? [`  … and ${(rows - first.length).toLocaleString('en-US')} more`] : []),
-      ])
+      .flatMap(({ reason, rows, first }) => {
+        const others = first.reduce((left, value) => left - value.rows, rows);
+        return [
+          `${formatRows(rows)} rejected: ${reason}`,
+          ...first.map(describeValue),
+          ...(others > 0 ? [`  … and ${others.toLocaleString('en-US')} more`] : []),
+        ];
+      })
       .map((line) => `${line}\n`)
       .join('');
   }
+}
+
+function describeValue({ found, line, rows }: FoundValue): string {
+  return rows === 1 ? `  line ${line}: ${found}` : `  ${found}: ${formatRows(rows)}, first line ${line}`;
+}
+
+function formatRows(rows: number): string {
+  return rows === 1 ? '1 row' : `${rows.toLocaleString('en-US')} rows`;
 }

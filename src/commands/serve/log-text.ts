@@ -50,7 +50,7 @@ export function textFormatter(hasColors: boolean): (line: string) => string {
     const { time, level, msg, err, pid: _, ...members } = JSON.parse(line) as Entry;
     const [name, style] = LEVELS[level] ?? [String(level), 'gray'];
     const parts = [paint('gray', localTime(time)), paint(style, name.padEnd(5))];
-    if (msg === 'request') parts.push(...describeRequest(members, err !== undefined, paint));
+    if (msg === 'request') parts.push(...describeRequest(members, paint));
     else parts.push(printable(msg ?? ''), ...list(members, paint));
     if (err !== undefined) parts.push(paint('red', messageOf(err)));
     const stack = err?.stack !== undefined && level >= 50 ? (err.stack.match(/^ {4}at .*$/gm) ?? []) : [];
@@ -62,14 +62,11 @@ export function textFormatter(hasColors: boolean): (line: string) => string {
 
 type Members = Omit<Entry, 'time' | 'level' | 'msg' | 'err' | 'pid'>;
 
-/** The id of a request is shown if something is wrong with it. */
 function describeRequest(
   { method = '', url = '', status, duration_ms: duration = 0, key_prefix: prefix, aborted, ...rest }: Members,
-  hasFailed: boolean,
   paint: (style: Style, text: string) => string,
 ): string[] {
   const { request_id: id, operation: _, ...others } = rest;
-  const isWrong = hasFailed || aborted === true || status === undefined || status >= 500;
   const end = status === undefined ? paint('yellow', '---') : paint(styleOf(status), String(status));
   return [
     end,
@@ -80,7 +77,7 @@ function describeRequest(
         ...(prefix !== undefined && { key: prefix }),
         ...(aborted && { aborted }),
         ...others,
-        ...(isWrong && { request_id: id }),
+        request_id: id,
       },
       paint,
     ),
@@ -95,14 +92,16 @@ function styleOf(status: number): Style {
 /** Members as `name=value`, in one part. */
 function list(members: object, paint: (style: Style, text: string) => string): string[] {
   const pairs = Object.entries(members).flatMap(([name, value]: [string, unknown]) => {
-    if (value === undefined || value === null) return [];
+    if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return [];
     return [`${paint('gray', `${name}=`)}${printable(typeof value === 'string' ? value : JSON.stringify(value))}`];
   });
   return pairs.length === 0 ? [] : [pairs.join(' ')];
 }
 
 function messageOf({ message = '', cause }: LoggedError): string {
-  return printable(message) + (cause?.message === undefined ? '' : `: ${messageOf(cause)}`);
+  // Some errors repeat the message of their cause.
+  const isRepeated = cause?.message === undefined || message.endsWith(cause.message);
+  return isRepeated ? printable(message) : `${printable(message)}: ${messageOf(cause)}`;
 }
 
 /** The time of day on this machine. */
