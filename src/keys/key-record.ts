@@ -24,6 +24,8 @@ export interface Successor {
   readonly prefix: string;
   readonly label: string | null;
   readonly isActive: boolean;
+  /** Whether it was rolled itself. */
+  readonly isRolled: boolean;
 }
 
 /** Whether a row of `api_keys` is an active key. */
@@ -31,7 +33,8 @@ export const IS_ACTIVE = 'revoked_at is null and (expires_at is null or expires_
 
 /** In the subquery, columns without a table belong to the successor. */
 const SUCCESSOR = `(
-  select json_build_object('prefix', successor.prefix, 'label', successor.label, 'isActive', ${IS_ACTIVE})
+  select json_build_object('prefix', successor.prefix, 'label', successor.label, 'isActive', ${IS_ACTIVE},
+                           'isRolled', successor.successor_id is not null)
     from api_keys successor where successor.id = api_keys.successor_id)`;
 
 /** The expression of each field, for a table or an alias `api_keys`. */
@@ -82,7 +85,9 @@ export function isAccepted(record: KeyRecord): boolean {
 export type KeyHint =
   | { readonly kind: 'unused'; readonly days: number }
   /** In whole days, rounded down: 0 for less than one. */
-  | { readonly kind: 'expires_soon'; readonly days: number };
+  | { readonly kind: 'expires_soon'; readonly days: number }
+  /** The key ends, and the one that replaced it is no longer active. */
+  | { readonly kind: 'no_replacement' };
 
 /** A key that was not used for this many days is probably no longer needed. */
 export const UNUSED_DAYS = 90;
@@ -92,9 +97,14 @@ export const EXPIRES_SOON_DAYS = 14;
 
 const DAY_MS = 86_400_000;
 
-/** @returns hints for the owner of a key; none for a rolled or inactive one @param now - in milliseconds since 1970 */
+/** @returns hints for the owner of a key; none for an inactive one @param now - in milliseconds since 1970 */
 export function hintsOf(record: KeyRecord, now: number): readonly KeyHint[] {
-  if (stateOf(record).kind !== 'active') return [];
+  const state = stateOf(record);
+  if (state.kind === 'rolled') {
+    const { isActive, isRolled } = state.successor;
+    return isActive || isRolled ? [] : [{ kind: 'no_replacement' }];
+  }
+  if (state.kind !== 'active') return [];
   const { lastUsedAt, createdAt, expiresAt } = record;
   const unusedDays = Math.floor((now - Date.parse(lastUsedAt ?? createdAt)) / DAY_MS);
   const daysLeft = expiresAt === null ? Infinity : Math.floor((Date.parse(expiresAt) - now) / DAY_MS);

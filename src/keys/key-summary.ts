@@ -6,7 +6,9 @@ export interface KeySummary {
   readonly total: number;
   /** As many as count against the limit of active keys: rolled ones do not. */
   readonly active: number;
-  /** The prefix of the newest of them. */
+  /** As many as were rolled and are still active. */
+  readonly rolled: number;
+  /** The prefix of the newest key that counts against the limit. */
   readonly newest: string | null;
   /** Whether any key was ever used, as of the last flush. */
   readonly isUsed: boolean;
@@ -15,6 +17,11 @@ export interface KeySummary {
 /** Active, and not replaced. */
 const IS_CURRENT = `${IS_ACTIVE} and successor_id is null`;
 
+/** Rolled to a key that is no longer active and was not rolled itself. */
+const HAS_NO_REPLACEMENT = `exists (
+  select from api_keys successor
+   where successor.id = api_keys.successor_id and successor.successor_id is null and not (${IS_ACTIVE}))`;
+
 /** @returns the keys of a developer in numbers */
 export async function readKeySummary(db: Knex, developerId: number): Promise<KeySummary> {
   const row = await db('api_keys')
@@ -22,6 +29,7 @@ export async function readKeySummary(db: Knex, developerId: number): Promise<Key
     .first<KeySummary | undefined>(
       db.raw(`count(*) as total,
               count(*) filter (where ${IS_CURRENT}) as active,
+              count(*) filter (where ${IS_ACTIVE} and successor_id is not null) as rolled,
               (array_agg(prefix order by id desc) filter (where ${IS_CURRENT}))[1] as newest,
               count(last_used_at) > 0 as "isUsed"`),
     );
@@ -38,10 +46,12 @@ export async function listKeysWithHints(db: Knex, developerId: number, limit: nu
   return db('api_keys')
     .select<KeyRecord[]>(keyFields(db))
     .where({ developer_id: developerId })
-    .whereRaw(IS_CURRENT)
+    .whereRaw(IS_ACTIVE)
     .whereRaw(
-      `(expires_at < now() + interval '${EXPIRES_SOON_DAYS} days'
-        or coalesce(last_used_at, created_at) <= now() - interval '${UNUSED_DAYS} days')`,
+      `case when successor_id is null
+            then expires_at < now() + interval '${EXPIRES_SOON_DAYS} days'
+                 or coalesce(last_used_at, created_at) <= now() - interval '${UNUSED_DAYS} days'
+            else ${HAS_NO_REPLACEMENT} end`,
     )
     .orderByRaw('expires_at nulls last, id')
     .limit(limit);

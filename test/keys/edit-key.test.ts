@@ -102,7 +102,12 @@ describe('editing a key', () => {
       const { after } = await edit(prefix);
       assert.deepEqual(stateOf(after).kind, 'rolled');
       assert.deepEqual(await findKeyOf(world.db, developerId, prefix), after);
-      assert.deepEqual(after.successor, { prefix: successor.prefix, label: 'staging', isActive: true });
+      assert.deepEqual(after.successor, {
+        prefix: successor.prefix,
+        label: 'staging',
+        isActive: true,
+        isRolled: false,
+      });
     });
   }
 
@@ -115,7 +120,7 @@ describe('editing a key', () => {
       await assert.rejects(edit(prefix, other), refused('unknown'));
       await suspendDeveloper(world.db, developerId);
       await assert.rejects(edit(prefix, own), refused('suspended'));
-      assert.deepEqual(await findKeyOf(world.db, developerId, prefix), after);
+      assert.deepEqual(await findKeyOf(world.db, developerId, prefix), { ...after, isSuspended: true });
     });
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { hintsOf, stateOf, type KeyRecord, type Successor } from '../../src/keys/key-record.js';
 
 const NOW = Date.parse('2026-06-01T00:00:00Z');
-const SUCCESSOR: Successor = { prefix: 'svc_11111111', label: null, isActive: true };
+const SUCCESSOR: Successor = { prefix: 'svc_11111111', label: null, isActive: true, isRolled: false };
 const ACTIVE: KeyRecord = {
   prefix: 'svc_00000000',
   developerId: 1,

@@ -169,7 +169,7 @@ describe('keys', () => {
       assert.deepEqual(stateOf(predecessor), {
         kind: 'rolled',
         until: predecessor.expiresAt,
-        successor: { prefix: successor.prefix, label: successor.label, isActive: true },
+        successor: { prefix: successor.prefix, label: successor.label, isActive: true, isRolled: false },
       });
       assert.deepEqual(await areActive(old, successor), [true, true]);
       assert.deepEqual(await findKeyOf(world.db, developerId, old.prefix), predecessor);
@@ -220,10 +220,20 @@ describe('keys', () => {
         (await findKeyOf(db, developerId, first.prefix))?.successor;
       assert.equal(await successor(), null);
       const { successor: second } = await rollKey(db, first.prefix, 3_600);
-      assert.deepEqual(await successor(), { prefix: second.prefix, label: second.label, isActive: true });
+      assert.deepEqual(await successor(), {
+        prefix: second.prefix,
+        label: second.label,
+        isActive: true,
+        isRolled: false,
+      });
       await assert.rejects(rollKey(db, first.prefix, 60), { reason: 'rolled', otherPrefix: second.prefix });
       const { successor: third } = await rollKey(db, second.prefix, 0);
-      assert.deepEqual(await successor(), { prefix: second.prefix, label: second.label, isActive: false });
+      assert.deepEqual(await successor(), {
+        prefix: second.prefix,
+        label: second.label,
+        isActive: false,
+        isRolled: true,
+      });
       await assert.rejects(
         rollKey(db, first.prefix, 60),
         refused('not_replaced', /was replaced by svc_\w{8}, which is no longer active\. Create a new one/),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { coloursOf, startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
+import { coloursOf, resize, startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
 import { startService, type TestService } from '../support/service.js';
@@ -197,6 +197,30 @@ describe('the frame of the pages in Chromium', () => {
       .locator('.badge')
       .evaluateAll((badges) => badges.map((badge) => getComputedStyle(badge).borderTopStyle)))
       assert.equal(style, 'solid');
+  });
+
+  it('a label of 200 letters without a space makes no page of its key wider than a narrow screen', async () => {
+    const { page, open } = watched;
+    const label = 'W'.repeat(200);
+    const { prefix } = await createKey(service.db, { developerId, planId: 'pro', label });
+    await resize(page, { width: 320, height: 640 });
+    const assertNarrow = async (): Promise<void> =>
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320, page.url());
+    for (const path of [...settingsPages(prefix), `/settings/usage?key=${prefix}`, '/settings/keys?q=WWW']) {
+      await open(path);
+      await assertNarrow();
+    }
+    await open(`/settings/keys/new?label=${label}`);
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByText('You already have an active key').waitFor();
+    await assertNarrow();
+    await open(`/settings/keys/${prefix}/roll`);
+    await page.getByRole('button', { name: 'Roll key' }).click();
+    await page.getByRole('heading', { name: 'Key rolled' }).waitFor();
+    await assertNarrow();
+    await page.getByRole('link', { name: 'Done' }).click();
+    await page.getByText('Replaces').waitFor();
+    await assertNarrow();
   });
 
   it('the chart of the performance guide is dark on a dark screen', async () => {

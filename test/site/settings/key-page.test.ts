@@ -66,7 +66,7 @@ describe('the list of keys and the page of a key', () => {
     const successor = (await rollKey(service.db, ended.prefix, 0)).successor;
     const second = (await rollKey(service.db, rolled.prefix, 3_600)).successor;
     states.push([ended, new RegExp(` Replaced by ${successor.prefix} \\( four \\)`)]);
-    states.push([rolled, new RegExp(` Active Replaced by ${second.prefix} \\( five \\)`)]);
+    states.push([rolled, new RegExp(` Active until \\d\\d:\\d\\d UTC Replaced by ${second.prefix} \\( five \\)`)]);
     const list = await read(LIST);
     for (const [key, state] of states) {
       const page = await read(path(key));
@@ -80,6 +80,33 @@ describe('the list of keys and the page of a key', () => {
     assert.doesNotMatch(suspended, / Active (?!keys)/);
     assert.equal(suspended.split(' Suspended ').length, 5);
     for (const { prefix } of [ended, revoked]) assert.ok(!(await read(`${LIST}/${prefix}`)).includes(' Suspended '));
+  });
+
+  it('the list counts the keys that were rolled and are still active apart from the limit of active keys', async () => {
+    const [first, second] = [await newKey(), await newKey()];
+    assert.match(await read(LIST), / 2 of 20 active keys (?!,)/);
+    await rollKey(service.db, first.prefix, 3_600);
+    await rollKey(service.db, second.prefix, 7 * 86_400);
+    const list = await read(LIST);
+    assert.match(list, / 2 of 20 active keys, and 2 rolled /);
+    assert.match(list, / Active until \d\d:\d\d UTC .* Active until \d{4}-\d\d-\d\d |Active until \d{4}-/);
+  });
+
+  it('the page of a successor names the key that it replaces, and leads to revoking it while it is active', async () => {
+    const key = await newKey({ label: 'production' });
+    const { successor } = await rollKey(service.db, key.prefix, 3_600);
+    const page = async (): Promise<string> => read(path(successor));
+    const revokes = async (): Promise<boolean> =>
+      (await visitor.get(path(successor))).text.includes(`href="${path(key, '/revoke')}"`);
+    assert.match(await page(), new RegExp(`Replaces ${key.prefix} active until \\d{4}-\\S+ \\d\\d:\\d\\d UTC`));
+    assert.ok(await revokes());
+    await expireIn(service.db, key.prefix, 0);
+    assert.match(await page(), new RegExp(`Replaces ${key.prefix} ended \\d{4}-`));
+    assert.ok(!(await revokes()));
+    await revokeKey(service.db, key.prefix);
+    assert.match(await page(), new RegExp(`Replaces ${key.prefix} revoked \\d{4}-`));
+    assert.ok(!(await revokes()));
+    assert.ok(!(await read(path(key))).includes('Replaces '));
   });
 
   it('the list is filtered by a part of a label or a prefix, which its pages keep', async () => {

@@ -234,7 +234,7 @@ describe('the keys page', () => {
     const second = await successorOf(first.prefix, '24h');
     const list = async (): Promise<string> =>
       (await visitor.get('/settings/keys')).text.replaceAll(/<\/?(?:code|span)[^>]*>/g, '').replaceAll(/\s+/g, ' ');
-    assert.match(await list(), new RegExp(`Active Replaced by <a[^>]*>${second}</a><`));
+    assert.match(await list(), new RegExp(`Active until <time[^>]*>[^<]*</time> Replaced by <a[^>]*>${second}</a><`));
     assert.ok((await list()).includes(`aria-label="Revoke ${first.prefix}"`));
     assert.ok(!(await list()).includes(`aria-label="Roll ${first.prefix}"`));
     const question = async (prefix: string): Promise<string> =>

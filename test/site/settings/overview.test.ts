@@ -90,8 +90,41 @@ describe('the overview of the settings', () => {
     const { warnings } = await overview();
     assert.deepEqual(
       [warnings.length, warnings[0]?.includes('k0 expires within a day.'), warnings.at(-1)],
-      [6, true, 'More keys expire within 14 days or have not been used for 90 days. See all keys → /settings/keys'],
+      [
+        6,
+        true,
+        'More keys expire within 14 days, have not been used for 90 days, or end without a replacement. See all keys → /settings/keys',
+      ],
     );
+  });
+
+  it('the overview and the page of a rolled key warn when the key that replaced it is no longer active', async () => {
+    const { db } = service;
+    const [{ prefix: lost }, { prefix: kept }, { prefix: chained }] = [
+      await create('service-3'),
+      await create('kept'),
+      await create('chained'),
+    ];
+    const { successor } = await rollKey(db, lost, 3_600);
+    await rollKey(db, kept, 3_600);
+    // Its successor was replaced in turn, by a key that is active.
+    await rollKey(db, (await rollKey(db, chained, 3_600)).successor.prefix, 0);
+    assert.deepEqual((await overview()).warnings, []);
+    await revokeKey(db, successor.prefix);
+    const [warning, ...others] = (await overview()).warnings;
+    assert.deepEqual(others, []);
+    assert.match(
+      warning ?? '',
+      /^service-3 ends in 1 hour , [^,]* UTC , and its replacement is no longer active\. Create a key → \/settings\/keys\/new$/,
+    );
+    const visitor = await signIn(service, developerId);
+    const warns = async (prefix: string): Promise<boolean> =>
+      /class="notice tone-warning">This key ends .* has no replacement/.test(
+        (await visitor.get(`/settings/keys/${prefix}`)).text,
+      );
+    assert.deepEqual([await warns(lost), await warns(kept), await warns(chained)], [true, false, false]);
+    const { text } = await visitor.get('/settings/keys');
+    assert.equal(text.split('>No replacement<').length, 2);
   });
 
   it('the overview warns when no key is active', async () => {

@@ -54,7 +54,7 @@ export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: Ke
               Create a key
             </a>
             <span class="muted">
-              {counts.active} of {MAX_ACTIVE_KEYS} active keys
+              {counts.active} of {MAX_ACTIVE_KEYS} active keys{counts.rolled > 0 && `, and ${counts.rolled} rolled`}
             </span>
           </p>
         )}
@@ -65,7 +65,7 @@ export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: Ke
           No key has “<UserText text={search} />” in its label or prefix. <a href={KEYS_PATH}>Show all keys</a>
         </p>
       )}
-      {counts.active === 0 && search === '' && <p class="empty">You have no active keys</p>}
+      {counts.active + counts.rolled === 0 && search === '' && <p class="empty">You have no active keys</p>}
       <KeyTable caption="Active keys" rows={keys.rows.filter(isActive)} {...table} />
       {inactive.length > 0 && <h2>Inactive keys</h2>}
       <KeyTable caption="Inactive keys" rows={inactive} {...table} />
@@ -101,7 +101,8 @@ export function NoRoom(): VNode {
       <strong>
         You have {MAX_ACTIVE_KEYS} of {MAX_ACTIVE_KEYS} active keys.
       </strong>{' '}
-      To create another one, first revoke a key that you no longer need. Rolled keys do not count.
+      To create another one, first revoke a key that you no longer need. Rolled keys that are still active do not count
+      toward this limit.
     </Notice>
   );
 }

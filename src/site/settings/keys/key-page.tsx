@@ -1,11 +1,11 @@
 import type { VNode } from 'preact';
 import type { DeveloperEvent } from '../../../events/events.js';
-import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
+import { hintsOf, isAccepted, stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import type { KeyTotal } from '../../../usage/read-usage.js';
-import { Fact, Stat } from '../../layout/components.js';
+import { Fact, Notice, Stat } from '../../layout/components.js';
 import { formatNumber, RelativeTime, Time, UserText } from '../../layout/values.js';
 import { EventTable } from '../events.js';
-import { keyPath } from '../key-name.js';
+import { KeyReference, keyPath } from '../key-name.js';
 import { FirstCall } from '../overview/first-call.js';
 import { Pager, type ListPage } from '../list-page.js';
 import { total } from '../usage/counts.js';
@@ -13,6 +13,8 @@ import { KeyStateText } from './key-state.js';
 
 interface KeyPageProps {
   readonly record: KeyRecord;
+  /** The key that was rolled to this one; undefined where this one was not made by rolling. */
+  readonly replaced: KeyRecord | undefined;
   /** The requests of the last 30 days; undefined for none. */
   readonly usage: KeyTotal | undefined;
   readonly events: ListPage<DeveloperEvent>;
@@ -24,13 +26,20 @@ interface KeyPageProps {
 }
 
 /** All about one key. Only an active key of a developer who is not suspended can be changed. */
-export function KeyPage({ record, usage, events, now, isSuspended, baseUrl }: KeyPageProps): VNode {
-  const { prefix, successor, lastUsedAt } = record;
+export function KeyPage({ record, replaced, usage, events, now, isSuspended, baseUrl }: KeyPageProps): VNode {
+  const { prefix, successor, expiresAt, lastUsedAt } = record;
   const isActive = ['active', 'rolled'].includes(stateOf(record).kind);
   const canChange = isActive && !isSuspended;
   return (
     <>
-      <KeyFacts record={record} now={now} isSuspended={isSuspended} canChange={canChange} />
+      <KeyFacts record={record} replaced={replaced} now={now} isSuspended={isSuspended} canChange={canChange} />
+      {canChange && hintsOf(record, now).some(({ kind }) => kind === 'no_replacement') && (
+        <Notice tone="warning">
+          This key ends {expiresAt !== null && <RelativeTime at={expiresAt} now={now} />} and has no replacement:{' '}
+          <code>{successor?.prefix}</code> is no longer active. <a href="/settings/keys/new">Create a key</a>, or{' '}
+          <a href={`${keyPath(prefix)}/expiry`}>change the expiry</a> of this one.
+        </Notice>
+      )}
       {canChange && (
         <p class="cluster">
           {successor === null && (
@@ -71,11 +80,11 @@ export function KeyPage({ record, usage, events, now, isSuspended, baseUrl }: Ke
   );
 }
 
-interface KeyFactsProps extends Pick<KeyPageProps, 'record' | 'now' | 'isSuspended'> {
+interface KeyFactsProps extends Pick<KeyPageProps, 'record' | 'replaced' | 'now' | 'isSuspended'> {
   readonly canChange: boolean;
 }
 
-function KeyFacts({ record, now, isSuspended, canChange }: KeyFactsProps): VNode {
+function KeyFacts({ record, replaced, now, isSuspended, canChange }: KeyFactsProps): VNode {
   const { prefix, label, planId, createdAt, expiresAt, lastUsedAt, revokedAt, isExpired } = record;
   const bothTimes = (at: string): VNode => (
     <>
@@ -96,6 +105,11 @@ function KeyFacts({ record, now, isSuspended, canChange }: KeyFactsProps): VNode
       <Fact name="State">
         <KeyStateText record={record} now={now} isSuspended={isSuspended} />
       </Fact>
+      {replaced !== undefined && (
+        <Fact name="Replaces">
+          <Predecessor record={replaced} canRevoke={!isSuspended} />
+        </Fact>
+      )}
       <Fact name="Label">
         {label === null ? <span class="muted">None</span> : <UserText text={label} />} {change('label')}
       </Fact>
@@ -114,3 +128,35 @@ function KeyFacts({ record, now, isSuspended, canChange }: KeyFactsProps): VNode
     </dl>
   );
 }
+
+interface PredecessorProps {
+  readonly record: KeyRecord;
+  readonly canRevoke: boolean;
+}
+
+/** The key that another one replaces, and what has become of it. */
+function Predecessor({ record, canRevoke }: PredecessorProps): VNode {
+  const { prefix } = record;
+  const state = stateOf(record);
+  const end = 'at' in state ? state.at : record.expiresAt;
+  return (
+    <>
+      <KeyReference prefix={prefix} label={null} />{' '}
+      <span class="muted">
+        {PREDECESSOR_STATES[state.kind]} {end !== null && <Time at={end} />}
+      </span>
+      {canRevoke && isAccepted(record) && (
+        <a class="fact-change" href={`${keyPath(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
+          Revoke
+        </a>
+      )}
+    </>
+  );
+}
+
+const PREDECESSOR_STATES = {
+  active: 'active until',
+  rolled: 'active until',
+  expired: 'ended',
+  revoked: 'revoked',
+} as const;

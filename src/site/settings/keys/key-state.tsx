@@ -37,7 +37,11 @@ export function KeyStateText({ record, now, isSuspended }: KeyStateProps): VNode
         <Stated
           badge={
             <>
-              <Badge tone="ok">Active</Badge>
+              {state.kind === 'rolled' ? (
+                <Badge tone="info">Active{state.until !== null && <Until at={state.until} now={now} />}</Badge>
+              ) : (
+                <Badge tone="ok">Active</Badge>
+              )}
               {hintsOf(record, now).map(({ kind }) => (
                 <Badge key={kind} tone={kind === 'unused' ? 'info' : 'warning'}>
                   {HINTS[kind]}
@@ -51,7 +55,24 @@ export function KeyStateText({ record, now, isSuspended }: KeyStateProps): VNode
   }
 }
 
-const HINTS: Readonly<Record<KeyHint['kind'], string>> = { unused: 'Unused', expires_soon: 'Expires soon' };
+const HINTS: Readonly<Record<KeyHint['kind'], string>> = {
+  unused: 'Unused',
+  expires_soon: 'Expires soon',
+  no_replacement: 'No replacement',
+};
+
+const DAY_MS = 86_400_000;
+
+/** When a rolled key ends: the time of day within the next 24 hours, and otherwise the date. */
+function Until({ at, now }: { readonly at: string; readonly now: number }): VNode {
+  const isNear = Date.parse(at) - now < DAY_MS;
+  return (
+    <>
+      {' until '}
+      <time dateTime={at}>{isNear ? `${at.slice(11, 16)} UTC` : at.slice(0, 10)}</time>
+    </>
+  );
+}
 
 function Stated({ badge, successor }: { readonly badge: VNode; readonly successor: Successor | null }): VNode {
   return (

@@ -67,6 +67,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
       const page = (
         <KeyPage
           record={record}
+          replaced={await findPredecessor(db, prefix)}
           usage={usage}
           events={await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }))}
           now={toMilliseconds(now())}

@@ -2,7 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { EXPIRES_SOON_DAYS, hintsOf, UNUSED_DAYS, type KeyHint, type KeyRecord } from '../../../keys/key-record.js';
 import type { KeySummary } from '../../../keys/key-summary.js';
 import type { RecentUsage } from '../../../usage/read-usage.js';
-import { formatNumber, UserText } from '../../layout/values.js';
+import { formatNumber, RelativeTime, UserText } from '../../layout/values.js';
 import { keyPath } from '../key-name.js';
 import { highShareOf, resetTime, type PlanState } from '../usage/quotas.js';
 
@@ -48,9 +48,9 @@ interface KeyWarningsProps {
   readonly now: number;
 }
 
-/** @returns what the developer should do about keys: none active, some expire soon, some unused */
+/** @returns what the developer should do about keys: none active, some expire soon, unused or without a replacement */
 export function keyWarnings({ keys, hinted, shown, now }: KeyWarningsProps): readonly VNode[] {
-  if (keys.total > 0 && keys.active === 0) {
+  if (keys.total > 0 && keys.active + keys.rolled === 0) {
     return [
       <Warning address="/settings/keys/new" action="Create a key">
         You have no active keys.
@@ -59,18 +59,32 @@ export function keyWarnings({ keys, hinted, shown, now }: KeyWarningsProps): rea
   }
   const warnings = hinted
     .slice(0, shown)
-    .flatMap((record) => hintsOf(record, now).map((hint) => <KeyWarning record={record} hint={hint} />));
+    .flatMap((record) => hintsOf(record, now).map((hint) => <KeyWarning record={record} hint={hint} now={now} />));
   if (hinted.length <= shown) return warnings;
   return [
     ...warnings,
     <Warning address="/settings/keys" action="See all keys">
-      More keys expire within {EXPIRES_SOON_DAYS} days or have not been used for {UNUSED_DAYS} days.
+      More keys expire within {EXPIRES_SOON_DAYS} days, have not been used for {UNUSED_DAYS} days, or end without a
+      replacement.
     </Warning>,
   ];
 }
 
-function KeyWarning({ record: { prefix, label }, hint }: { record: KeyRecord; hint: KeyHint }): VNode {
+interface KeyWarningProps extends Pick<KeyWarningsProps, 'now'> {
+  readonly record: KeyRecord;
+  readonly hint: KeyHint;
+}
+
+function KeyWarning({ record: { prefix, label, expiresAt }, hint, now }: KeyWarningProps): VNode {
   const name = label === null ? <code>{prefix}</code> : <UserText text={label} />;
+  if (hint.kind === 'no_replacement') {
+    return (
+      <Warning address="/settings/keys/new" action="Create a key">
+        {name} {expiresAt === null ? 'was rolled' : ['ends ', <RelativeTime at={expiresAt} now={now} />]}, and its
+        replacement is no longer active.
+      </Warning>
+    );
+  }
   const days = hint.days === 1 ? '1 day' : `${hint.days} days`;
   return hint.kind === 'expires_soon' ? (
     <Warning address={`${keyPath(prefix)}/roll`} action={<ActionOn name={name}>Roll this key</ActionOn>}>
