@@ -408,7 +408,7 @@ describe('a person in Chromium', () => {
         assert.equal(await page.getByLabel('Expires').inputValue(), '90');
         await page.getByLabel('Expires').selectOption('On a date');
         await page.getByRole('button', { name: 'Create key' }).click();
-        await page.getByRole('alert').getByText('Choose a date in the future').waitFor();
+        await page.getByRole('alert').getByText('Enter an expiry date.').waitFor();
         assert.equal(await page.getByLabel('Expires').inputValue(), 'date');
         await fits();
         await watched.open('/settings/keys/new');

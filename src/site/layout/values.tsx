@@ -11,7 +11,8 @@ export function Time({ at }: { readonly at: string }): VNode {
   return <time dateTime={at}>{formatTime(at)}</time>;
 }
 
-function formatTime(at: string): string {
+/** The same for an attribute or an option, which take no element. */
+export function formatTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 }
 

@@ -1,15 +1,16 @@
 import type { VNode } from 'preact';
+import { RECENT_MINUTES } from '../../accounts/sessions.js';
 import type { PageContext } from '../context.js';
 import { Notice } from '../layout/components.js';
-import { addressOf } from '../delivery/page-address.js';
 import { readCookie, setCookie } from '../sign-in/cookies.js';
-import { interruptionOf, seeOther, type Interruption } from '../sign-in/return-to.js';
+import { leaveNotice, seeOther, type Interruption } from '../sign-in/return-to.js';
 
 /** What has been done, in the words of the page that confirms it. */
 const CONFIRMATIONS = {
   revoked: 'This key has been revoked. Requests that use it now fail.',
   revoked_eventually: 'This key has been revoked. Requests that use it will fail within moments.',
   already_revoked: 'This key was already revoked.',
+  unchanged: 'No changes were made.',
   label_changed: 'The label has been changed.',
   expiry_changed: 'The expiry has been changed. It applies to the next request.',
   expiry_changed_eventually: 'The expiry has been changed. It applies within moments.',
@@ -23,9 +24,6 @@ const CONFIRMATIONS = {
 /** Something that a page confirms once. */
 export type Confirmation = keyof typeof CONFIRMATIONS;
 
-/** How long a confirmation waits for its page, in seconds. */
-const WAITING_SECONDS = 60;
-
 /**
  * Redirects to a page that confirms what has been done. It is shown once, so that the page can be reloaded and visited again.
  *
@@ -33,38 +31,36 @@ const WAITING_SECONDS = 60;
  * @example redirectAndConfirm(ctx, '/settings/sessions', 'session_ended');
  */
 export function redirectAndConfirm(ctx: PageContext, address: string, confirmation: Confirmation): void {
-  setCookie(ctx, 'confirmation', confirmation, WAITING_SECONDS);
+  leaveNotice(ctx, confirmation);
   seeOther(ctx, address);
 }
 
 const INTERRUPTIONS: Readonly<Record<Interruption, string>> = {
-  'signed-out': 'You had been signed out.',
-  'sign-in-too-old': 'Your sign-in was too old for this.',
+  'signed-out': 'Your session had ended.',
+  'sign-in-too-old': `You signed in more than ${RECENT_MINUTES} minutes ago, so we asked you to sign in again.`,
 };
 
-/** What the person did before this page: the confirmation of it, or why it was not done. */
-export function notices(ctx: PageContext): VNode {
-  const confirmation = takeConfirmation(ctx);
-  const interruption = ctx.method === 'GET' ? interruptionOf(addressOf(ctx)) : undefined;
+/** What the person did before this page: the confirmation of it, or why it was not done. It is shown once. */
+export function notices(ctx: PageContext): VNode | undefined {
+  const name = readCookie(ctx, 'notice');
+  if (name === undefined) return undefined;
+  setCookie(ctx, 'notice', undefined);
+  if (isKeyOf(CONFIRMATIONS, name)) {
+    return (
+      <Notice tone="ok" role="status">
+        {CONFIRMATIONS[name]}
+      </Notice>
+    );
+  }
+  if (!isKeyOf(INTERRUPTIONS, name)) return undefined;
   return (
-    <>
-      {confirmation !== undefined && (
-        <Notice tone="ok" role="status">
-          {CONFIRMATIONS[confirmation]}
-        </Notice>
-      )}
-      {interruption !== undefined && (
-        <Notice tone="warning" role="alert">
-          {INTERRUPTIONS[interruption]} <strong>Nothing was changed.</strong> Check the form and send it again.
-        </Notice>
-      )}
-    </>
+    <Notice tone="warning" role="alert">
+      {INTERRUPTIONS[name]} <strong>Nothing was changed.</strong> Check the form and submit it again.
+    </Notice>
   );
 }
 
-function takeConfirmation(ctx: PageContext): Confirmation | undefined {
-  const value = readCookie(ctx, 'confirmation');
-  if (value === undefined) return undefined;
-  setCookie(ctx, 'confirmation', undefined);
-  return Object.hasOwn(CONFIRMATIONS, value) ? (value as Confirmation) : undefined;
+/** The browser may change its cookies. */
+function isKeyOf<T extends object>(texts: T, name: string): name is Extract<keyof T, string> {
+  return Object.hasOwn(texts, name);
 }

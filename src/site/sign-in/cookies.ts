@@ -6,8 +6,8 @@ type CookieName =
   | 'session'
   /** The page to return to after sign-in. */
   | 'return-to'
-  /** What has been done, until a page has confirmed it. */
-  | 'confirmation'
+  /** What has been done or was interrupted, until a page has shown it. */
+  | 'notice'
   /** The secret of a sign-in at the identity provider that has not ended yet. */
   | 'oidc'
   /** The challenge that a passkey is to sign. */

@@ -14,6 +14,9 @@ const SIGN_IN_SECONDS = 1_800;
 /** The parameter of a page whose form was sent but not processed, since it needs a sign-in. */
 const INTERRUPTED = 'interrupted';
 
+/** How long a notice waits for its page, in seconds. */
+const WAITING_SECONDS = 60;
+
 /** Why a form was not processed: the session had ended, or the sign-in was too long ago. */
 export type Interruption = 'signed-out' | 'sign-in-too-old';
 
@@ -23,28 +26,44 @@ export type Interruption = 'signed-out' | 'sign-in-too-old';
  * @param reason - why the request needs a sign-in
  */
 export function redirectToSignIn(ctx: PageContext, reason: Interruption): void {
-  const address = addressOf(ctx, ctx.method === 'POST' ? [[INTERRUPTED, reason]] : []);
-  setCookie(ctx, 'return-to', settingsAddress(address), SIGN_IN_SECONDS);
+  // Another page that is opened meanwhile must not replace a form that was filled in.
+  if (ctx.method === 'POST' || readReturn(ctx).interruption === undefined) {
+    const address = addressOf(ctx, ctx.method === 'POST' ? [[INTERRUPTED, reason]] : []);
+    setCookie(ctx, 'return-to', settingsAddress(address), SIGN_IN_SECONDS);
+  }
   seeOther(ctx, '/sign-in');
 }
 
-/** Redirects to the page that was requested before the sign-in. */
+/** Redirects to the page that was requested before the sign-in, which shows once that its form was not processed. */
 export function returnTo(ctx: PageContext): void {
-  const address = readReturnAddress(ctx);
+  const { address, interruption } = readReturn(ctx);
   setCookie(ctx, 'return-to', undefined);
+  if (interruption !== undefined) leaveNotice(ctx, interruption);
   seeOther(ctx, address);
 }
 
-/** @returns the address of the page that the sign-in leads to */
-export function readReturnAddress(ctx: PageContext): string {
-  // The browser may change its cookies, so the address is also checked when it is read.
-  return settingsAddress(readCookie(ctx, 'return-to') ?? '');
+/** Where a sign-in leads. */
+interface Return {
+  readonly address: string;
+  /** Why the form of that page was not processed; undefined for a page whose form was not sent. */
+  readonly interruption: Interruption | undefined;
 }
 
-/** @returns why the form of a page was not processed; undefined for a page whose form was not sent */
-export function interruptionOf(address: string): Interruption | undefined {
-  const reason = new URLSearchParams(address.split('?')[1]).get(INTERRUPTED);
-  return reason === 'signed-out' || reason === 'sign-in-too-old' ? reason : undefined;
+/** Reads where the sign-in leads. The browser may change its cookies, so the address is also checked here. */
+export function readReturn(ctx: PageContext): Return {
+  const [path = '', search = ''] = (readCookie(ctx, 'return-to') ?? '').split('?');
+  const query = new URLSearchParams(search);
+  const reason = query.get(INTERRUPTED);
+  query.delete(INTERRUPTED);
+  return {
+    address: settingsAddress(`${path}?${query}`),
+    interruption: reason === 'signed-out' || reason === 'sign-in-too-old' ? reason : undefined,
+  };
+}
+
+/** Leaves a notice that the next page of the settings shows once. */
+export function leaveNotice(ctx: PageContext, name: string): void {
+  setCookie(ctx, 'notice', name, WAITING_SECONDS);
 }
 
 /** Redirects with 303, which a browser follows with GET. @param address - our own */

@@ -9,7 +9,7 @@ import { page } from '../layout/page.js';
 import { UserText } from '../layout/values.js';
 import { addPasskeySignIn, PASSKEY_SIGN_IN } from './passkey.js';
 import { PasskeyForm } from './passkey-form.js';
-import { interruptionOf, readReturnAddress, SETTINGS } from './return-to.js';
+import { readReturn, SETTINGS } from './return-to.js';
 import { readCookie } from './cookies.js';
 import { addSignInLink } from './sign-in-link.js';
 import { addSignUp } from './sign-up.js';
@@ -37,7 +37,7 @@ async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: s
           {failure}
         </Notice>
       )}
-      {session?.isRecent !== true && interruptionOf(readReturnAddress(ctx)) !== undefined && (
+      {session?.isRecent !== true && readReturn(ctx).interruption !== undefined && (
         <Notice tone="warning" role="alert">
           Your form was not processed, and nothing was changed. After you sign in, it comes back as you filled it in.
         </Notice>

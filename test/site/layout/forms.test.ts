@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { listKeys } from '../../../src/keys/keys.js';
+import { createKey, findKeyOf, listKeys } from '../../../src/keys/keys.js';
 import { newDeveloper } from '../../support/http/visitor.js';
 import { startBrowser, type TestBrowser, type WatchedPage } from '../../support/programs/browser.js';
 import { skipWithout } from '../../support/programs/skip.js';
@@ -48,12 +48,12 @@ describe('a form in Chromium', () => {
             .db('sessions')
             .where({ developer_id: developerId })
             .update({ signed_in_at: service.db.raw("now() - interval '16 minutes'") }),
-        'Your sign-in was too old for this.',
+        'You signed in more than 15 minutes ago, so we asked you to sign in again.',
       ],
       [
         'the session had ended',
         () => service.db('sessions').where({ developer_id: developerId }).delete(),
-        'You had been signed out.',
+        'Your session had ended.',
       ],
     ] as const) {
       it(`what was typed comes back after a new sign-in when ${what}, ${javaScript ? 'with' : 'without'} scripts`, async () => {
@@ -62,6 +62,9 @@ describe('a form in Chromium', () => {
         await page.getByLabel('Expires').selectOption('30');
         await interrupt();
         await page.getByRole('button', { name: 'Create key' }).click();
+        await page.getByText('Your form was not processed, and nothing was changed.').waitFor();
+        // Neither the way back nor another tab replaces the form.
+        await watched.open(NEW);
         await page.getByText('Your form was not processed, and nothing was changed.').waitFor();
         await signInByLink(watched, service.db, developerId, `**${NEW}?*`);
         await page.getByRole('alert').getByText(`${said} Nothing was changed.`).waitFor();
@@ -75,6 +78,8 @@ describe('a form in Chromium', () => {
           (await listKeys(service.db, developerId)).map(({ label }) => label),
           ['Produktion & “Test” +1'],
         );
+        await page.goBack();
+        assert.equal(await page.getByText('Nothing was changed.').count(), 0, page.url());
       });
     }
 
@@ -100,11 +105,41 @@ describe('a form in Chromium', () => {
       await summary.getByText('Nothing was changed.').waitFor();
       assert.match(await page.title(), /^Error: Create a key/);
       assert.equal(await summary.evaluate((element) => element === document.activeElement), true);
-      await summary.getByRole('link', { name: 'Choose a date in the future' }).press('Enter');
+      await summary.getByRole('link', { name: 'Enter an expiry date.' }).press('Enter');
       const date = page.getByLabel('Expiry date');
       assert.equal(await date.evaluate((element) => element === document.activeElement), true);
       assert.equal(await date.getAttribute('aria-invalid'), 'true');
       assert.equal(await date.getAttribute('aria-describedby'), 'date-error date-hint');
+    });
+  }
+
+  for (const javaScript of [true, false]) {
+    it(`an expiry date is kept to the second, or replaced by any other expiry, ${javaScript ? 'with' : 'without'} scripts`, async () => {
+      const expires = { kind: 'after', seconds: 90 * 86_400 } as const;
+      const { prefix, expiresAt } = await createKey(service.db, { developerId, planId: 'free', expires });
+      const page = await signIn(`/settings/keys/${prefix}/expiry`, javaScript);
+      const save = async (): Promise<string | null | undefined> => {
+        await page.getByRole('button', { name: 'Save expiry' }).click();
+        await page.waitForURL(`**/${prefix}`);
+        return (await findKeyOf(service.db, developerId, prefix))?.expiresAt;
+      };
+      assert.equal(await save(), expiresAt);
+      await page.getByText('No changes were made.').waitFor();
+      for (const choice of ['365', 'date', '30', 'none', '90']) {
+        await page.getByRole('link', { name: 'Change the expiry' }).click();
+        await page.getByLabel('Expires').selectOption(choice);
+        if (choice === 'date') await page.getByLabel('Expiry date').fill('2099-12-31');
+        const saved = await save();
+        const days = saved && Math.round((Date.parse(saved) - Date.now()) / 86_400_000);
+        if (choice === 'none') assert.equal(saved, null);
+        else if (choice === 'date') assert.equal(saved, '2099-12-31T00:00:00.000000Z');
+        else assert.equal(days, Number(choice));
+      }
+      await page.getByRole('link', { name: 'Change the expiry' }).click();
+      await page.getByLabel('Expires').selectOption('date');
+      await page.getByLabel('Expiry date').fill('2020-01-01');
+      await page.getByLabel('Expires').selectOption('30');
+      assert.notEqual(await save(), '2020-01-01', 'a date that is not chosen never stops the form');
     });
   }
 

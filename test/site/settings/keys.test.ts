@@ -103,14 +103,10 @@ describe('the keys page', () => {
   const CORRECTIONS: readonly (readonly [string, Record<string, string>[], string])[] = [
     [
       'a date that is over or does not exist',
-      ['2020-01-01', '2100-02-30', 'soon', ''].map((date) => ({ lifetime: 'date', date, label: 'kept' })),
-      'Choose a date in the future',
+      ['2020-01-01', '2100-02-30', 'soon'].map((date) => ({ lifetime: 'date', date, label: 'kept' })),
+      'Enter a date in the future.',
     ],
-    [
-      'a date beside another choice',
-      [{ lifetime: '30', date: '2100-02-28', label: 'kept' }],
-      'You entered a date but chose another expiry.',
-    ],
+    ['a date that is missing', [{ lifetime: 'date', date: '', label: 'kept' }], 'Enter an expiry date.'],
     [
       'a label that is too long or has control characters',
       ['x'.repeat(201), 'a\nb', 'a\u0000b', 'a\u202Eb', 'a\u2069b'].map((label) => ({ label })),
@@ -324,7 +320,7 @@ describe('the keys page', () => {
     assert.ok((await visitor.get('/sign-in')).text.includes('Your form was not processed, and nothing was changed.'));
     const token = await createSignInLink(service.db, developerId);
     const { headers } = await visitor.post('/sign-in/link', { token });
-    assert.equal(headers.location, `/settings/keys/${prefix}/roll?overlap=now&interrupted=sign-in-too-old`);
+    assert.equal(headers.location, `/settings/keys/${prefix}/roll?overlap=now`);
   });
 
   it('a visitor who is not signed in is redirected to sign-in by every page of the settings', async () => {

@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
 import type { Submission } from '../../delivery/form.js';
 import { Field } from '../../layout/form-field.js';
+import { formatTime } from '../../layout/values.js';
 
 /** When a key expires, by the value of its option: after a number of days, on a date, or never. */
 const LIFETIMES = [
@@ -11,6 +12,9 @@ const LIFETIMES = [
   { value: 'date', label: 'On a date' },
   { value: 'none', label: 'Never' },
 ] as const;
+
+/** The value of the option that leaves the expiry of a key as it is. */
+export const KEEP = 'keep';
 
 const DAY_SECONDS = 86_400;
 
@@ -26,28 +30,31 @@ export type ExpirySubmission = Submission<keyof typeof EXPIRY_FIELDS>;
 /** Proposed unless the form says otherwise: long enough for work, and a key that nobody misses does not live on. */
 const PROPOSED = '90';
 
-/** @returns the expiry of a form, null for never; or what is wrong with its date */
+/**
+ * Reads the expiry of a form. A date beside another choice is ignored: most browsers hide it.
+ *
+ * @returns the expiry, null for never; or what is wrong with its date
+ */
 export function readExpiry({
   lifetime,
   date,
 }: ExpirySubmission['values']): { readonly expires: Expiry | null } | { readonly error: string } {
-  if (lifetime === 'date') {
-    const expires = parseExpiryTime(date);
-    return expires === undefined
-      ? { error: 'Choose a date in the future. The key expires at 00:00 UTC on that date.' }
-      : { expires };
+  if (lifetime !== 'date') {
+    return { expires: lifetime === 'none' ? null : { kind: 'after', seconds: Number(lifetime) * DAY_SECONDS } };
   }
-  if (date !== '') {
-    return { error: 'You entered a date but chose another expiry. Choose “On a date”, or clear the date.' };
-  }
-  return { expires: lifetime === 'none' ? null : { kind: 'after', seconds: Number(lifetime) * DAY_SECONDS } };
+  if (date === '') return { error: 'Enter an expiry date.' };
+  const expires = parseExpiryTime(date);
+  return expires === undefined
+    ? { error: 'Enter a date in the future. The key expires at 00:00 UTC on that date.' }
+    : { expires };
 }
 
 /** @returns the values that a form begins with: those of its address, unless no form has such values */
 export function expiryValues(query: URLSearchParams, proposed: string = PROPOSED): ExpirySubmission['values'] {
   const lifetime = query.get('lifetime') ?? proposed;
+  const isKept = lifetime === KEEP && proposed === KEEP;
   return {
-    lifetime: LIFETIMES.some(({ value }) => value === lifetime) ? lifetime : PROPOSED,
+    lifetime: isKept || LIFETIMES.some(({ value }) => value === lifetime) ? lifetime : PROPOSED,
     date: /^\d{4}-\d\d-\d\d$/.exec(query.get('date') ?? '')?.[0] ?? '',
   };
 }
@@ -56,17 +63,25 @@ interface ExpiryFieldsProps {
   readonly submission: ExpirySubmission;
   /** In milliseconds since 1970. */
   readonly now: number;
+  /** The expiry that the key has, which may be kept. */
+  readonly current?: string | null;
   /** Whether the key may live for ever. */
   readonly canBeNever?: boolean;
 }
 
 /** The fields that name when a key expires. The date is hidden unless it is chosen, in browsers that can do it. */
-export function ExpiryFields({ submission: { values, errors }, now, canBeNever = true }: ExpiryFieldsProps): VNode {
-  const options = LIFETIMES.filter(({ value }) => canBeNever || value !== 'none').map((option) =>
+export function ExpiryFields({
+  submission: { values, errors },
+  now,
+  current = null,
+  canBeNever = true,
+}: ExpiryFieldsProps): VNode {
+  const offered = LIFETIMES.filter(({ value }) => canBeNever || value !== 'none').map((option) =>
     'days' in option
       ? { value: option.value, label: `In ${option.days} days (${dayAfter(now, option.days)})` }
       : { value: option.value, label: option.label },
   );
+  const options = current === null ? offered : [{ value: KEEP, label: `Keep: ${formatTime(current)}` }, ...offered];
   return (
     <>
       <Field
@@ -85,7 +100,6 @@ export function ExpiryFields({ submission: { values, errors }, now, canBeNever =
         hint="For “On a date”. The key expires at 00:00 UTC on that date."
         value={values.date}
         error={errors.date}
-        min={dayAfter(now, 1)}
       />
     </>
   );

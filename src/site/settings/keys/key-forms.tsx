@@ -7,7 +7,7 @@ import { formParser, incompleteForm } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { ErrorSummary, FormActions } from '../../layout/form-field.js';
 import { RelativeTime, Time } from '../../layout/values.js';
-import { EXPIRY_FIELDS, ExpiryFields, expiryValues, readExpiry, type ExpirySubmission } from './expiry-fields.js';
+import { EXPIRY_FIELDS, ExpiryFields, expiryValues, KEEP, readExpiry, type ExpirySubmission } from './expiry-fields.js';
 import { KeyReference, keyPath } from '../key-name.js';
 import { DuplicateLabel, LABEL_FIELDS, LabelField, type LabelSubmission } from './label-field.js';
 
@@ -29,7 +29,9 @@ const parseRoll = formParser({
 /** Reads the form that changes a label. @throws PageError 400 for a form that no browser sends */
 export const readLabel = formParser(LABEL_FIELDS);
 
-const parseExpiry = formParser(EXPIRY_FIELDS);
+const { lifetime, date } = EXPIRY_FIELDS;
+
+const parseExpiry = formParser({ lifetime: { schema: { enum: [KEEP, ...lifetime.schema.enum] } }, date });
 
 /** Reads the form that rolls a key. @throws PageError 400 for a form that no browser sends */
 export function readRoll(ctx: PageContext): { overlapSeconds: number; formHash: Buffer } {
@@ -38,18 +40,22 @@ export function readRoll(ctx: PageContext): { overlapSeconds: number; formHash: 
   return { overlapSeconds: option?.seconds ?? incompleteForm(), formHash: hashOfForm(form) };
 }
 
-/**
- * Reads the form that changes an expiry.
- *
- * @returns the new expiry, null for never; undefined when a value must be corrected
- * @throws PageError 400 for a form that no browser sends
- */
-export function readNewExpiry(ctx: PageContext): { submission: ExpirySubmission; expires: Expiry | null | undefined } {
-  const { values, errors } = parseExpiry(ctx);
+/** What a form makes of an expiry. */
+type ExpiryChange =
+  | { readonly kind: 'keep' }
+  /** Null for never. */
+  | { readonly kind: 'set'; readonly expires: Expiry | null }
+  /** The date must be corrected. */
+  | { readonly kind: 'wrong'; readonly submission: ExpirySubmission };
+
+/** Reads the form that changes an expiry. @throws PageError 400 for a form that no browser sends */
+export function readNewExpiry(ctx: PageContext): ExpiryChange {
+  const { values } = parseExpiry(ctx);
+  if (values.lifetime === KEEP) return { kind: 'keep' };
   const expiry = readExpiry(values);
   return 'error' in expiry
-    ? { submission: { values, errors: { ...errors, date: expiry.error } }, expires: undefined }
-    : { submission: { values, errors }, expires: expiry.expires };
+    ? { kind: 'wrong', submission: { values, errors: { date: expiry.error } } }
+    : { kind: 'set', expires: expiry.expires };
 }
 
 /** @returns what is stored of the token of a form @throws PageError 400 for what is no token */
@@ -139,9 +145,7 @@ export function LabelForm({ record: { prefix }, submission, duplicate }: LabelFo
 
 /** @returns the values that the form for an expiry begins with: those of its address, or the present expiry */
 export function presentExpiry({ expiresAt }: KeyRecord, query: URLSearchParams): ExpirySubmission {
-  const values = expiryValues(query, expiresAt === null ? 'none' : 'date');
-  const isPresent = !query.has('lifetime') && expiresAt !== null;
-  return { values: isPresent ? { ...values, date: expiresAt.slice(0, 10) } : values, errors: {} };
+  return { values: expiryValues(query, expiresAt === null ? 'none' : KEEP), errors: {} };
 }
 
 interface ExpiryFormProps extends KeyFormProps {
@@ -166,10 +170,10 @@ export function ExpiryForm({ record, submission, now }: ExpiryFormProps): VNode 
             ).
           </>
         )}{' '}
-        To end a key at once, <a href={`${keyPath(prefix)}/revoke`}>revoke it</a>.
+        To end this key now, <a href={`${keyPath(prefix)}/revoke`}>revoke it</a>.
       </p>
       <form class="form" method="post" action={`${keyPath(prefix)}/expiry`}>
-        <ExpiryFields submission={submission} now={now} canBeNever={successor === null} />
+        <ExpiryFields submission={submission} now={now} current={expiresAt} canBeNever={successor === null} />
         <FormActions label="Save expiry" cancel={keyPath(prefix)} />
       </form>
     </>

@@ -175,9 +175,10 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
       }
       const { label } = submission.values;
       const endChange = beginChange();
-      await setKeyLabel(db, prefix, label === '' ? null : label, { kind: 'developer', developerId });
+      const by = { kind: 'developer', developerId } as const;
+      const { before, after } = await setKeyLabel(db, prefix, label === '' ? null : label, by);
       await endChange(false);
-      redirectAndConfirm(ctx, keyPath(prefix), 'label_changed');
+      redirectAndConfirm(ctx, keyPath(prefix), before.label === after.label ? 'unchanged' : 'label_changed');
     }),
   );
 
@@ -198,15 +199,24 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
     about(requireRecentSignIn, async (ctx, record) => {
       requireEditable(record);
       const { developerId, prefix } = record;
-      const { submission, expires } = readNewExpiry(ctx);
-      if (expires === undefined) {
-        const form = <ExpiryForm record={record} submission={submission} now={toMilliseconds(now())} />;
+      const change = readNewExpiry(ctx);
+      if (change.kind === 'wrong') {
+        const form = <ExpiryForm record={record} submission={change.submission} now={toMilliseconds(now())} />;
         settingsPage(ctx, { ...expiryPage(record), status: 422, hasErrors: true }, form);
         return;
       }
+      if (change.kind === 'keep') {
+        redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
+        return;
+      }
       const endChange = beginChange();
-      const { before, after } = await setKeyExpiry(db, prefix, expires, { kind: 'developer', developerId });
-      const propagation = await endChange(before.expiresAt !== after.expiresAt);
+      const { before, after } = await setKeyExpiry(db, prefix, change.expires, { kind: 'developer', developerId });
+      const isChanged = before.expiresAt !== after.expiresAt;
+      const propagation = await endChange(isChanged);
+      if (!isChanged) {
+        redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
+        return;
+      }
       const isImmediate = propagation === 'immediate';
       redirectAndConfirm(ctx, keyPath(prefix), isImmediate ? 'expiry_changed' : 'expiry_changed_eventually');
     }),
