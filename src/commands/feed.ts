@@ -21,7 +21,7 @@ The feed restarts a minute after the database's clock or the last change's times
 database's clock was further ahead, use --after with the latest position that a mirror may have: the greatest "since" in
 the servers' logs.
 
-This cannot be undone. On a terminal, the command asks before it restarts the feed; elsewhere it requires --yes.`;
+This cannot be undone. On a terminal you are asked to confirm; elsewhere --yes is required.`;
 
 interface RestartFlags {
   readonly after?: number;

@@ -93,6 +93,9 @@ describe('the completion of commands', () => {
     ['the argument of a command', ['completion', ''], ['bash', 'zsh', 'fish']],
     ['a file', ['import', 'ti'], ['<files>']],
     ['the file of an option', ['follow', '--state', ''], ['<files>']],
+    ['no option in place of an argument', ['keys', 'revoke', ''], []],
+    ['an option before an argument', ['keys', 'revoke', '--j'], ['--json']],
+    ['an option of a command without arguments', ['stats', 'verify', '--r'], ['--repair']],
     ['a value that only its owner can know', ['keys', 'create', '--developer', ''], []],
     [
       'a command after the value of an option that has its name',

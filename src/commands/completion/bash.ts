@@ -14,7 +14,7 @@ export function bashCompletion(program: CompletedCommand): string {
   const paths = commands.filter(({ path }) => path.length > 0).map(({ path }) => pattern(path));
   return `# Completes the command line of catalog in bash.
 _catalog() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} command= words= flags= files= i
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} command= words= flags= files= text= i
   # bash divides --kind=titles into three words.
   if [[ $cur == = ]]; then
     cur=
@@ -32,7 +32,7 @@ _catalog() {
       case "$command" in
         ${valuesOfCommands.join('\n        ')}
       esac
-      if [[ $cur == -* || -z $words$files ]]; then words=$flags; fi
+      if [[ $cur == -* || -z $words$files$text ]]; then words=$flags; fi
       ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
@@ -49,6 +49,6 @@ function pattern(path: readonly string[]): string {
 
 function inCase(path: readonly string[], values: readonly Values[], statement = ''): string {
   const words = values.flatMap((value) => (value.kind === 'words' ? value.words : [])).join(' ');
-  const files = values.some(({ kind }) => kind === 'file');
-  return `${pattern(path)}) ${words && `words='${words}' `}${files ? 'files=1 ' : ''}${statement};;`;
+  const [files, text] = (['file', 'text'] as const).map((kind) => values.some((value) => value.kind === kind));
+  return `${pattern(path)}) ${words && `words='${words}' `}${files ? 'files=1 ' : ''}${text ? 'text=1 ' : ''}${statement};;`;
 }
