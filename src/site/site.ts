@@ -9,6 +9,7 @@ import { setSecurityFields } from './delivery/headers.js';
 import { addGuides } from './guides/guides.js';
 import { addLandingPage } from './landing/landing.js';
 import { errorPage } from './layout/error-page.js';
+import { prepareSamples } from './layout/samples.js';
 import { addReference } from './reference/reference.js';
 import { addRootFiles } from './root-files.js';
 import { addRevokeLeakedKey } from './revoke-leaked-key.js';
@@ -28,11 +29,16 @@ export function routePages(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LI
   router.use(receiveForm);
   // Before the bound on pages: an error page needs its stylesheet too.
   for (const [path, file] of parts.site.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
+  router.use(async (_ctx, next) => {
+    await prepareSamples();
+    await next();
+  });
+  // The reference waits for nothing but its first rendering, which may outlast the deadline on a busy machine.
+  addReference(router, parts);
   // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.
   addOidc(router, parts);
   router.use(deadline() as PageMiddleware, boundConcurrency(limits, parts.trustedProxies) as PageMiddleware);
   addLandingPage(router, parts);
-  addReference(router, parts);
   addGuides(router, parts);
   addRootFiles(router, parts);
   addSearch(router, parts);

@@ -14,6 +14,7 @@ import { newDeveloper, signIn as signInByHttp } from '../support/http/visitor.js
 import {
   coloursOf,
   leaveKept,
+  resize,
   startBrowser,
   type TestBrowser,
   type View,
@@ -239,6 +240,31 @@ describe('a person in Chromium', () => {
       const page = await visit('/docs#header-RetryAfter');
       const marked = page.locator('.sidebar [aria-current="location"]');
       await eventually('it is marked', async () => (await marked.getAttribute('href')) === '#headers');
+    });
+
+    it('an operation shows its sample, its fields and its example responses in this order on a phone, and samples beside fields on a wide screen', async () => {
+      const page = await visit('/docs', { width: 390, height: 844 });
+      const boxesOf = (): Promise<readonly { top: number; right: number; bottom: number; left: number }[]> =>
+        page.evaluate(() => {
+          const head = document.getElementById('getTitle');
+          const code = head?.closest('.operation')?.querySelector('.operation-code');
+          const others = ['parameters', '200', 'examples'].map((part) => document.getElementById(`getTitle-${part}`));
+          return [head, code, ...others].map((part) => {
+            const { top = NaN, right = NaN, bottom = NaN, left = NaN } = part?.getBoundingClientRect() ?? {};
+            return { top, right, bottom, left };
+          });
+        });
+      const tops = (await boxesOf()).map(({ top }) => top);
+      assert.deepEqual(
+        tops,
+        tops.toSorted((a, b) => a - b),
+      );
+      await resize(page, { width: 1280, height: 800 });
+      const [head, code, parameters, , examples] = await boxesOf();
+      assert.ok(head && code && parameters && examples);
+      assert.ok(code.left > head.right && examples.left >= code.left, 'two columns');
+      assert.ok(examples.top >= code.bottom && examples.top < code.bottom + 50, 'the examples follow the sample');
+      assert.ok(parameters.top < code.bottom, 'the fields follow the head');
     });
 
     it('the reference calls an operation with the key that is typed, and keeps the key nowhere', async () => {

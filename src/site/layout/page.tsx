@@ -1,4 +1,5 @@
-import type { ComponentChildren } from 'preact';
+import { setImmediate } from 'node:timers/promises';
+import type { ComponentChildren, VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { PageContext, SiteOptions } from '../context.js';
 import { addressOf } from '../delivery/page-address.js';
@@ -58,4 +59,14 @@ export function renderPage(site: SiteOptions, description: PageDescription, body
       </Layout>
     </OperatorContact.Provider>,
   )}\n`;
+}
+
+/** @returns the HTML of the parts of a long page. Between them, other requests get their turn. */
+export async function renderParts(parts: readonly VNode[]): Promise<string> {
+  let html = '';
+  for (const part of parts) {
+    await setImmediate();
+    html += render(part);
+  }
+  return html;
 }

@@ -1,4 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
 import type { VNode } from 'preact';
+import { cached } from '../delivery/cached.js';
+import { highlight } from './code/highlight.js';
 import { programsOf } from './code/programs.js';
 import { CodeBlock, Tabs } from './components.js';
 
@@ -31,3 +34,14 @@ export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps
     />
   );
 }
+
+/**
+ * Highlights a program in each language once. The first time compiles the grammar of its language, so the first page with
+ * samples would block the process. Between languages, other requests get their turn.
+ */
+export const prepareSamples = cached(async () => {
+  for (const { code, language } of programsOf('https://catalog.example.com', '/api/v1/stats')) {
+    await setImmediate();
+    highlight(code, language);
+  }
+}, Infinity);

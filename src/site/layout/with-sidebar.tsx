@@ -14,11 +14,13 @@ interface WithSidebarProps {
   readonly current?: string;
   /** Stands above the links. */
   readonly search: VNode;
-  readonly children: ComponentChildren;
+  readonly children?: ComponentChildren;
+  /** In place of children: HTML that is rendered already. */
+  readonly html?: string;
 }
 
 /** A wide page with a table of contents beside it. */
-export function WithSidebar({ label, groups, current, search, children }: WithSidebarProps): VNode {
+export function WithSidebar({ label, groups, current, search, children, html }: WithSidebarProps): VNode {
   return (
     <div class="container-wide with-sidebar">
       <div class="sidebar">
@@ -43,7 +45,11 @@ export function WithSidebar({ label, groups, current, search, children }: WithSi
           </details>
         </nav>
       </div>
-      <div class="content">{children}</div>
+      {html === undefined ? (
+        <div class="content">{children}</div>
+      ) : (
+        <div class="content" dangerouslySetInnerHTML={{ __html: html }} />
+      )}
     </div>
   );
 }

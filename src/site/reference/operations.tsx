@@ -1,6 +1,8 @@
 import type { VNode } from 'preact';
+import { render } from 'preact-render-to-string';
 import { AN_HOUR_AGO } from '../layout/code/programs.js';
 import { Heading } from '../layout/heading.js';
+import { renderParts } from '../layout/page.js';
 import { SampleTabs } from '../layout/samples.js';
 import { inWords, parameterId, responseId } from './anchors.js';
 import { operationsOf, resolve, tagsOf, type Parameter, type PlacedOperation } from './contract.js';
@@ -15,24 +17,22 @@ interface OperationProps {
   readonly operation: PlacedOperation;
 }
 
-/** The operations, by tag. */
-export function Operations({ context }: { readonly context: ReferenceContext }): VNode {
+/** @returns the HTML of the operations, by tag */
+export async function renderOperations(context: ReferenceContext): Promise<string> {
   const { contract } = context;
-  return (
-    <>
-      {tagsOf(contract).groups.map(({ name, description }) => (
-        <section key={name} aria-labelledby={`tag-${name}`}>
-          <Heading level={2} id={`tag-${name}`} text={name} />
-          <Text context={context} text={description} />
-          {operationsOf(contract)
-            .filter(({ tags }) => tags.includes(name))
-            .map((operation) => (
-              <Operation key={operation.operationId} context={context} operation={operation} />
-            ))}
-        </section>
-      ))}
-    </>
-  );
+  let html = '';
+  for (const { name, description } of tagsOf(contract).groups) {
+    const operations = operationsOf(contract).filter(({ tags }) => tags.includes(name));
+    const content = await renderParts([
+      <>
+        <Heading level={2} id={`tag-${name}`} text={name} />
+        <Text context={context} text={description} />
+      </>,
+      ...operations.map((operation) => <Operation context={context} operation={operation} />),
+    ]);
+    html += render(<section aria-labelledby={`tag-${name}`} dangerouslySetInnerHTML={{ __html: content }} />);
+  }
+  return html;
 }
 
 function Operation({ context, operation }: OperationProps): VNode {
@@ -56,7 +56,6 @@ function Operation({ context, operation }: OperationProps): VNode {
           target={sampleTarget(operation, parameters)}
         />
         <TryIt contract={context.contract} operation={operation} parameters={parameters} />
-        {media && <Examples media={media} />}
       </div>
       <div class="operation-text">
         {parameters.length > 0 && (
@@ -87,6 +86,12 @@ function Operation({ context, operation }: OperationProps): VNode {
         <Heading level={4} id={`${operationId}-others`} text="Other responses" />
         <OtherResponses context={context} operation={operation} />
       </div>
+      {media && (
+        <div class="operation-examples">
+          <Heading level={4} id={`${operationId}-examples`} text="Example responses" />
+          <Examples media={media} />
+        </div>
+      )}
     </section>
   );
 }

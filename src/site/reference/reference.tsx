@@ -5,14 +5,14 @@ import { Representation } from '../../http/response/representation.js';
 import { cached } from '../delivery/cached.js';
 import { CodeBlock } from '../layout/components.js';
 import { Heading } from '../layout/heading.js';
-import { HTML, renderPage } from '../layout/page.js';
+import { HTML, renderPage, renderParts } from '../layout/page.js';
 import { renderMarkdown } from '../layout/markdown.js';
 import { WithSidebar } from '../layout/with-sidebar.js';
 import { SearchBox } from '../search/search-form.js';
 import { codeLinks, errorId, securityId } from './anchors.js';
 import { tagsOf } from './contract.js';
 import { linkGroups } from './navigation.js';
-import { Operations } from './operations.js';
+import { renderOperations } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
 import { Schemas } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
@@ -22,10 +22,31 @@ const EXAMPLES_LIFETIME_MS = 3_600_000;
 
 /** Adds the reference, `/docs`: everything in the contract. It is rendered once; later only its times are replaced. */
 export function addReference(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
-  const html = cached(() => {
-    const description = 'Every operation, parameter, response and error of the API.';
+  const html = cached(async () => {
     const context = { contract, baseUrl: site.publicUrl(), linkCode: codeLinks(contract) };
-    return renderPage(site, { title: 'Reference', section: 'docs', description }, <Reference context={context} />);
+    const { headings, html: introduction } = renderIntroduction(context);
+    const content = [
+      await renderParts([<Introduction context={context} html={introduction} />]),
+      await renderOperations(context),
+      await renderParts([
+        <Security context={context} />,
+        <SharedResponses context={context} />,
+        <Headers context={context} />,
+        <Schemas context={context} />,
+        <Sdks context={context} />,
+      ]),
+    ];
+    const description = 'Every operation, parameter, response and error of the API.';
+    return renderPage(
+      site,
+      { title: 'Reference', section: 'docs', description },
+      <WithSidebar
+        label="Reference"
+        groups={linkGroups(contract, headings)}
+        search={<SearchBox />}
+        html={content.join('')}
+      />,
+    );
   }, Infinity);
   const page = cached(
     async () => new Representation(withRecentExamples(await html(), Date.now()), HTML, 'small'),
@@ -34,19 +55,19 @@ export function addReference(router: PageRouter, { contract, site }: Pick<SitePa
   router.get('/docs', async (ctx) => (await page()).send(ctx, 'no-cache'));
 }
 
-function Reference({ context }: { readonly context: ReferenceContext }): VNode {
-  const { contract } = context;
-  const { info } = contract;
+/** @returns the description of the API and the chapters that no operation belongs to */
+function renderIntroduction({ contract, linkCode }: ReferenceContext): ReturnType<typeof renderMarkdown> {
   const chapters = tagsOf(contract).chapters.map(({ name, description }) => `## ${name}\n\n${description}`);
-  const introduction = renderMarkdown([info.description, ...chapters].join('\n\n'), {
-    linkCode: context.linkCode,
-    rowId: errorId,
-  });
+  return renderMarkdown([contract.info.description, ...chapters].join('\n\n'), { linkCode, rowId: errorId });
+}
+
+function Introduction({ context, html }: { readonly context: ReferenceContext; readonly html: string }): VNode {
+  const { info, openapi } = context.contract;
   return (
-    <WithSidebar label="Reference" groups={linkGroups(contract, introduction.headings)} search={<SearchBox />}>
+    <>
       <h1 id="introduction">{info.title}</h1>
       <p class="muted">
-        Version {info.version} · OpenAPI {contract.openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
+        Version {info.version} · OpenAPI {openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
         <a href="/openapi.yaml">YAML</a> · <a href="/openapi.json">JSON</a>
       </p>
       <dl class="base-url">
@@ -55,14 +76,8 @@ function Reference({ context }: { readonly context: ReferenceContext }): VNode {
           <code>{context.baseUrl}</code>
         </dd>
       </dl>
-      <div class="prose introduction" dangerouslySetInnerHTML={{ __html: introduction.html }} />
-      <Operations context={context} />
-      <Security context={context} />
-      <SharedResponses context={context} />
-      <Headers context={context} />
-      <Schemas context={context} />
-      <Sdks context={context} />
-    </WithSidebar>
+      <div class="prose introduction" dangerouslySetInnerHTML={{ __html: html }} />
+    </>
   );
 }
 

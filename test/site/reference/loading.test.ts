@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { h, type VNode } from 'preact';
 import type { Page } from 'playwright-core';
+import { renderParts } from '../../../src/site/layout/page.js';
 import { startBrowser, type TestBrowser } from '../../support/programs/browser.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
 import { send, type Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 import { PAGES } from '../pages.js';
+import { serveWithoutDatabase } from '../site-alone.js';
 
 /** The most bytes that a browser gets for a page, with its stylesheet and script. */
 const MOST_BYTES = 40_000;
@@ -20,6 +24,41 @@ const TABS = 3;
 
 /** How far below the top of the window the target of a link may stand, in CSS pixels: the header and some air. */
 const NEAR_TOP = 160;
+
+/** How long other work takes in each turn of a busy process, in milliseconds. */
+const BUSY_MS = 150;
+
+describe('the first request for a page', () => {
+  it('the reference is served on a machine so busy that its first rendering outlasts the deadline of a request', async () => {
+    const { url, server } = await serveWithoutDatabase();
+    let isBusy = true;
+    const work = (): void => {
+      const until = performance.now() + BUSY_MS;
+      while (performance.now() < until);
+      if (isBusy) setImmediate(work);
+    };
+    server.once('request', work);
+    const { status, text } = await send(url, '/docs', { headers: { 'accept-encoding': ACCEPT_ENCODING } });
+    isBusy = false;
+    server.close();
+    assert.equal(status, 200, text);
+  });
+
+  it('between the parts of a long page, other work gets its turn', async () => {
+    const order: string[] = [];
+    const part = (name: string): VNode => h(() => (order.push(name), name), {});
+    const html = renderParts([part('a'), part('b'), part('c')]);
+    const others = (async () => {
+      for (let turn = 0; turn < 3; turn += 1) {
+        await nextTurn();
+        order.push('other');
+      }
+    })();
+    assert.equal(await html, 'abc');
+    await others;
+    assert.deepEqual(order, ['a', 'other', 'b', 'other', 'c', 'other']);
+  });
+});
 
 describe('a page that loads', () => {
   let service: TestService;
