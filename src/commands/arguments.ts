@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { isPlainText, NOT_PLAIN } from '../platform/text/plain-text.js';
+import { findKeyPrefix, KEY_AS_LABEL } from '../keys/api-key.js';
 import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
 
 /** The largest integer of PostgreSQL. */
@@ -30,8 +31,14 @@ export function text(maximum: number): (value: string) => string {
 /** Reads the name of a developer's project. @throws InvalidArgumentError */
 export const projectName = text(200);
 
-/** Reads the label of a key. @throws InvalidArgumentError */
-export const label = text(200);
+const labelText = text(200);
+
+/** Reads the label of a key, which is no key itself. @throws InvalidArgumentError */
+export function label(value: string): string {
+  const read = labelText(value);
+  if (findKeyPrefix(read) !== undefined) throw new InvalidArgumentError(KEY_AS_LABEL);
+  return read;
+}
 
 /** Reads the new label of a key. @returns null for an empty text @throws InvalidArgumentError */
 export function labelOrNone(value: string): string | null {

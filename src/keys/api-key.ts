@@ -27,6 +27,12 @@ const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
 /** What {@link redactApiKeys} would cut. */
 const POSSIBLE_SECRET = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH}}|svc_[0-9a-z]{8}_`, 'i');
 
+/** The prefix of a key, and what separates it from the secret. */
+const KEY_LIKE = /(svc_[0-9A-Za-z]{8})_/;
+
+/** For whoever enters a key as a label, which is stored as it is. */
+export const KEY_AS_LABEL = 'This looks like an API key. Labels are not secret: use a name.';
+
 const REDACTED = '[redacted]';
 
 declare const keyHash: unique symbol;
@@ -108,4 +114,13 @@ function checksum(body: string): string {
     rest = Math.floor(rest / BASE62.length);
   }
   return digits;
+}
+
+/**
+ * Finds what may be a key in a text that is not for keys, such as a label.
+ *
+ * @returns its prefix; undefined for none
+ */
+export function findKeyPrefix(text: string): string | undefined {
+  return KEY_LIKE.exec(text)?.[1];
 }

@@ -36,6 +36,8 @@ export type RefusalReason =
   | 'suspended'
   /** The developer has {@link MAX_ACTIVE_KEYS}. */
   | 'too_many'
+  /** The developer has as many rolled keys that are still active. */
+  | 'too_many_rolled'
   /** The developer has created {@link MAX_KEYS_PER_DAY}. */
   | 'too_many_today'
   /** The form has already created a key. */
@@ -127,7 +129,8 @@ export async function requireRoom(
   if (today >= MAX_KEYS_PER_DAY) {
     throw new KeyRefused('too_many_today', `Developer ${developerId} has created ${today} keys within 24 hours.`);
   }
-  if (added !== 'neither' && active >= MAX_ACTIVE_KEYS) {
-    throw new KeyRefused('too_many', `Developer ${developerId} has ${active} active keys.`);
-  }
+  if (added === 'neither' || active < MAX_ACTIVE_KEYS) return;
+  throw added === 'rolled'
+    ? new KeyRefused('too_many_rolled', `Developer ${developerId} has ${active} rolled keys that are still active.`)
+    : new KeyRefused('too_many', `Developer ${developerId} has ${active} active keys.`);
 }

@@ -51,24 +51,25 @@ export async function rollKey(
 
 /** @throws KeyRefused when the key is revoked, expired or already rolled */
 export function requireRollable(record: KeyRecord): void {
-  const { prefix, developerId, planId } = record;
-  const state = stateOf(record);
+  const { prefix, developerId, planId, successor } = record;
+  const { kind } = stateOf(record);
   const instead = `Create a new one: "catalog keys create --developer ${developerId} --plan ${planId}".`;
-  switch (state.kind) {
-    case 'revoked':
-      throw new KeyRefused('revoked', `Key ${prefix} is revoked and cannot be rolled. ${instead}`);
-    case 'expired':
-      throw new KeyRefused('expired', `Key ${prefix} has expired and cannot be rolled. ${instead}`);
-    case 'rolled':
-      if (state.successor.isActive) {
-        const message = `Key ${prefix} has already been replaced by ${state.successor.prefix}. Roll that key instead.`;
-        throw new KeyRefused('rolled', message, state.successor.prefix);
-      }
-      throw new KeyRefused(
-        'not_replaced',
-        `Key ${prefix} was replaced by ${state.successor.prefix}, which is no longer active. ${instead}`,
-        state.successor.prefix,
-      );
-    case 'active':
+  if (kind === 'revoked') {
+    throw new KeyRefused('revoked', `Key ${prefix} is revoked and cannot be rolled. ${instead}`);
+  }
+  // Rolling without an overlap ends a key, which has not expired by itself then.
+  if (successor?.isActive === true) {
+    const message = `Key ${prefix} has already been replaced by ${successor.prefix}. Roll that key instead.`;
+    throw new KeyRefused('rolled', message, successor.prefix);
+  }
+  if (successor !== null) {
+    throw new KeyRefused(
+      'not_replaced',
+      `Key ${prefix} was replaced by ${successor.prefix}, which is no longer active. ${instead}`,
+      successor.prefix,
+    );
+  }
+  if (kind === 'expired') {
+    throw new KeyRefused('expired', `Key ${prefix} has expired and cannot be rolled. ${instead}`);
   }
 }

@@ -227,7 +227,7 @@ describe('the commands for developers, keys and sign-in', () => {
     const roll = `keys roll ${old.prefix} --overlap now`;
     assert.match(await output(roll), /\. The old key is refused within moments\. Its successor /);
     assert.equal(await isActive(old.key), false);
-    await assertFails(roll, 1, /^catalog: Key svc_\w{8} has expired and cannot be rolled\./);
+    await assertFails(roll, 1, /^catalog: Key svc_\w{8} has already been replaced by svc_\w{8}\. Roll that key instead\./);
     const document = await json(`keys roll ${second.prefix} --overlap 0s`);
     assert.equal(await isActive(String(document.key)), true);
     assert.deepEqual(
@@ -239,7 +239,7 @@ describe('the commands for developers, keys and sign-in', () => {
   });
 
   it('"keys set-label" changes and removes the label of an active key', async () => {
-    const { prefix } = await newKey();
+    const { key, prefix } = await newKey();
     const label = (...args: string[]) => runWithoutRedis(['keys', 'set-label', prefix, ...args], world.url);
     assert.equal((await label('eu west')).stdout, `Key ${prefix} now has the label "eu west".\n`);
     assert.equal((await label(' eu west ')).stdout, `Key ${prefix} already has the label "eu west".\n`);
@@ -248,6 +248,7 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.deepEqual([changed, removed], [true, null]);
     assert.equal((await label('')).stdout, `Key ${prefix} already has no label.\n`);
     await assertFails(`keys set-label ${prefix} ${'x'.repeat(201)}`, 2, /Use 1 to 200 characters/);
+    await assertFails(`keys set-label ${prefix} ${key}`, 2, /This looks like an API key\. Labels are not secret/);
     await output(`keys revoke ${prefix}`);
     await assertFails(`keys set-label ${prefix} late`, 1, /^catalog: Key svc_\w{8} is revoked and cannot be changed\./);
   });

@@ -252,6 +252,15 @@ describe('keys', () => {
       await assert.rejects(rollKey(world.db, expired.prefix, 60), refused('expired', instead));
       await assert.rejects(rollKey(world.db, 'svc_00000000', 60), refused('unknown'));
     });
+
+    it('a key that was ended by rolling it is refused as a rolled key, not as an expired one', async () => {
+      const { prefix } = await newKey();
+      const { successor } = await rollKey(world.db, prefix, 0);
+      const replaced = new RegExp(`replaced by ${successor.prefix}`);
+      await assert.rejects(rollKey(world.db, prefix, 60), refused('rolled', replaced));
+      await revokeKey(world.db, successor.prefix);
+      await assert.rejects(rollKey(world.db, prefix, 60), refused('not_replaced', replaced));
+    });
   });
 
   describe('changed by their developer', () => {
@@ -329,7 +338,7 @@ describe('keys', () => {
       const successors: CreatedKey[] = [];
       for (const { prefix } of await fill()) successors.push((await roll(prefix)).successor);
       const next = successors[0]?.prefix;
-      await assert.rejects(roll(next), refused('too_many'));
+      await assert.rejects(roll(next), refused('too_many_rolled'));
       await roll(next, 0);
     });
 

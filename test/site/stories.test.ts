@@ -467,7 +467,7 @@ describe('a person in Chromium', () => {
         await page.getByText(`Replaced by ${second.slice(0, 12)} (a label`).waitFor();
         await page.getByRole('link', { name: `Revoke ${first.slice(0, 12)}` }).click();
         await page.getByRole('button', { name: `Revoke ${first.slice(0, 12)}` }).click();
-        await page.getByText('has been revoked. Requests that use it now fail.').waitFor();
+        await page.getByText('has been revoked. Requests that use it will fail immediately.').waitFor();
         assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
         await fits();
 

@@ -1,5 +1,6 @@
 import { Ajv } from 'ajv';
 import { readContent, rejectBody } from '../../http/request/content.js';
+import { findKeyPrefix } from '../../keys/api-key.js';
 import { isPlainText } from '../../platform/text/plain-text.js';
 import type { PageContext } from '../context.js';
 import { PageError } from '../layout/error-page.js';
@@ -52,7 +53,7 @@ interface FormField {
   /** A JSON Schema of the value, which is a string without spaces around it; empty where the field was not sent. */
   readonly schema: object;
   /** For a person whose value does not fit. Without one, no browser sends such a value, and the whole form is refused. */
-  readonly message?: string;
+  readonly message?: string | ((value: string) => string);
 }
 
 /** A form as it was sent. */
@@ -62,7 +63,10 @@ export interface Submission<Name extends string> {
   readonly errors: Readonly<Partial<Record<Name, string>>>;
 }
 
-const ajv = new Ajv({ allErrors: true, formats: { 'plain-text': isPlainText } });
+const ajv = new Ajv({
+  allErrors: true,
+  formats: { 'plain-text': isPlainText, 'not-a-key': (text) => findKeyPrefix(text) === undefined },
+});
 
 /**
  * Makes the parser of one form.
@@ -84,7 +88,12 @@ export function formParser<Name extends string>(
     const values = Object.fromEntries(entries.map(([name]) => [name, form?.get(name)?.trim() ?? '']));
     validate(values);
     const wrong = (validate.errors ?? []).map(({ instancePath }) => instancePath.slice(1) as Name);
-    const errors = Object.fromEntries(wrong.map((name) => [name, fields[name].message ?? incompleteForm()]));
+    const errors = Object.fromEntries(
+      wrong.map((name) => {
+        const { message = incompleteForm() } = fields[name];
+        return [name, typeof message === 'string' ? message : message(values[name] ?? '')];
+      }),
+    );
     return { values, errors } as Submission<Name>;
   };
 }

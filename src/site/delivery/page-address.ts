@@ -1,3 +1,4 @@
+import { findKeyPrefix } from '../../keys/api-key.js';
 import type { PageContext } from '../context.js';
 
 /** The fields that a form gets back after a sign-in or an error. No key and no token of a form is among them. */
@@ -8,9 +9,6 @@ const MAX_VALUE = 400;
 
 /** The longest address, which fits into a cookie. */
 const MAX_ADDRESS = 3_500;
-
-/** Somebody may have pasted a key into a field that is not for keys. Addresses are kept in histories and logs. */
-const KEY_LIKE = /svc_[0-9A-Za-z]{8}_/;
 
 /**
  * The address of the page that a request belongs to, which GET opens: the path and the query of the request itself or, after
@@ -34,7 +32,10 @@ export function addressOf(ctx: PageContext, more: readonly (readonly [string, st
  * @param path - our own
  */
 export function pageAddress(path: string, query: Iterable<readonly [string, string]>): string {
-  const kept = [...query].filter(([, value]) => value !== '' && value.length <= MAX_VALUE && !KEY_LIKE.test(value));
+  // Somebody may have pasted a key into a field that is not for keys. Addresses are kept in histories and logs.
+  const isKept = (value: string): boolean =>
+    value !== '' && value.length <= MAX_VALUE && findKeyPrefix(value) === undefined;
+  const kept = [...query].filter(([, value]) => isKept(value));
   // In the target of a request, a plus is a plus.
   const search = new URLSearchParams(kept.map(([name, value]) => [name, value])).toString().replaceAll('+', '%20');
   return search === '' || search.length > MAX_ADDRESS ? path : `${path}?${search}`;

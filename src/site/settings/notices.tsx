@@ -7,9 +7,10 @@ import { leaveNotice, seeOther, type Interruption } from '../sign-in/return-to.j
 
 /** What has been done, in the words of the page that confirms it. */
 const CONFIRMATIONS = {
-  revoked: 'This key has been revoked. Requests that use it now fail.',
+  revoked: 'This key has been revoked. Requests that use it will fail immediately.',
   revoked_eventually: 'This key has been revoked. Requests that use it will fail within moments.',
   already_revoked: 'This key was already revoked.',
+  already_ended: 'This key has already ended.',
   unchanged: 'No changes were made.',
   label_changed: 'The label has been changed.',
   expiry_changed: 'The expiry has been changed. It applies to the next request.',

@@ -217,7 +217,7 @@ describe('the keys page', () => {
     const { status, headers } = await visitor.post(path);
     assert.deepEqual([status, headers.location], [303, `/settings/keys/${prefix}`]);
     assert.equal(await statusOf(key), 401);
-    const said = 'This key has been revoked. Requests that use it now fail.';
+    const said = 'This key has been revoked. Requests that use it will fail immediately.';
     assert.ok((await visitor.get(`/settings/keys/${prefix}`)).text.includes(said));
     assert.ok(!(await visitor.get(`/settings/keys/${prefix}`)).text.includes(said));
     assert.ok((await visitor.get('/settings/keys')).text.includes('Inactive keys'));
@@ -265,12 +265,73 @@ describe('the keys page', () => {
       /was replaced by <code>svc_\w{8}<\/code>, which is no longer active\. <a href="\/settings\/keys\/new"/,
     );
     await expireIn(service.db, prefix, 0);
-    await assertRefused(/This key has expired\. <a href="\/settings\/keys\/new">Create a new key/);
+    await assertRefused(/was replaced by <code>svc_\w{8}<\/code>, which is no longer active/);
     await visitor.post(`/settings/keys/${prefix}/revoke`);
     await assertRefused(/This key is revoked\./);
     const question = await visitor.get(`/settings/keys/${prefix}/revoke`);
     assert.deepEqual([question.status, question.headers.location], [303, `/settings/keys/${prefix}`]);
     assert.ok((await visitor.get(`/settings/keys/${prefix}`)).text.includes('This key was already revoked.'));
+  });
+
+  it('a form about a key that has ended names the key and leads to it', async () => {
+    const { prefix } = await newKey();
+    await expireIn(service.db, prefix, 0);
+    const path = `/settings/keys/${prefix}`;
+    for (const act of ['label', 'expiry']) {
+      for (const [reply, title] of [
+        [await visitor.get(`${path}/${act}`), 'You cannot change this key'],
+        [await visitor.post(`${path}/${act}`, { label: 'x', lifetime: '30' }), 'Nothing was changed'],
+      ] as const) {
+        assert.equal(reply.status, 409);
+        assert.ok(reply.text.includes(`<h1>${title}</h1>`), reply.text);
+        assert.ok(
+          reply.text.includes(`<a href="${path}">${prefix}</a>`) && reply.text.includes('This key has expired.'),
+        );
+      }
+    }
+    const question = await visitor.get(`${path}/revoke`);
+    assert.deepEqual([question.status, question.headers.location], [303, path]);
+    assert.ok((await visitor.get(path)).text.includes('This key has already ended.'));
+  });
+
+  it('a whole key is accepted neither as a label nor as a filter, and is not shown again', async () => {
+    const { key, prefix } = await newKey();
+    for (const [path, fields] of [
+      [NEW, { form: await formOf(NEW), lifetime: '30', label: `my ${key}` }],
+      [`/settings/keys/${prefix}/label`, { label: key }],
+    ] as const) {
+      const { status, text } = await visitor.post(path, fields);
+      assert.equal(status, 422, path);
+      assert.ok(text.includes('This looks like an API key. Labels are not secret: use a name.'), text);
+      assert.ok(!text.includes(key), path);
+    }
+    assert.ok(!(await visitor.get(`${NEW}?label=${key}`)).text.includes(key));
+    assert.deepEqual(
+      (await listKeys(service.db, developerId)).map(({ label }) => label),
+      [null],
+    );
+    const { status, headers } = await visitor.get(`/settings/keys?q=%20${key}`);
+    assert.deepEqual([status, headers.location], [303, `/settings/keys?q=${prefix}`]);
+  });
+
+  it('the form that rolls a key names the expiry of the new key, and an overlap that the old key does not live to see', async () => {
+    const { prefix } = await newKey({ lifetime: '30' });
+    await service
+      .db('api_keys')
+      .where({ prefix })
+      .update({
+        created_at: service.db.raw("now() - interval '27 days'"),
+        expires_at: service.db.raw("now() + interval '3 days'"),
+      });
+    const { text } = await visitor.get(`/settings/keys/${prefix}/roll`);
+    const date = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+    assert.match(text, new RegExp(`expires on <time[^>]*>${date(30)} \\d\\d:\\d\\d UTC</time>`));
+    assert.match(
+      text,
+      new RegExp(`value="7d"/> 7 days \\(the key expires sooner, on ${date(3)} \\d\\d:\\d\\d UTC\\)<`),
+    );
+    assert.match(text, /value="24h" checked\/> 24 hours</);
+    assert.ok(text.includes('> Not at all: end it now<'));
   });
 
   it('a key of another developer is neither shown nor changed', async () => {
@@ -302,7 +363,7 @@ describe('the keys page', () => {
   it('creating and rolling keys need a sign-in of the last 15 minutes, and revoking does not', async () => {
     const { key, prefix } = await newKey();
     const form = await formOf(NEW);
-    const need = /Sign in again to create or roll a key/;
+    const need = /<a href="\/sign-in">Sign in again<\/a> to create or roll a key/;
     assert.doesNotMatch((await visitor.get('/settings/keys')).text, need);
     const signedInAt = service.db.raw("now() - interval '16 minutes'");
     await service.db('sessions').where({ developer_id: developerId }).update({ signed_in_at: signedInAt });

@@ -6,14 +6,14 @@ import type { PageContext } from '../../context.js';
 import { formParser, incompleteForm } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { ErrorSummary, FormActions } from '../../layout/form-field.js';
-import { RelativeTime, Time } from '../../layout/values.js';
+import { formatTime, RelativeTime, Time } from '../../layout/values.js';
 import { EXPIRY_FIELDS, ExpiryFields, expiryValues, KEEP, readExpiry, type ExpirySubmission } from './expiry-fields.js';
 import { KeyReference, keyPath } from '../key-name.js';
 import { DuplicateLabel, LABEL_FIELDS, LabelField, type LabelSubmission } from './label-field.js';
 
 /** How long a rolled key stays active, by the value of its option. */
 const OVERLAPS = [
-  { value: 'now', label: 'End it now', seconds: 0 },
+  { value: 'now', label: 'Not at all: end it now', seconds: 0 },
   { value: '1h', label: '1 hour', seconds: 3_600 },
   { value: '24h', label: '24 hours', seconds: 86_400 },
   { value: '7d', label: '7 days', seconds: 604_800 },
@@ -67,24 +67,41 @@ interface KeyFormProps {
   readonly record: KeyRecord;
 }
 
-/** The form that rolls a key. @param overlap - the option that is chosen, if there is such an option */
-export function RollForm({ record, overlap }: KeyFormProps & { readonly overlap: string | null }): VNode {
-  const { prefix, expiresAt } = record;
+interface RollFormProps extends KeyFormProps {
+  /** The option that is chosen, if there is such an option. */
+  readonly overlap: string | null;
+  /** In milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** The form that rolls a key. It names when the new key expires, and the overlaps that the old key does not live to see. */
+export function RollForm({ record, overlap, now }: RollFormProps): VNode {
+  const { prefix, createdAt, expiresAt } = record;
   const chosen = OVERLAPS.some(({ value }) => value === overlap) ? overlap : PROPOSED_OVERLAP;
   return (
     <>
       <p>
         Rolling replaces <KeyReference {...record} /> with a new key that has the same label and plan.{' '}
-        {expiresAt === null ? 'Like the old key, the new key does not expire.' : 'The new key gets the same lifetime.'}{' '}
+        {expiresAt === null ? (
+          'Like the old key, the new key does not expire.'
+        ) : (
+          <>
+            The new key gets the full lifetime of the old one: it expires on{' '}
+            <Time at={new Date(now + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString()} />.
+          </>
+        )}{' '}
         <LastUse record={record} />
       </p>
       <FormOnce action={`${keyPath(prefix)}/roll`}>
         <fieldset class="field">
           <legend>Keep the old key for</legend>
           <div>
-            {OVERLAPS.map(({ value, label }) => (
+            {OVERLAPS.map(({ value, label, seconds }) => (
               <label key={value} class="checkbox">
                 <input type="radio" name="overlap" value={value} checked={value === chosen} /> {label}
+                {expiresAt !== null &&
+                  Date.parse(expiresAt) < now + seconds * 1_000 &&
+                  ` (the key expires sooner, on ${formatTime(expiresAt)})`}
               </label>
             ))}
           </div>

@@ -43,8 +43,8 @@ export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: Ke
       {!isSuspended && counts.active >= MAX_ACTIVE_KEYS && <NoRoom />}
       {!isSuspended && !isRecent && (
         <p class="muted small">
-          You signed in more than {RECENT_MINUTES} minutes ago. Sign in again to create or roll a key, or to change an
-          expiry. You can still revoke keys.
+          You signed in more than {RECENT_MINUTES} minutes ago. <a href="/sign-in">Sign in again</a> to create or roll a
+          key, or to change an expiry. You can still revoke keys.
         </p>
       )}
       <div class="toolbar">

@@ -1,9 +1,11 @@
+import { findKeyPrefix } from '../../../keys/api-key.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { createKey, listKeysOf } from '../../../keys/keys.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
 import type { PageRouter, SiteParts } from '../../context.js';
-import { queryOf } from '../../delivery/page-address.js';
+import { pageAddress, queryOf } from '../../delivery/page-address.js';
+import { seeOther } from '../../sign-in/return-to.js';
 import type { Guards } from '../guards.js';
 import { readListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
@@ -25,6 +27,12 @@ export function addKeys(router: PageRouter, parts: SiteParts, guards: Guards): v
     requireSession(async (ctx) => {
       const { developerId, suspendedAt, isRecent } = ctx.state.session;
       const search = (queryOf(ctx).get('q') ?? '').trim().slice(0, MAX_LABEL);
+      const prefix = findKeyPrefix(search);
+      if (prefix !== undefined) {
+        // The secret leaves the address, and the prefix finds the key.
+        seeOther(ctx, pageAddress(KEYS_PATH, [['q', prefix]]));
+        return;
+      }
       const query = search === '' ? {} : { search };
       const list = (
         <KeyList

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { VNode } from 'preact';
+import { findKeyPrefix, KEY_AS_LABEL } from '../../../keys/api-key.js';
 import { findPrefixByLabel } from '../../../keys/keys.js';
 import { Notice } from '../../layout/components.js';
 import { Field } from '../../layout/form-field.js';
@@ -13,8 +14,11 @@ export const MAX_LABEL = 200;
 /** The fields of a form that names a label, for its parser. */
 export const LABEL_FIELDS = {
   label: {
-    schema: { maxLength: MAX_LABEL, format: 'plain-text' },
-    message: `Use at most ${MAX_LABEL} characters, without line breaks or other control characters.`,
+    schema: { maxLength: MAX_LABEL, allOf: [{ format: 'plain-text' }, { format: 'not-a-key' }] },
+    message: (label: string) =>
+      findKeyPrefix(label) === undefined
+        ? `Use at most ${MAX_LABEL} characters, without line breaks or other control characters.`
+        : KEY_AS_LABEL,
   },
   /** The label that the developer was warned about. */
   confirmed: { schema: {} },
@@ -53,7 +57,8 @@ export function LabelField({ submission: { values, errors }, duplicate }: LabelF
         name="label"
         label="Label"
         hint="Optional. A name that tells your keys apart, such as production or staging."
-        value={values.label}
+        // A key is not shown again.
+        value={findKeyPrefix(values.label) === undefined ? values.label : ''}
         error={errors.label}
         maxLength={MAX_LABEL}
       />

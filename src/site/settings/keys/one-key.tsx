@@ -88,7 +88,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
         answerRefusal(ctx, error, 'You cannot roll this key');
         return;
       }
-      const form = <RollForm record={record} overlap={queryOf(ctx).get('overlap')} />;
+      const form = <RollForm record={record} overlap={queryOf(ctx).get('overlap')} now={toMilliseconds(now())} />;
       settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys', trail: trailTo(record) }, form);
     }),
   );
@@ -115,8 +115,9 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
     `${path}/revoke`,
     about(notSuspended, async (ctx, record) => {
       const { prefix } = record;
-      if (record.revokedAt !== null) {
-        redirectAndConfirm(ctx, keyPath(prefix), 'already_revoked');
+      const { kind } = stateOf(record);
+      if (kind === 'revoked' || kind === 'expired') {
+        redirectAndConfirm(ctx, keyPath(prefix), kind === 'revoked' ? 'already_revoked' : 'already_ended');
         return;
       }
       const predecessor = await findPredecessor(db, prefix);

@@ -5,6 +5,7 @@ import { Notice } from '../../layout/components.js';
 import { PageError } from '../../layout/error-page.js';
 import { Operator } from '../../layout/operator.js';
 import type { SettingsContext } from '../guards.js';
+import { keyPath } from '../key-name.js';
 import { settingsPage } from '../settings-page.js';
 
 /**
@@ -22,12 +23,18 @@ export function explainRefusals(
 }
 
 /** Answers with the reason of a refusal. @throws any other error, and PageError 404 for an unknown key */
-export function answerRefusal(ctx: SettingsContext, error: unknown, title = 'Nothing was changed'): void {
+export function answerRefusal(ctx: SettingsContext, error: unknown, title?: string): void {
   if (!(error instanceof KeyRefused)) throw error;
   if (error.reason === 'unknown') throw noSuchKey();
+  const { prefix } = ctx.params as { prefix?: string };
   settingsPage(
     ctx,
-    { title, tab: 'keys', status: 409 },
+    {
+      title: title ?? (ctx.method === 'POST' ? 'Nothing was changed' : 'You cannot change this key'),
+      tab: 'keys',
+      status: 409,
+      ...(prefix !== undefined && { trail: { path: keyPath(prefix), label: prefix } }),
+    },
     <>
       <Notice tone="warning" role="alert">
         {explain(error)}
@@ -63,25 +70,28 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
     case 'repeated':
       return (
         <>
-          This form was already sent and created the key <code>{otherPrefix}</code>, which was shown once. If you no
-          longer have that key, <RollLink prefix={otherPrefix} /> while it is active. <NewKeyLink />
+          This form was already submitted and created the key <code>{otherPrefix}</code>, which was shown once. If you
+          no longer have that key, <RollLink prefix={otherPrefix} /> while it is still active, or <NewKeyLink />.
         </>
       );
     case 'rolled':
       return (
         <>
           This key was already replaced by <code>{otherPrefix}</code>. If you no longer have that key,{' '}
-          <RollLink prefix={otherPrefix} /> while it is active. <NewKeyLink />
+          <RollLink prefix={otherPrefix} /> while it is still active, or <NewKeyLink />.
         </>
       );
     case 'not_replaced':
       return (
         <>
-          This key was replaced by <code>{otherPrefix}</code>, which is no longer active. <NewKeyLink />
+          This key was replaced by <code>{otherPrefix}</code>, which is no longer active.{' '}
+          <NewKeyLink text="Create a new key" />.
         </>
       );
     case 'too_many':
-      return `You have reached the limit of ${MAX_ACTIVE_KEYS} active keys, or the separate limit of ${MAX_ACTIVE_KEYS} rolled keys that are still active. Revoke keys of that kind that you no longer need, then try again.`;
+      return `You have reached the limit of ${MAX_ACTIVE_KEYS} active keys. Revoke one that you no longer need, then try again.`;
+    case 'too_many_rolled':
+      return `You have reached the limit of ${MAX_ACTIVE_KEYS} rolled keys that are still active. Revoke one that you no longer need, then try again.`;
     case 'too_many_today':
       return (
         <>
@@ -98,21 +108,21 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
     case 'expired':
       return (
         <>
-          This key has expired. <NewKeyLink />
+          This key has expired. <NewKeyLink text="Create a new key" />.
         </>
       );
     case 'revoked':
     case 'unknown':
       return (
         <>
-          This key is revoked. <NewKeyLink />
+          This key is revoked. <NewKeyLink text="Create a new key" />.
         </>
       );
   }
 }
 
-function NewKeyLink(): VNode {
-  return <a href="/settings/keys/new">Create a new key.</a>;
+function NewKeyLink({ text = 'create a new key' }: { readonly text?: string }): VNode {
+  return <a href="/settings/keys/new">{text}</a>;
 }
 
 function RollLink({ prefix }: { readonly prefix: string }): VNode {
