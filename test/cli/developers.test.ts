@@ -227,7 +227,11 @@ describe('the commands for developers, keys and sign-in', () => {
     const roll = `keys roll ${old.prefix} --overlap now`;
     assert.match(await output(roll), /\. The old key is refused within moments\. Its successor /);
     assert.equal(await isActive(old.key), false);
-    await assertFails(roll, 1, /^catalog: Key svc_\w{8} has already been replaced by svc_\w{8}\. Roll that key instead\./);
+    await assertFails(
+      roll,
+      1,
+      /^catalog: Key svc_\w{8} has already been replaced by svc_\w{8}\. Roll that key instead\./,
+    );
     const document = await json(`keys roll ${second.prefix} --overlap 0s`);
     assert.equal(await isActive(String(document.key)), true);
     assert.deepEqual(
