@@ -2,7 +2,7 @@ import { findKeyPrefix } from '../../keys/api-key.js';
 import type { PageContext } from '../context.js';
 
 /** The fields that a form gets back after a sign-in or an error. No key and no token of a form is among them. */
-const KEPT_FIELDS = ['label', 'lifetime', 'date', 'overlap', 'project_name'];
+const KEPT_FIELDS = ['label', 'lifetime', 'date', 'overlap', 'project_name', 'name'];
 
 /** The longest value that a page gets back, in UTF-16 code units: that of a label of 200 characters. */
 const MAX_VALUE = 400;
@@ -22,19 +22,22 @@ export function addressOf(ctx: PageContext, more: readonly (readonly [string, st
   let page = path.replace(/\/$/, '');
   // A path that only takes forms has no page; the page with the form is above it.
   while (page !== '' && !state.hasPage(page)) page = page.slice(0, page.lastIndexOf('/'));
-  const kept = KEPT_FIELDS.map((name) => [name, state.form?.get(name)?.trim() ?? ''] as const);
+  const kept = KEPT_FIELDS.flatMap((name) => {
+    const value = state.form?.get(name)?.trim();
+    return value === undefined ? [] : [[name, value] as const];
+  });
   return pageAddress(page === '' ? '/' : page, [...kept, ...more]);
 }
 
 /**
- * Joins a path and a query. Values that are empty, too long or contain a key are left out.
+ * Joins a path and a query. Values that are too long or contain a key are left out. Empty ones are kept, since a person may have
+ * cleared a field.
  *
  * @param path - our own
  */
 export function pageAddress(path: string, query: Iterable<readonly [string, string]>): string {
   // Somebody may have pasted a key into a field that is not for keys. Addresses are kept in histories and logs.
-  const isKept = (value: string): boolean =>
-    value !== '' && value.length <= MAX_VALUE && findKeyPrefix(value) === undefined;
+  const isKept = (value: string): boolean => value.length <= MAX_VALUE && findKeyPrefix(value) === undefined;
   const kept = [...query].filter(([, value]) => isKept(value));
   // In the target of a request, a plus is a plus.
   const search = new URLSearchParams(kept.map(([name, value]) => [name, value])).toString().replaceAll('+', '%20');

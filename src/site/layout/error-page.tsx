@@ -65,13 +65,13 @@ function isIn(part: string, path: string): boolean {
 function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
   const { path, state } = ctx;
   if (status < 500 || (isIn('settings', path) && state.mayHaveChanged !== true)) return <p>Nothing was changed.</p>;
-  if (!isIn('settings', path)) return <p>The form may have been processed. It does no harm to send it again.</p>;
+  if (!isIn('settings', path)) return <p>The form may have been processed. It does no harm to submit it again.</p>;
   const [address, what] = path.startsWith(KEYS.address)
     ? [KEYS.address, 'your keys']
     : ['/settings/events', 'the events'];
   return (
     <p>
-      Your change may have been made. Check <a href={address}>{what}</a> before you send the form again.
+      Your change may have been made. Check <a href={address}>{what}</a> before you submit the form again.
     </p>
   );
 }

@@ -18,6 +18,7 @@ import {
 import { printable } from '../../platform/text/plain-text.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
+import { queryOf } from '../delivery/page-address.js';
 import { Badge, Notice, Table } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { Field, FormActions } from '../layout/form-field.js';
@@ -182,7 +183,7 @@ function Impossible({ publicUrl }: { readonly publicUrl: string }): VNode {
     <Notice tone="info">
       Passkeys are off: browsers accept them only for a host name, and this service is reached at {hostname}. To turn
       them on, the operator sets <code>PUBLIC_URL</code> to an address with a host name, such as{' '}
-      <code>https://catalog.example.com</code>, or <code>http://localhost{port && `:${port}`}</code> on one's own
+      <code>https://catalog.example.com</code>, or <code>http://localhost{port && `:${port}`}</code> on your own
       machine.
     </Notice>
   );
@@ -204,7 +205,7 @@ function NewPasskey({ ctx }: { readonly ctx: SettingsContext }): VNode {
           name="name"
           label="Name"
           hint="To tell your passkeys apart."
-          value={browserName(ctx.get('User-Agent'))}
+          value={printable(queryOf(ctx).get('name') ?? '', MAX_PASSKEY_NAME) || browserName(ctx.get('User-Agent'))}
           required
           maxLength={MAX_PASSKEY_NAME}
         />

@@ -435,7 +435,8 @@ function enablePasskey(form) {
     try {
       const response = await fetch(`${form.action}/options`, {
         method: 'POST',
-        body: new URLSearchParams(),
+        // With its fields, the form can come back as it was filled in.
+        body: new URLSearchParams(new FormData(form)),
         signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
       });
       // The session has ended, or another sign-in is needed.

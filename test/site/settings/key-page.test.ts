@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { suspendDeveloper } from '../../../src/developers/developers.js';
 import { createKey, findKeyOf, type CreatedKey, type KeyDetails } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
@@ -293,6 +294,15 @@ describe('the list of keys and the page of a key', () => {
     await createKey(service.db, { developerId: await newDeveloper(service), planId: 'free', label: 'c' });
     for (const label of ['a', 'b', 'c'])
       assert.equal((await submit(NEW, { label, lifetime: '30' })).status, 200, label);
+  });
+
+  it('a label that was cleared stays cleared when the form comes back after a sign-in', async () => {
+    const key = await newKey({ label: 'production' });
+    await service.db('sessions').where({ developer_id: developerId }).delete();
+    await visitor.post(path(key, '/label'), { label: '' });
+    const token = await createSignInLink(service.db, developerId);
+    const { headers } = await visitor.post('/sign-in/link', { token });
+    assert.match((await visitor.get(headers.location ?? '')).text, /<input[^>]* name="label"[^>]* value(?:="")?\/>/);
   });
 
   it('a form begins with the values of its address, if a form can have them, and proposes 90 days', async () => {

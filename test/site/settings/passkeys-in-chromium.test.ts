@@ -169,11 +169,13 @@ describe('passkeys in Chromium', () => {
   it('a session that ends while the form is open leads to the sign-in page and back', async () => {
     const { page } = await withPasskey();
     await page.goto('/settings/passkeys/new');
+    await page.getByLabel('Name').fill('Security key');
     await service.db('sessions').delete();
     await page.getByRole('button', { name: 'Create passkey' }).click();
     await page.waitForURL('**/sign-in');
     await signIn(page);
     await page.waitForURL('**/settings/passkeys/new*');
+    assert.equal(await page.getByLabel('Name').inputValue(), 'Security key', 'the name comes back');
   });
 
   it('under another address of the service, a passkey is refused and the page names the right one', async () => {

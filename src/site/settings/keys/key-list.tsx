@@ -69,7 +69,7 @@ export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: Ke
       <KeyTable caption="Active keys" rows={keys.rows.filter(isActive)} {...table} />
       {inactive.length > 0 && <h2>Inactive keys</h2>}
       <KeyTable caption="Inactive keys" rows={inactive} {...table} />
-      <Pager path={pageAddress(KEYS_PATH, [['q', search]])} page={keys} />
+      <Pager path={pageAddress(KEYS_PATH, search === '' ? [] : [['q', search]])} page={keys} />
     </div>
   );
 }

@@ -17,7 +17,7 @@ export const LABEL_FIELDS = {
     schema: { maxLength: MAX_LABEL, allOf: [{ format: 'plain-text' }, { format: 'not-a-key' }] },
     message: (label: string) =>
       findKeyPrefix(label) === undefined
-        ? `Use at most ${MAX_LABEL} characters, without line breaks or other control characters.`
+        ? `Use at most ${MAX_LABEL} characters for the label, without line breaks or other control characters.`
         : KEY_AS_LABEL,
   },
   /** The label that the developer was warned about. */
