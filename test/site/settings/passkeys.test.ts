@@ -268,7 +268,7 @@ describe('passkeys', () => {
     }
     await visitor.get(NEW);
     assert.match((await visitor.get('/sign-in')).text, /data-passkey="get"/);
-    assert.equal((await enter({}, visitor)).headers.location, NEW);
+    assert.equal((await enter({}, visitor)).headers.location, `${NEW}?name=B`);
     assert.equal((await visitor.get(NEW)).status, 200);
     await makeOld();
     const [passkey = 0] = await service.db('passkeys').where({ developer_id: developerId }).pluck<number[]>('id');
