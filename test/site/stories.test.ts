@@ -589,7 +589,7 @@ describe('a person in Chromium', () => {
       const page = await signIn('/settings/keys', { javaScript: false });
       const key = await create(page, 'once');
       await page.reload();
-      await page.getByText('This form was already sent').waitFor();
+      await page.getByText('This form was already submitted').waitFor();
       assert.ok(!(await page.locator('body').innerText()).includes(key));
       assert.equal((await listKeys(service.db, developerId)).length, 1);
     });
