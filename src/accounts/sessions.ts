@@ -39,6 +39,8 @@ export interface ListedSession {
   readonly id: number;
   readonly userAgent: string;
   readonly signedInAt: string;
+  /** How the developer signed in; null where the event of it has been removed or names no way. */
+  readonly way: SignInWay | null;
   readonly lastSeenAt: string;
 }
 
@@ -97,13 +99,15 @@ export async function listSessions(
   { limit, offset }: Slice,
 ): Promise<readonly ListedSession[]> {
   return db('sessions as s')
-    .select<ListedSession[]>({
-      id: 's.id',
-      userAgent: 's.user_agent',
-      signedInAt: 's.signed_in_at',
-      lastSeenAt: 's.last_seen_at',
-    })
-    .where({ developer_id: developerId })
+    .select<ListedSession[]>(
+      db.raw(`s.id, s.user_agent as "userAgent", s.signed_in_at as "signedInAt", e.details ->> 'with' as way,
+              s.last_seen_at as "lastSeenAt"`),
+    )
+    .joinRaw(
+      // The event of a sign-in is recorded in the transaction of its session, so both have the same time.
+      "left join events e on e.developer_id = s.developer_id and e.kind = 'signed_in' and e.at = s.signed_in_at",
+    )
+    .where({ 's.developer_id': developerId })
     .whereRaw(SESSION_IS_LIVE)
     .orderBy('s.id', 'desc')
     .limit(limit)
@@ -158,10 +162,11 @@ export async function endSessionOf(db: Knex, developerId: number, id: number): P
  * Ends all sessions of a developer, from the next request, and voids unused sign-in links.
  *
  * @param actor - who ends them
+ * @param kept - the id of a session that does not end
  * @returns how many sessions there were
  * @throws OperatorError when there is no such developer
  */
-export async function endAllSessions(db: Knex, developerId: number, actor: Actor): Promise<number> {
+export async function endAllSessions(db: Knex, developerId: number, actor: Actor, kept?: number): Promise<number> {
   return db.transaction(async (transaction) => {
     // The links come first, as when one is spent: transactions that lock in the same order do not deadlock. The lock on
     // the developer waits for a sign-in that has spent its link, whose session then ends too.
@@ -172,9 +177,10 @@ export async function endAllSessions(db: Knex, developerId: number, actor: Actor
       .forUpdate()
       .first();
     if (developer === undefined) throw notFoundError('developer', developerId);
-    const { rowCount } = await transaction.raw<{ rowCount: number }>('delete from sessions where developer_id = ?', [
-      developerId,
-    ]);
+    const { rowCount } = await transaction.raw<{ rowCount: number }>(
+      'delete from sessions where developer_id = ? and id is distinct from ?',
+      [developerId, kept ?? null],
+    );
     if (rowCount > 0) await recordEvent(transaction, { developerId, kind: 'signed_out', actor });
     return rowCount;
   });

@@ -132,9 +132,11 @@ describe('a server with the rights that the guide grants, and no others', () => 
     await submit('/settings/sessions/end', {}, '/settings/sessions');
     const signature = authenticator.get(JSON.parse(await submit('/sign-in/passkey/options')) as Options);
     await submit('/sign-in/passkey', { credential: signature });
-    await submit('/settings/passkeys/remove', {}, '/settings/passkeys');
+    const [passkey = assert.fail()] = await world.db('passkeys').where({ developer_id: id }).pluck<number[]>('id');
+    await submit('/settings/passkeys/remove', {}, `/settings/passkeys/remove?passkey=${passkey}`);
     await submit('/settings/sessions/end', {}, '/settings/sessions');
     await ann.signIn();
+    await submit('/settings/sessions/end-others');
     await submit('/settings/sessions/end-all');
     await submit('/sign-in/link', {}, `/sign-in/link/${await createSignInLink(world.db, id)}`);
     await submit('/sign-out');

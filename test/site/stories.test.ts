@@ -613,8 +613,9 @@ describe('a person in Chromium', () => {
       await suspendDeveloper(service.db, developerId);
       // The page was open before.
       await page.getByRole('button', { name: 'Revoke' }).click();
-      await page.getByText('you can view the settings but not change them.').waitFor();
-      await page.goto('/settings/keys');
+      await page.getByText('Nothing was changed.').waitFor();
+      await assertFits(page);
+      await page.getByRole('link', { name: 'Go to your keys' }).click();
       await page.getByText('Your account is suspended.').waitFor();
       const changes = page.locator('main').getByRole('link', { name: /Roll|Revoke|Create/ });
       assert.equal(await changes.count(), 0);

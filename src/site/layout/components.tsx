@@ -155,10 +155,10 @@ interface NoticeProps {
   readonly children: ComponentChildren;
 }
 
-/** A paragraph that stands apart from the text. */
+/** A paragraph that stands apart from the text. An alert has the focus, so that it is read first. */
 export function Notice({ tone, role, children }: NoticeProps): VNode {
   return (
-    <p class={`notice tone-${tone}`} role={role}>
+    <p class={`notice tone-${tone}`} role={role} {...(role === 'alert' && { tabIndex: -1, autofocus: true })}>
       {children}
     </p>
   );

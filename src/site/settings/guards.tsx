@@ -2,8 +2,6 @@ import type Koa from 'koa';
 import type { Knex } from 'knex';
 import { findSession, type Session } from '../../accounts/sessions.js';
 import type { PageContext, PageState } from '../context.js';
-import { PageError } from '../layout/error-page.js';
-import { Operator } from '../layout/operator.js';
 import { redirectToSignIn } from '../sign-in/return-to.js';
 import { readCookie } from '../sign-in/cookies.js';
 
@@ -32,27 +30,20 @@ export interface Guards {
 /**
  * Makes the guards of the settings. Responses behind them are never cached.
  *
+ * @param refuseSuspended - answers a suspended developer in place of a page that changes something
  * @example
- *   const { requireSession, requireRecentSignIn } = createGuards(parts);
+ *   const { requireSession, requireRecentSignIn } = createGuards(parts, answerSuspended);
  *   router.get('/settings/keys', requireSession((ctx) => showKeys(ctx, db)));
  *   router.post('/settings/keys/new', requireRecentSignIn((ctx) => createKey(ctx, db)));
  */
-export function createGuards({ db }: { readonly db: Knex }): Guards {
+export function createGuards({ db }: { readonly db: Knex }, refuseSuspended: (ctx: SettingsContext) => void): Guards {
   const requireActive =
     (mayPass: (session: Session) => boolean): Guard =>
     (handler) =>
     async (ctx) => {
       const session = await enter(ctx, db);
-      if (session !== undefined && session.suspendedAt !== null) {
-        throw new PageError(
-          403,
-          'Account suspended',
-          <>
-            Your account is suspended: you can view the settings but not change them. Contact <Operator />.
-          </>,
-        );
-      }
-      if (session !== undefined && mayPass(session)) await run(ctx, handler);
+      if (session !== undefined && session.suspendedAt !== null) refuseSuspended(ctx as SettingsContext);
+      else if (session !== undefined && mayPass(session)) await run(ctx, handler);
       // After the sign-in, the form is shown, not sent.
       else redirectToSignIn(ctx, session === undefined ? 'signed-out' : 'sign-in-too-old');
     };

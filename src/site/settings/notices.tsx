@@ -1,4 +1,4 @@
-import type { VNode } from 'preact';
+import type { ComponentProps, VNode } from 'preact';
 import { RECENT_MINUTES } from '../../accounts/sessions.js';
 import type { PageContext } from '../context.js';
 import { Notice } from '../layout/components.js';
@@ -19,6 +19,7 @@ const CONFIRMATIONS = {
   passkey_removed:
     'The passkey has been removed and can no longer sign in. Delete it from your device or password manager too.',
   session_ended: 'The session has ended.',
+  other_sessions_ended: 'All your other sessions have ended.',
   all_sessions_ended: 'All your sessions have ended.',
 } as const;
 
@@ -42,7 +43,7 @@ const INTERRUPTIONS: Readonly<Record<Interruption, string>> = {
 };
 
 /** What the person did before this page: the confirmation of it, or why it was not done. It is shown once. */
-export function notices(ctx: PageContext): VNode | undefined {
+export function notices(ctx: PageContext): VNode<ComponentProps<typeof Notice>> | undefined {
   const name = readCookie(ctx, 'notice');
   if (name === undefined) return undefined;
   setCookie(ctx, 'notice', undefined);

@@ -22,6 +22,7 @@ import { queryOf } from '../delivery/page-address.js';
 import { Badge, Notice, Table } from '../layout/components.js';
 import { PageError } from '../layout/error-page.js';
 import { Field, FormActions } from '../layout/form-field.js';
+import { Operator } from '../layout/operator.js';
 import { isolated, RelativeTime, UserText } from '../layout/values.js';
 import { answerOptions, PasskeyForm, readAnswer, requireRelyingParty } from '../sign-in/passkey-form.js';
 import { seeOther } from '../sign-in/return-to.js';
@@ -89,6 +90,23 @@ export function addPasskeys(router: PageRouter, { db, site }: SiteParts, guards:
       } catch (error) {
         throw error instanceof PasskeyRefused ? refusal(error.reason) : error;
       }
+    }),
+  );
+
+  router.get(
+    `${PATH}/remove`,
+    guards.requireSession(async (ctx) => {
+      const passkeys = await listPasskeys(db, ctx.state.session.developerId);
+      const removed = passkeys.find(({ id }) => String(id) === queryOf(ctx).get('passkey'));
+      settingsPage(
+        ctx,
+        { title: 'Remove a passkey', tab: 'passkeys', trail: { path: PATH, label: 'Passkeys' } },
+        removed === undefined ? (
+          <p>You have no such passkey. It may already have been removed.</p>
+        ) : (
+          <RemovePasskey passkey={removed} isOnly={passkeys.length === 1} />
+        ),
+      );
     }),
   );
 
@@ -160,18 +178,41 @@ function PasskeyTable({ passkeys }: { readonly passkeys: readonly Passkey[] }): 
           </>,
           <RelativeTime at={createdAt} />,
           lastUsedAt === null ? 'Never' : <RelativeTime at={lastUsedAt} />,
-          <form method="post" action={`${PATH}/remove`}>
-            <input type="hidden" name="passkey" value={id} />
-            <button class="button button-quiet danger" type="submit" aria-label={`Remove passkey ${isolated(name)}`}>
-              Remove
-            </button>
-          </form>,
+          <a
+            class="button button-quiet danger"
+            href={`${PATH}/remove?passkey=${id}`}
+            aria-label={`Remove passkey ${isolated(name)}`}
+          >
+            Remove
+          </a>,
         ])}
       />
       <p class="small muted">
         A password manager shares “synced” passkeys between your devices. You can remove every passkey: sign-in links
         still work. Removing one does not end <a href="/settings/sessions">sessions</a> that it started.
       </p>
+    </>
+  );
+}
+
+/** Asks for confirmation before a passkey is removed. @param isOnly - whether the developer has no other one */
+function RemovePasskey({ passkey, isOnly }: { readonly passkey: Passkey; readonly isOnly: boolean }): VNode {
+  const { id, name, createdAt, lastUsedAt } = passkey;
+  return (
+    <>
+      <p>
+        Once removed, “<UserText text={name} />” can no longer sign in. It was created <RelativeTime at={createdAt} />{' '}
+        and {lastUsedAt === null ? 'has never been used' : ['last used ', <RelativeTime at={lastUsedAt} />]}.
+      </p>
+      {isOnly && (
+        <Notice tone="warning">
+          This is your only passkey. Without it, you need another way to sign in, such as a link from <Operator />.
+        </Notice>
+      )}
+      <form class="form" method="post" action={`${PATH}/remove`}>
+        <input type="hidden" name="passkey" value={id} />
+        <FormActions label="Remove passkey" tone="danger" cancel={PATH} />
+      </form>
     </>
   );
 }

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { endAllSessions, endSessionOf, listSessions, type ListedSession } from '../../accounts/sessions.js';
+import type { SignInWay } from '../../events/events.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
 import { Badge, Table } from '../layout/components.js';
@@ -47,6 +48,15 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { requireSess
   );
 
   router.post(
+    `${PATH}/end-others`,
+    requireSession(async (ctx) => {
+      const { id, developerId } = ctx.state.session;
+      await endAllSessions(db, developerId, 'developer', id);
+      redirectAndConfirm(ctx, PATH, 'other_sessions_ended');
+    }),
+  );
+
+  router.post(
     `${PATH}/end-all`,
     requireSession(async (ctx) => {
       await endAllSessions(db, ctx.state.session.developerId, 'developer');
@@ -55,6 +65,12 @@ export function addSessions(router: PageRouter, { db }: SiteParts, { requireSess
     }),
   );
 }
+
+const WAYS: Readonly<Record<SignInWay, string>> = {
+  link: 'with a link',
+  provider: 'with your provider',
+  passkey: 'with a passkey',
+};
 
 interface SessionsProps {
   readonly sessions: ListPage<ListedSession>;
@@ -73,11 +89,14 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
         caption="Sessions"
         hasCards
         columns={['Browser', 'Signed in', 'Last seen', { label: 'Actions', actions: true }]}
-        rows={sessions.rows.map(({ id, userAgent, signedInAt, lastSeenAt }) => [
+        rows={sessions.rows.map(({ id, userAgent, signedInAt, way, lastSeenAt }) => [
           <>
             {browserName(userAgent)} {id === current && <Badge tone="ok">This browser</Badge>}
           </>,
-          <RelativeTime at={signedInAt} />,
+          <span>
+            <RelativeTime at={signedInAt} />
+            {way !== null && `, ${WAYS[way]}`}
+          </span>,
           <RelativeTime at={lastSeenAt} />,
           <form method="post" action={`${PATH}/end`}>
             <input type="hidden" name="session" value={id} />
@@ -92,9 +111,16 @@ function Sessions({ sessions, current }: SessionsProps): VNode {
         ])}
       />
       <Pager path={PATH} page={sessions} />
-      <form method="post" action={`${PATH}/end-all`}>
-        <FormActions label="End all sessions, including this one" tone="danger" />
-      </form>
+      <div class="cluster">
+        {sessions.rows.some(({ id }) => id !== current) && (
+          <form method="post" action={`${PATH}/end-others`}>
+            <FormActions label="End all other sessions" tone="danger" />
+          </form>
+        )}
+        <form method="post" action={`${PATH}/end-all`}>
+          <FormActions label="End all sessions, including this one" tone="danger" />
+        </form>
+      </div>
     </>
   );
 }

@@ -29,8 +29,6 @@ interface SettingsPageOptions {
   readonly tab: Tab;
   /** 200 where it is left out. */
   readonly status?: number | undefined;
-  /** Whether the page shows a form again whose values need a correction. */
-  readonly hasErrors?: boolean | undefined;
   /** For the answer to a form: the address that takes its place in the history of the browser. */
   readonly address?: string | undefined;
   /** The page above this one. */
@@ -47,11 +45,12 @@ export function settingsPage(
   { tab, trail, ...options }: SettingsPageOptions,
   body: ComponentChildren,
 ) {
-  const { title } = options;
+  const { title, status = 200 } = options;
   const { projectName, suspendedAt } = ctx.state.session;
+  const notice = notices(ctx);
   answerPage(
     ctx,
-    { ...options, section: 'settings' },
+    { ...options, hasErrors: status >= 400 || notice?.props.role === 'alert', section: 'settings' },
     <div class="container-wide">
       <header class="settings-header">
         <p class="settings-project">
@@ -80,7 +79,7 @@ export function settingsPage(
           change them. Contact <Operator />.
         </Notice>
       )}
-      {notices(ctx)}
+      {notice}
       {trail !== undefined && (
         <p class="trail">
           <a href={trail.path}>{trail.label}</a>
@@ -89,7 +88,9 @@ export function settingsPage(
       <h1>{title}</h1>
       {body}
       <p class="settings-help small">
-        <a href={tab === 'overview' ? GUIDE : `${GUIDE}#${tab}`}>About {tab === 'overview' ? 'the settings' : tab}</a>
+        <a href={tab === 'overview' ? GUIDE : `${GUIDE}#${tab}`}>
+          Guide to {tab === 'overview' ? 'these settings' : tab}
+        </a>
       </p>
     </div>,
   );

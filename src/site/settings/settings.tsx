@@ -10,11 +10,12 @@ import { addPasskeys } from './passkeys.js';
 import { addOverview } from './overview/overview.js';
 import { notices } from './notices.js';
 import { addSessions, SIGNED_OUT } from './sessions.js';
+import { answerSuspended } from './suspended.js';
 import { addUsage } from './usage/usage.js';
 
 /** Adds the developer settings, `/settings`, and sign-out. */
 export function addSettings(router: PageRouter, parts: SiteParts): void {
-  const guards = createGuards(parts);
+  const guards = createGuards(parts, answerSuspended);
 
   router.post('/sign-out', async (ctx) => {
     await endSession(parts.db, readCookie(ctx, 'session'));

@@ -354,8 +354,13 @@ describe('the keys page', () => {
     assert.equal(status, 200);
     assert.ok(text.includes(prefix) && !text.includes('Create a key') && !text.includes('/revoke"'));
     for (const path of [NEW, `/settings/keys/${prefix}/roll`, `/settings/keys/${prefix}/revoke`]) {
-      assert.equal((await visitor.get(path)).status, 403, path);
-      assert.equal((await visitor.post(path, { form, overlap: 'now' })).status, 403, path);
+      const [shown, refused] = [await visitor.get(path), await visitor.post(path, { form, overlap: 'now' })];
+      assert.deepEqual([shown.status, refused.status], [403, 403], path);
+      for (const reply of [shown, refused]) {
+        assert.match(reply.text, /<title>Error: Account suspended.*class="settings-nav".*>Go to your keys</s);
+        assert.equal(reply.text.includes('Nothing was changed.'), reply === refused);
+        assert.ok(!reply.text.includes('Back to the form'));
+      }
     }
     assert.equal((await listKeys(service.db, developerId)).length, 1);
   });

@@ -145,12 +145,17 @@ describe('the overview of the settings', () => {
     await use(47);
     assert.deepEqual((await overview()).warnings, []);
     await use(1);
-    assert.match((await overview()).warnings.join(), /^80% of the 60 requests per minute of the Free plan are used\. /);
+    assert.match(
+      (await overview()).warnings.join(),
+      /^You have used 80% of the 60 requests per minute of the Free plan\. The limit resets in \d+ s\. /,
+    );
     await use(12);
     assert.match(
       (await overview()).warnings.join(),
-      /^All of the 60 requests per minute of the Free plan are used: further requests are refused until the limit resets\. It resets in \d+ s\. See your limits → \/settings\/usage$/,
+      /^You have used all 60 requests per minute of the Free plan\. Further requests are refused until the limit resets in \d+ s\. See your limits → \/settings\/usage$/,
     );
+    await suspendDeveloper(service.db, developerId);
+    assert.deepEqual((await overview()).warnings, []);
   });
 
   it('the overview warns when limits refuse many more requests than the day before', async () => {
@@ -160,7 +165,7 @@ describe('the overview of the settings', () => {
     assert.deepEqual((await overview()).warnings, []);
     await addUsage(prefix, 3, 0, 1);
     assert.deepEqual((await overview()).warnings, [
-      'Limits refused 12 requests in the last 24 hours, and 6 in the 24 hours before. See when → /settings/usage?range=24h',
+      '12 requests were refused by your limits in the last 24 hours (6 in the 24 hours before). See when → /settings/usage?range=24h',
     ]);
   });
 

@@ -98,6 +98,9 @@ describe('passkeys in Chromium', () => {
     await page.waitForURL('**/settings/passkeys');
     assert.equal(await page.getByRole('row', { name: 'Laptop' }).getByText('Never').count(), 0);
     assertNoFault();
+    await page.getByRole('link', { name: 'Remove passkey' }).click();
+    await page.getByText('This is your only passkey').waitFor();
+    await assertFits(page);
     await page.getByRole('button', { name: 'Remove passkey' }).click();
     await page.getByText('The passkey has been removed').waitFor();
     await signOut(page);

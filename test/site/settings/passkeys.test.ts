@@ -81,7 +81,10 @@ describe('passkeys', () => {
     assert.deepEqual([status, headers.location], [303, '/settings']);
     const list = (await other.get(PAGE)).text;
     assert.ok(!list.includes('>Synced<') && !list.includes('>Never<'), 'what the authenticator reports is shown');
-    const [, passkey = ''] = /name="passkey" value="(\d+)"/.exec(list) ?? [];
+    const [, passkey = ''] = /remove\?passkey=(\d+)"/.exec(list) ?? [];
+    const { text: question } = await other.get(`${PAGE}/remove?passkey=${passkey}`);
+    assert.match(question, /Laptop.* can no longer sign in.*This is your only passkey/s);
+    assert.ok(question.includes(`name="passkey" value="${passkey}"`) && question.includes(`href="${PAGE}">Cancel`));
     const removed = await other.post(`${PAGE}/remove`, { passkey });
     assert.equal(removed.headers.location, PAGE);
     const { text: emptied } = await other.get(PAGE);
@@ -249,6 +252,8 @@ describe('passkeys', () => {
       .where({ developer_id: developerId })
       .pluck<number[]>('id');
     assert.equal((await other.post(`${PAGE}/remove`, { passkey: String(passkey) })).headers.location, PAGE);
+    const asked = await other.get(`${PAGE}/remove?passkey=${passkey}`);
+    assert.ok(asked.text.includes('You have no such passkey.') && !asked.text.includes('Laptop'));
     for (const wrong of ['', 'x', '1 or 1=1', '99999999999']) {
       assert.equal((await other.post(`${PAGE}/remove`, { passkey: wrong })).status, 400, wrong);
     }
@@ -288,7 +293,7 @@ describe('passkeys', () => {
     assert.equal((await enter({}, here)).status, 303);
     const { text } = await here.get(PAGE);
     assert.ok(text.includes('Your account is suspended.') && !text.includes('Add a passkey'));
-    const [, passkey = ''] = /name="passkey" value="(\d+)"/.exec(text) ?? [];
+    const [, passkey = ''] = /remove\?passkey=(\d+)"/.exec(text) ?? [];
     assert.equal((await here.post(`${PAGE}/remove`, { passkey })).headers.location, PAGE);
     await reinstateDeveloper(service.db, developerId);
   });

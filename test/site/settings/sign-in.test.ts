@@ -218,6 +218,31 @@ describe('sign-in links and sessions', () => {
     for (const visitor of visitors) assert.equal((await visitor.get('/settings')).status, 303);
   });
 
+  it('ending all other sessions leaves this one, voids unused links, and is offered only where there are others', async () => {
+    const id = await newDeveloper(service);
+    const here = await signIn(service, id);
+    const sessions = async (): Promise<string> => (await here.get('/settings/sessions')).text;
+    assert.ok(!(await sessions()).includes('End all other sessions'));
+    const [there, stranger] = [await signIn(service, id), await signIn(service, await newDeveloper(service))];
+    const unused = await createSignInLink(service.db, id);
+    assert.ok((await sessions()).includes('End all other sessions'));
+    const { headers } = await here.post('/settings/sessions/end-others');
+    assert.equal(headers.location, '/settings/sessions');
+    assert.ok((await sessions()).includes('All your other sessions have ended.'));
+    assert.equal((await there.get('/settings')).status, 303);
+    assert.equal((await visit().post('/sign-in/link', { token: unused })).status, 403);
+    for (const visitor of [here, stranger]) assert.equal((await visitor.get('/settings')).status, 200);
+  });
+
+  it('the sessions page names the way of each sign-in', async () => {
+    const id = await newDeveloper(service);
+    const here = await signIn(service, id);
+    assert.match((await here.get('/settings/sessions')).text, /just now<span[^>]*>[^<]*<\/span><\/time>, with a link</);
+    // The events of a sign-in may have been removed.
+    await service.db('events').where({ developer_id: id }).delete();
+    assert.ok(!(await here.get('/settings/sessions')).text.includes('with a link'));
+  });
+
   it('the sessions page lists the sessions of the developer alone, with names as text', async () => {
     const id = await newDeveloper(service, `Club ${ATTACK}`);
     await signIn(service, id, visit({ 'user-agent': ATTACK }));

@@ -75,7 +75,7 @@ export function addKeys(router: PageRouter, parts: SiteParts, guards: Guards): v
         const { submission, details } = readNewKey(ctx);
         const form = { submission, now: toMilliseconds(now()) };
         if (details === undefined) {
-          settingsPage(ctx, { ...newKeyPage, status: 422, hasErrors: true }, <NewKeyForm {...form} />);
+          settingsPage(ctx, { ...newKeyPage, status: 422 }, <NewKeyForm {...form} />);
           return;
         }
         const duplicate = await findDuplicate(db, developerId, submission.values, details);

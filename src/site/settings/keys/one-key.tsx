@@ -166,7 +166,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
       const submission = readLabel(ctx);
       const form = { record, submission };
       if (submission.errors.label !== undefined) {
-        settingsPage(ctx, { ...labelPage(record), status: 422, hasErrors: true }, <LabelForm {...form} />);
+        settingsPage(ctx, { ...labelPage(record), status: 422 }, <LabelForm {...form} />);
         return;
       }
       const duplicate = await findDuplicate(db, developerId, submission.values, record);
@@ -203,7 +203,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
       const change = readNewExpiry(ctx);
       if (change.kind === 'wrong') {
         const form = <ExpiryForm record={record} submission={change.submission} now={toMilliseconds(now())} />;
-        settingsPage(ctx, { ...expiryPage(record), status: 422, hasErrors: true }, form);
+        settingsPage(ctx, { ...expiryPage(record), status: 422 }, form);
         return;
       }
       if (change.kind === 'keep') {

@@ -46,7 +46,7 @@ export function addOverview(router: PageRouter, parts: SiteParts, { requireSessi
         <>
           <Warnings>
             {isSuspended ? [] : keyWarnings({ keys, hinted, shown: SHOWN_KEYS, now })}
-            {quotaWarnings(plans, now)}
+            {isSuspended ? [] : quotaWarnings(plans, now)}
             {usageWarnings(usage)}
           </Warnings>
           {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}

@@ -116,9 +116,10 @@ export function quotaWarnings(plans: readonly PlanState[], now: number): readonl
       const window = quota.name === 'minute' ? 'per minute' : 'per 24 hours';
       return (
         <Warning address="/settings/usage" action="See your limits">
-          {share >= 1 ? 'All' : `${Math.floor(share * 100)}%`} of the {formatNumber(quota.limit)} requests {window} of
-          the {plan.name} plan are used{share >= 1 && `: further requests are refused until the limit resets`}. It
-          resets {resetTime(quota.resetSeconds, now)}.
+          You have used {share >= 1 ? 'all' : `${Math.floor(share * 100)}% of the`} {formatNumber(quota.limit)} requests{' '}
+          {window} of the {plan.name} plan.{' '}
+          {share >= 1 ? 'Further requests are refused until the limit resets' : 'The limit resets'}{' '}
+          {resetTime(quota.resetSeconds, now)}.
         </Warning>
       );
     }),
@@ -130,8 +131,8 @@ export function usageWarnings({ refusedLately, refusedBefore }: RecentUsage): re
   if (refusedLately < LEAST_REFUSALS || refusedLately < RISE * refusedBefore) return [];
   return [
     <Warning address="/settings/usage?range=24h" action="See when">
-      Limits refused {formatNumber(refusedLately)} requests in the last 24 hours, and {formatNumber(refusedBefore)} in
-      the 24 hours before.
+      {formatNumber(refusedLately)} requests were refused by your limits in the last 24 hours (
+      {formatNumber(refusedBefore)} in the 24 hours before).
     </Warning>,
   ];
 }
