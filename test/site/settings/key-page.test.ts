@@ -138,6 +138,20 @@ describe('the list of keys and the page of a key', () => {
     assert.equal(second.split(' many keys ').length - 1, 10);
   });
 
+  it('the page of a key leads back to the list as it was filtered, and to no other address', async () => {
+    const key = await newKey();
+    for (const [referer, back] of [
+      [`${service.url}${LIST}?q=eu+%26+us&page=2`, `href="${LIST}?q=eu%20%26%20us&amp;page=2">Filtered keys</a>`],
+      [`${service.url}${LIST}?page=2`, `href="${LIST}?page=2">All keys</a>`],
+      [`${service.url}/settings?q=x`, `href="${LIST}">All keys</a>`],
+      [`https://evil.example${LIST}?q=x`, `href="${LIST}">All keys</a>`],
+      ['evil', `href="${LIST}">All keys</a>`],
+    ] as const) {
+      const { text } = await visitor.get(path(key), { referer });
+      assert.ok(text.includes(back), `${referer} ${text}`);
+    }
+  });
+
   it('the page of a key has its facts, its usage and its events alone', async () => {
     const [key, other] = [await newKey({ label: 'production' }), await newKey()];
     await service.db.raw(

@@ -189,7 +189,7 @@ export function ExpiryForm({ record, submission, now }: ExpiryFormProps): VNode 
         )}{' '}
         To end this key now, <a href={`${keyPath(prefix)}/revoke`}>revoke it</a>.
       </p>
-      <form class="form" method="post" action={`${keyPath(prefix)}/expiry`}>
+      <form class="form" method="post" action={`${keyPath(prefix)}/expiry`} noValidate>
         <ExpiryFields submission={submission} now={now} current={expiresAt} canBeNever={successor === null} />
         <FormActions label="Save expiry" cancel={keyPath(prefix)} />
       </form>
@@ -205,7 +205,7 @@ interface FormOnceProps {
 /** A form that creates one key, however often it is sent. */
 export function FormOnce({ action, children }: FormOnceProps): VNode {
   return (
-    <form class="form" method="post" action={action} data-once>
+    <form class="form" method="post" action={action} data-once noValidate>
       <input type="hidden" name="form" value={generateToken().token} autocomplete="off" />
       {children}
     </form>

@@ -8,7 +8,7 @@ import { requireRollable, rollKey } from '../../../keys/roll-key.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
 import { readUsageByKey } from '../../../usage/read-usage.js';
 import type { PageRouter, SiteParts } from '../../context.js';
-import { queryOf } from '../../delivery/page-address.js';
+import { pageAddress, queryOf } from '../../delivery/page-address.js';
 import { isolated } from '../../layout/values.js';
 import type { Guard, Guards, SettingsContext } from '../guards.js';
 import { keyPath } from '../key-name.js';
@@ -31,8 +31,16 @@ import { findDuplicate, MAX_LABEL } from './label-field.js';
 import { answerRefusal, explainRefusals, noSuchKey, requireEditable } from './refusals.js';
 import { ShownKey } from './shown-key.js';
 
-/** Leads from the page of a key back to the list. */
-const TRAIL = { path: KEYS_PATH, label: 'All keys' };
+/** Leads from the page of a key back to the list, as it was filtered on the page before. */
+function trailToList(ctx: SettingsContext): { path: string; label: string } {
+  const referer = ctx.get('Referer');
+  const from = URL.canParse(referer) ? new URL(referer) : undefined;
+  if (from?.origin !== ctx.state.site.publicUrl() || from.pathname !== KEYS_PATH) {
+    return { path: KEYS_PATH, label: 'All keys' };
+  }
+  const { searchParams } = from;
+  return { path: pageAddress(KEYS_PATH, searchParams), label: searchParams.get('q') ? 'Filtered keys' : 'All keys' };
+}
 
 /** Leads from a form back to the page of its key. */
 function trailTo({ prefix }: KeyRecord): { path: string; label: string } {
@@ -75,7 +83,11 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
           baseUrl={site.publicUrl()}
         />
       );
-      settingsPage(ctx, { title: label === null ? prefix : isolated(label), tab: 'keys', trail: TRAIL }, page);
+      settingsPage(
+        ctx,
+        { title: label === null ? prefix : isolated(label), tab: 'keys', trail: trailToList(ctx) },
+        page,
+      );
     }),
   );
 
