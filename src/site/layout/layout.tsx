@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { StaticFiles } from '../delivery/static-files.js';
+import { HeaderSearch, SearchDialog } from '../search/search-form.js';
 
 const SERVICE = 'Catalog Lookup Service';
 
@@ -79,6 +80,7 @@ export function Layout({
               </svg>
               <span>Catalog</span>
             </a>
+            <HeaderSearch />
             <nav class="site-nav" aria-label="Site">
               <ul>
                 {SECTIONS.map(({ id, path, label }) => (
@@ -114,6 +116,7 @@ export function Layout({
             </ul>
           </div>
         </footer>
+        <SearchDialog />
       </body>
     </html>
   );

@@ -28,20 +28,22 @@ export function WithSidebar({ label, groups, current, search, children, html }: 
         <nav aria-label={label}>
           <details>
             <summary>Contents</summary>
-            {groups.map(({ title, links }) => (
-              <>
-                <p class="sidebar-title">{title}</p>
-                <ul aria-label={title}>
-                  {links.map(([address, text]) => (
-                    <li key={address}>
-                      <a href={address} aria-current={address === current ? 'page' : undefined}>
-                        {text}
-                      </a>
-                    </li>
-                  ))}
-                </ul>
-              </>
-            ))}
+            <div class="sidebar-links">
+              {groups.map(({ title, links }) => (
+                <>
+                  <p class="sidebar-title">{title}</p>
+                  <ul aria-label={title}>
+                    {links.map(([address, text]) => (
+                      <li key={address}>
+                        <a href={address} aria-current={address === current ? 'page' : undefined}>
+                          {text}
+                        </a>
+                      </li>
+                    ))}
+                  </ul>
+                </>
+              ))}
+            </div>
           </details>
         </nav>
       </div>

@@ -6,69 +6,97 @@ export const SEARCH_PATH = '/docs/search';
 
 const LABEL = 'Search the documentation';
 
-/**
- * The search of the reference and the guides. Without scripts it is a form; with them a button opens a dialog, whose
- * results are those of the same page (a combobox with a listbox popup, as in the WAI-ARIA Authoring Practices).
- */
+/** The search within a page: without scripts a form, with them a button that opens the dialog. */
 export function SearchBox(): VNode {
   return (
     <search class="search">
       <div class="scriptless">
         <SearchForm />
       </div>
-      <button
-        type="button"
-        class="search-open scripted"
-        data-search-open
-        aria-haspopup="dialog"
-        aria-keyshortcuts="/ Control+K Meta+K"
-      >
-        <Magnifier />
-        <span>Search</span>
-        <kbd aria-hidden="true">/</kbd>
-      </button>
-      <dialog class="search-dialog" data-search aria-label={LABEL}>
-        <form class="search-form" action={SEARCH_PATH} autocomplete="off">
-          <Magnifier />
-          <input
-            class="input"
-            type="text"
-            name="q"
-            maxLength={MAX_QUERY}
-            role="combobox"
-            aria-label={LABEL}
-            aria-autocomplete="list"
-            aria-expanded="false"
-            aria-controls="found"
-            placeholder={LABEL}
-            autocapitalize="none"
-            spellcheck={false}
-            enterkeyhint="go"
-          />
-          <button type="button" class="search-close" data-search-close>
-            Close
-          </button>
-        </form>
-        <p class="search-status" role="status" data-search-status>
-          Find an operation, an error code, a parameter, a field, a header or a guide.
-        </p>
-        <div id="found" class="found" role="listbox" aria-label="Results" hidden />
-        <p class="search-keys">
-          <span>
-            <kbd>↑</kbd> <kbd>↓</kbd> to move
-          </span>
-          <span>
-            <kbd>Enter</kbd> to open
-          </span>
-          <span>
-            <kbd>Esc</kbd> to close
-          </span>
-          <label>
-            <input type="checkbox" data-search-slash checked autocomplete="off" /> Open with <kbd>/</kbd>
-          </label>
-        </p>
-      </dialog>
+      <OpenSearch />
     </search>
+  );
+}
+
+/** The search in the header of every page: without scripts a link to its page. A page with a {@link SearchBox} hides it. */
+export function HeaderSearch(): VNode {
+  return (
+    <search class="site-search">
+      <div class="scriptless">
+        <a class="search-open" href={SEARCH_PATH} aria-label="Search">
+          <Magnifier />
+          <span>Search</span>
+        </a>
+      </div>
+      <OpenSearch />
+    </search>
+  );
+}
+
+function OpenSearch(): VNode {
+  return (
+    <button
+      type="button"
+      class="search-open scripted"
+      data-search-open
+      aria-label="Search"
+      aria-haspopup="dialog"
+      aria-keyshortcuts="/ Control+K Meta+K"
+    >
+      <Magnifier />
+      <span>Search</span>
+      <kbd aria-hidden="true">/</kbd>
+    </button>
+  );
+}
+
+/**
+ * The dialog of the search, whose results are those of the search page (a combobox with a listbox popup, as in the WAI-ARIA
+ * Authoring Practices).
+ */
+export function SearchDialog(): VNode {
+  return (
+    <dialog class="search-dialog" data-search aria-label={LABEL}>
+      <form class="search-form" action={SEARCH_PATH} autocomplete="off">
+        <Magnifier />
+        <input
+          class="input"
+          type="text"
+          name="q"
+          maxLength={MAX_QUERY}
+          role="combobox"
+          aria-label={LABEL}
+          aria-autocomplete="list"
+          aria-expanded="false"
+          aria-controls="found"
+          placeholder={LABEL}
+          autocapitalize="none"
+          spellcheck={false}
+          enterkeyhint="go"
+        />
+        <button type="button" class="search-close" data-search-close>
+          Close
+        </button>
+      </form>
+      <p class="search-status" role="status" data-search-status>
+        Find an operation, an error code, a parameter, a field, a header or a guide.
+      </p>
+      <div id="found" class="found" role="listbox" aria-label="Results" hidden />
+      <p class="search-keys">
+        <span>
+          <kbd>↑</kbd> <kbd>↓</kbd> to move
+        </span>
+        <span>
+          <kbd>Enter</kbd> to open
+        </span>
+        <span>
+          <kbd>Esc</kbd> to close
+        </span>
+        <label>
+          <input type="checkbox" data-search-slash checked autocomplete="off" /> Open with <kbd>/</kbd>
+        </label>
+      </p>
+    </dialog>
   );
 }
 

@@ -27,7 +27,7 @@ function SearchPage({ query, groups }: SearchPageProps): VNode {
   return (
     <div class="container">
       <h1>Search</h1>
-      <search>
+      <search class="search">
         <SearchForm query={query} />
       </search>
       <p data-found-status>{describeResults(query, groups)}</p>

@@ -139,6 +139,13 @@ function markPlace(sidebar) {
   addEventListener('scroll', mark, { passive: true });
   addEventListener('hashchange', mark);
   mark();
+  // On a narrow screen the contents lie over the page until something else is clicked, such as one of their links.
+  const contents = sidebar.querySelector('details');
+  const narrow = matchMedia('(width < 60rem)');
+  contents.addEventListener('toggle', () => marked && scrollIntoBox(contents.lastElementChild, marked));
+  addEventListener('click', ({ target }) => {
+    if (narrow.matches && !target.closest('.sidebar summary')) contents.open = false;
+  });
 }
 
 /** @returns the place that a reader is at: the last one at or above the line to which links lead */
@@ -150,8 +157,9 @@ function currentPlace(places) {
     const target = places.find(({ id }) => `#${id}` === location.hash);
     return target && target.getBoundingClientRect().top >= 0 ? target : places.at(-1);
   }
-  const line = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) + NEAR_LINE_PX;
-  return places.findLast((place) => place.getBoundingClientRect().top <= line) ?? places[0];
+  const padding = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop);
+  const distance = (place) => place.getBoundingClientRect().top - parseFloat(getComputedStyle(place).scrollMarginTop);
+  return places.findLast((place) => distance(place) <= padding + NEAR_LINE_PX) ?? places[0];
 }
 
 /** Scrolls a box, but never the page, until a part of it is in view. */
@@ -216,6 +224,12 @@ function enableSearch(dialog) {
   };
 
   const open = () => {
+    const field = all('main [type="search"]').find((each) => each.checkVisibility());
+    if (field) {
+      field.focus();
+      field.select();
+      return;
+    }
     dialog.showModal();
     input.focus();
     input.select();

@@ -172,7 +172,7 @@ describe('the search in Chromium', () => {
   const untilChosen = (page: Page, name: string): Promise<unknown> =>
     eventually(`${name} is chosen`, async () => (await chosen(page)) === name);
 
-  for (const path of ['/docs', '/docs/guides', '/docs/guides/mirroring']) {
+  for (const path of ['/docs', '/docs/guides', '/docs/guides/mirroring', '/', '/revoke-leaked-key']) {
     it(`the search of ${path} is opened, used and closed with the keyboard alone`, async () => {
       const page = await visit(path);
       const dialog = page.getByRole('dialog');
@@ -302,6 +302,51 @@ describe('the search in Chromium', () => {
       assert.ok(await page.locator('#schema-ChangesMeta-has_more').isVisible());
     });
   }
+
+  it('every page has one way to the search in its header or in its text, with and without scripts', async () => {
+    for (const javaScript of [true, false]) {
+      for (const path of ['/', '/sign-in', '/docs', '/docs/guides', '/docs/search']) {
+        const page = await visit(path, { javaScript, width: 390, height: 844 });
+        const ways = ['.search-open:visible', 'main [type="search"]:visible'].join();
+        assert.equal(await page.locator(ways).count(), 1, `${path} ${javaScript ? 'with' : 'without'} scripts`);
+        await watched.close();
+      }
+    }
+    const page = await visit('/', { javaScript: false });
+    await page.getByRole('link', { name: 'Search' }).click();
+    await page.getByRole('searchbox').waitFor();
+  });
+
+  it('the key / leads to the field of a page that has one', async () => {
+    const page = await visit('/docs/search?q=key');
+    await page.keyboard.press('/');
+    assert.equal(await page.evaluate(() => (document.activeElement as HTMLInputElement).value), 'key');
+    assert.equal(await page.getByRole('dialog').count(), 0);
+    await page.keyboard.type('since');
+    assert.equal(await page.getByRole('searchbox').inputValue(), 'since');
+  });
+
+  it('on a phone, the search and the contents stay at the top of a long page, and the contents close once they are used', async () => {
+    const page = await visit('/docs#getTitle', { width: 390, height: 844 });
+    const bar = page.locator('.sidebar');
+    const topOf = async (id: string): Promise<number> => (await page.locator(`#${id}`).boundingBox())?.y ?? NaN;
+    const bottom = async (): Promise<number> => {
+      const { y, height } = (await bar.boundingBox()) ?? assert.fail();
+      assert.equal(y, 0);
+      return height;
+    };
+    assert.ok((await topOf('getTitle')) >= (await bottom()), 'the bar covers the target');
+    await bar.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('combobox').waitFor();
+    await page.keyboard.press('Escape');
+    await bar.getByText('Contents').click();
+    await bar.locator('[aria-current="location"]', { hasText: 'Look up a title' }).waitFor();
+    await bar.getByRole('link', { name: 'Schemas' }).click();
+    await page.locator('.sidebar-links').waitFor({ state: 'hidden' });
+    await page.waitForURL('**/docs#schemas');
+    assert.ok((await topOf('schemas')) >= (await bottom()) && (await topOf('schemas')) < 160);
+    watched.assertNoFault();
+  });
 
   it('a query is shown as text, and a long or malformed one is answered too', async () => {
     await visit('/docs/search');
