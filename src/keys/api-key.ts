@@ -30,7 +30,7 @@ const POSSIBLE_SECRET = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH}}|svc_[0-9a-z]{
 /** The prefix of a key, and what separates it from the secret. */
 const KEY_LIKE = /(svc_[0-9A-Za-z]{8})_/;
 
-/** For whoever enters a key as a label, which is stored as it is. */
+/** The error for a key entered as a label. Labels are stored in plain text. */
 export const KEY_AS_LABEL = 'This looks like an API key. Labels are not secret: use a name.';
 
 const REDACTED = '[redacted]';

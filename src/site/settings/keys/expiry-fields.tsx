@@ -13,7 +13,7 @@ const LIFETIMES = [
   { value: 'none', label: 'Never' },
 ] as const;
 
-/** The value of the option that leaves the expiry of a key as it is. */
+/** The value of the option that keeps the present expiry of a key. */
 export const KEEP = 'keep';
 
 const DAY_SECONDS = 86_400;
