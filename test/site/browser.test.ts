@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { coloursOf, resize, startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
+import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
 import { createKey } from '../../src/keys/keys.js';
 import { TABS } from '../../src/site/settings/settings-page.js';
@@ -197,6 +198,61 @@ describe('the frame of the pages in Chromium', () => {
       .locator('.badge')
       .evaluateAll((badges) => badges.map((badge) => getComputedStyle(badge).borderTopStyle)))
       assert.equal(style, 'solid');
+  });
+
+  it('a printed list of keys has exact times in place of relative ones, and no actions', async () => {
+    const { page, open } = watched;
+    await open('/settings/keys');
+    await page.emulateMedia({ media: 'print' });
+    assert.equal(await page.locator('.key-actions:visible').count(), 0);
+    const times = await page.locator('time[title]').evaluateAll((elements) =>
+      elements.map((time) => ({
+        relative: getComputedStyle(time).fontSize,
+        shown: getComputedStyle(time, '::after').content,
+        exact: `"${time.getAttribute('title') ?? ''}"`,
+      })),
+    );
+    assert.ok(times.length > 0);
+    for (const { relative, shown, exact } of times) assert.deepEqual([relative, shown], ['0px', exact]);
+  });
+
+  it('on a phone, rolling and revoking are targets for a finger, and signing out keeps to the page in a contrast theme', async () => {
+    const { page, open } = watched;
+    await resize(page, { width: 390, height: 844 });
+    await open('/settings/keys');
+    const boxes = await page
+      .locator('.key-actions > a')
+      .evaluateAll((links) => links.map((link) => link.getBoundingClientRect().height));
+    assert.ok(boxes.length > 0 && Math.min(...boxes) >= 44, boxes.join());
+    await page.emulateMedia({ forcedColors: 'active' });
+    const ends = await page
+      .locator('.settings-header, .settings-header .button')
+      .evaluateAll((parts) => parts.map((part) => part.getBoundingClientRect().right));
+    assert.equal(new Set(ends).size, 1, ends.join());
+  });
+
+  it('a form that was stopped by the browser can be sent again after ten seconds, and not before', async () => {
+    const { page, open } = watched;
+    await page.clock.install();
+    await open('/settings/keys/new');
+    let sent = 0;
+    await page.route('**/settings/keys/new', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      sent += 1;
+      // As after Stop: the page stays.
+      return route.fulfill({ status: 204 });
+    });
+    const send = (): Promise<void> => page.getByRole('button', { name: 'Create key' }).click({ noWaitAfter: true });
+    const sentTimes = (times: number): Promise<unknown> =>
+      eventually('the form is sent', () => Promise.resolve(sent === times));
+    await send();
+    await sentTimes(1);
+    await send();
+    await page.clock.runFor(9_000);
+    assert.equal(sent, 1);
+    await page.clock.runFor(1_000);
+    await send();
+    await sentTimes(2);
   });
 
   it('a label of 200 letters without a space makes no page of its key wider than a narrow screen', async () => {

@@ -8,6 +8,9 @@ const COPIED_MS = 2000;
 /** How long the search waits for the next letter, in milliseconds. */
 const SEARCH_DELAY_MS = 80;
 
+/** How long a form is not sent again, in milliseconds. A person may have stopped the browser from loading the answer. */
+const SENT_MS = 10_000;
+
 /** How long a call from the page may take, in milliseconds. */
 const CALL_TIMEOUT_MS = 10_000;
 
@@ -425,8 +428,9 @@ function highlightJson(text) {
 function sendOnce(form) {
   let isSent = false;
   form.addEventListener('submit', (event) => {
-    if (isSent) event.preventDefault();
+    if (isSent) return event.preventDefault();
     isSent = true;
+    setTimeout(() => (isSent = false), SENT_MS);
   });
   addEventListener('pageshow', () => (isSent = false));
 }

@@ -75,7 +75,7 @@ describe('the usage page', () => {
       assert.match(text, /<meter[^>]* max="60" low="48" high="57" optimum="0" value="3"/);
       assert.match(text, /<h3>Pro plan<\/h3>.*>0 of 600 requests</s);
       assert.ok(!text.includes('<h3>Scale plan</h3>'));
-      assert.ok(text.includes('These numbers come from a single server process'));
+      assert.ok(text.includes('Counted by this server only; other servers count separately.'));
     }
   });
 
@@ -222,7 +222,7 @@ describe('the usage page of several servers', () => {
     for (const service of services) {
       const { text } = await (await signIn(service, developerId)).get('/settings/usage');
       assert.ok(text.includes('>3 of 60 requests;'));
-      assert.ok(!text.includes('single server process'));
+      assert.ok(!text.includes('Counted by this server only'));
     }
   });
 });

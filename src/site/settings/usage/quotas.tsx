@@ -3,7 +3,6 @@ import type { QuotaReader, QuotaState } from '../../../admission/charge/limiter.
 import { listPlansOf, type Plan } from '../../../limits/plans.js';
 import type { Quota } from '../../../limits/quotas.js';
 import type { SiteParts } from '../../context.js';
-import { Notice } from '../../layout/components.js';
 import { formatNumber } from '../../layout/values.js';
 
 /** A plan of a developer, and what is left of its limits. */
@@ -30,11 +29,6 @@ interface QuotasProps {
 export function Quotas({ states, now }: QuotasProps): VNode {
   return (
     <>
-      {states.some(({ countedIn }) => countedIn === 'process') && (
-        <Notice tone="info">
-          These numbers come from a single server process. Others count separately, so your total usage may be higher.
-        </Notice>
-      )}
       <ul class="card-grid quotas">
         {states.map(({ plan, quotas }) => (
           <li key={plan.id} class="card">
@@ -45,6 +39,9 @@ export function Quotas({ states, now }: QuotasProps): VNode {
           </li>
         ))}
       </ul>
+      {states.some(({ countedIn }) => countedIn === 'process') && (
+        <p class="muted small">Counted by this server only; other servers count separately.</p>
+      )}
     </>
   );
 }
