@@ -111,10 +111,10 @@ describe('the list of keys and the page of a key', () => {
   });
 
   it('the list is filtered by a part of a label or a prefix, which its pages keep', async () => {
-    assert.ok(!(await visitor.get(LIST)).text.includes('name="q"'));
+    assert.ok(!(await visitor.get(LIST)).text.includes('id="filter"'));
     const [production, other] = [await newKey({ label: 'Production 100% & more' }), await newKey({ label: 'staging' })];
     for (let i = 0; i < 4; i += 1) await newKey();
-    assert.ok((await visitor.get(LIST)).text.includes('name="q"'));
+    assert.ok((await visitor.get(LIST)).text.includes('id="filter"'));
     for (const q of ['PRODUCTION', '100%25+%26', production.prefix, production.prefix.slice(4).toUpperCase()]) {
       const page = await read(`${LIST}?q=${q}`);
       assert.ok(page.includes(production.prefix) && !page.includes(other.prefix), q);
