@@ -242,7 +242,7 @@ describe('the frame of the pages in Chromium', () => {
       // As after Stop: the page stays.
       return route.fulfill({ status: 204 });
     });
-    const send = (): Promise<void> => page.getByRole('button', { name: 'Create key' }).click({ noWaitAfter: true });
+    const send = (): Promise<void> => page.getByRole('button', { name: 'Create key' }).click();
     const sentTimes = (times: number): Promise<unknown> =>
       eventually('the form is sent', () => Promise.resolve(sent === times));
     await send();
