@@ -237,7 +237,7 @@ describe('a person in Chromium', () => {
     }
 
     it('a link to a header field marks the chapter of the header fields, not the next one', async () => {
-      const page = await visit('/docs#header-RetryAfter');
+      const page = await visit('/docs#header-RetryAfter', { width: 1280, height: 1400 });
       const marked = page.locator('.sidebar [aria-current="location"]');
       await eventually('it is marked', async () => (await marked.getAttribute('href')) === '#headers');
     });
