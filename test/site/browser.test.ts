@@ -185,7 +185,7 @@ describe('the frame of the pages in Chromium', () => {
     // Half of the minute's limit is used. At its edge, the meter has a line.
     const meter = await page.locator('meter').first().screenshot();
     const [edge, full, empty] = await coloursOf(page, meter, [
-      [0.5, 0],
+      [0, 0.5],
       [0.25, 0.5],
       [0.75, 0.5],
     ]);
