@@ -51,18 +51,27 @@ export async function listCredentials(
 /**
  * Lets a passkey sign in as a developer.
  *
+ * @param sessionId - the session that adds it, which must not have ended meanwhile; undefined for none
  * @returns its id
- * @throws PasskeyRefused when the developer has {@link MAX_PASSKEYS}, or the passkey was added before
+ * @throws PasskeyRefused when the developer has {@link MAX_PASSKEYS} or is suspended, or the passkey was added before
  */
 export async function addPasskey(
   db: Knex,
-  developerId: number,
+  { developerId, sessionId }: { readonly developerId: number; readonly sessionId?: number },
   { name, credentialId, publicKey, signCount, transports, isSynced }: PublicKey & { readonly name: string },
 ): Promise<number> {
   return db.transaction(async (transaction) => {
     await setActor(transaction, 'developer');
     // Additions by one developer take turns, so that the count includes all of them.
-    await transaction('developers').where({ id: developerId }).forNoKeyUpdate().first(transaction.raw('1'));
+    const developer = await transaction('developers')
+      .where({ id: developerId })
+      .forNoKeyUpdate()
+      .first<{ suspended_at: string | null } | undefined>('suspended_at');
+    if (developer?.suspended_at !== null) throw new PasskeyRefused('no_session');
+    if (sessionId !== undefined) {
+      const session: unknown = await transaction('sessions').where({ id: sessionId }).forKeyShare().first('id');
+      if (session === undefined) throw new PasskeyRefused('no_session');
+    }
     const passkeys = await listPasskeys(transaction, developerId);
     if (passkeys.length >= MAX_PASSKEYS) throw new PasskeyRefused('too_many');
     const [added] = await transaction('passkeys')

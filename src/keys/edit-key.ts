@@ -48,7 +48,7 @@ export function setKeyExpiry(
       throw new KeyRefused('rolled', message, successor.prefix);
     }
     const time = expiresAt(transaction, expires ?? undefined);
-    return ['expires_at', time && transaction.raw('greatest(now(), ?)', [time])];
+    return ['expires_at', time && transaction.raw('greatest(clock_timestamp(), ?)', [time])];
   });
 }
 

@@ -48,7 +48,8 @@ const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
   expiresAt: 'api_keys.expires_at',
   successor: SUCCESSOR,
   revokedAt: 'api_keys.revoked_at',
-  isExpired: 'coalesce(api_keys.expires_at <= now(), false)',
+  // Not now(), the start of the transaction: a change may have waited for another one past the end of the key.
+  isExpired: 'coalesce(api_keys.expires_at <= clock_timestamp(), false)',
   isSuspended: '(select suspended_at is not null from developers where developers.id = api_keys.developer_id)',
 };
 

@@ -44,7 +44,7 @@ describe('passkeys of a developer', () => {
   async function add(authenticator: Authenticator): Promise<number> {
     const options = creationOptions(party, 'a', { id: developerId, projectName: 'Film club' }, []);
     const publicKey = await verifyCreation(party, 'a', authenticator.create(options));
-    return addPasskey(world.db, developerId, { ...publicKey, name: 'Laptop' });
+    return addPasskey(world.db, { developerId }, { ...publicKey, name: 'Laptop' });
   }
 
   const untilWaiting = (what: string): Promise<unknown> =>
@@ -55,11 +55,20 @@ describe('passkeys of a developer', () => {
 
   it(`of many passkeys that are added at once, a developer keeps ${MAX_PASSKEYS}`, async () => {
     const additions = Array.from({ length: MAX_PASSKEYS + 3 }, () =>
-      addPasskey(world.db, developerId, { ...somePublicKey(), name: 'Laptop' }),
+      addPasskey(world.db, { developerId }, { ...somePublicKey(), name: 'Laptop' }),
     );
     const results = await Promise.allSettled(additions);
     assert.equal(results.filter(({ status }) => status === 'rejected').length, 3);
     assert.equal((await listPasskeys(world.db, developerId)).length, MAX_PASSKEYS);
+  });
+
+  it('a passkey is not added by a session that has ended, or for a developer who is suspended', async () => {
+    const passkey = { ...somePublicKey(), name: 'Laptop' };
+    const noSession = { name: 'PasskeyRefused', reason: 'no_session' };
+    await assert.rejects(addPasskey(world.db, { developerId, sessionId: 2_147_483_647 }, passkey), noSession);
+    await world.db('developers').where({ id: developerId }).update({ suspended_at: world.db.fn.now() });
+    await assert.rejects(addPasskey(world.db, { developerId }, passkey), noSession);
+    assert.deepEqual(await listPasskeys(world.db, developerId), []);
   });
 
   it('of two sign-ins at once with the same count of an authenticator, one is refused', async () => {

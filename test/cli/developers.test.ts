@@ -356,7 +356,7 @@ describe('the commands for developers, keys and sign-in', () => {
     ];
     await output(`keys revoke ${revoked.prefix}`);
     await output(`developers link ${id} --issuer https://id.example --subject show`);
-    await addPasskey(db, id, { ...somePublicKey(), name: 'Laptop' });
+    await addPasskey(db, { developerId: id }, { ...somePublicKey(), name: 'Laptop' });
     await startSession(db, { developerId: id, way: 'link', userAgent: '', replaced: undefined });
     const stdout = await output(`developers show ${id}`);
     for (const line of [
@@ -471,7 +471,11 @@ describe('the commands for developers, keys and sign-in', () => {
 
   it('"developers passkeys" lists passkeys, and "developers remove-passkey" removes one and ends all sessions', async () => {
     const id = await world.newDeveloper();
-    const passkey = await addPasskey(world.db, id, { ...somePublicKey({ isSynced: true }), name: 'My phone' });
+    const passkey = await addPasskey(
+      world.db,
+      { developerId: id },
+      { ...somePublicKey({ isSynced: true }), name: 'My phone' },
+    );
     assert.match(
       await output(`developers passkeys ${id}`),
       new RegExp(`^passkey +name +synced +created +last used\n${passkey} +My phone +yes +\\d{4}-\\S+Z +-\n$`),

@@ -53,6 +53,22 @@ describe('editing a key', () => {
     assert.deepEqual((await setKeyLabel(world.db, prefix, null)).after, { ...moved, label: null });
   });
 
+  it('a key that ends while its edit waits for another change stays ended', async () => {
+    const key = await newKey();
+    const by: KeyActor = { kind: 'developer', developerId };
+    const other = await world.db.transaction();
+    await other('developers').where({ id: developerId }).forNoKeyUpdate().first('id');
+    const edit = setKeyExpiry(world.db, key.prefix, IN_AN_HOUR, by);
+    await eventually('the edit waits', async () => {
+      const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
+      return rows.length > 0;
+    });
+    await rollKey(world.db, key.prefix, 0);
+    await other.commit();
+    await assert.rejects(edit, refused('expired'));
+    assert.equal(await find(key), undefined);
+  });
+
   it('an edit that makes no difference writes nothing', async () => {
     const { prefix } = await newKey();
     // The version of a row: what wrote it last.

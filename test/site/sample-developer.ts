@@ -40,11 +40,15 @@ export async function createSampleDeveloper(db: Knex): Promise<number> {
   await db('api_keys')
     .where({ prefix: successor.prefix })
     .update({ last_used_at: db.raw("now() - interval '1 minute'") });
-  const phone = await addPasskey(db, developerId, { ...somePublicKey({ isSynced: true }), name: 'Safari on iPhone' });
+  const phone = await addPasskey(
+    db,
+    { developerId },
+    { ...somePublicKey({ isSynced: true }), name: 'Safari on iPhone' },
+  );
   await db('passkeys')
     .where({ id: phone })
     .update({ last_used_at: db.raw("now() - interval '2 days'") });
-  await addPasskey(db, developerId, { ...somePublicKey(), name: 'Security key' });
+  await addPasskey(db, { developerId }, { ...somePublicKey(), name: 'Security key' });
   for (const [{ prefix }, scale] of [
     [production, 900],
     [staging, 120],

@@ -79,13 +79,13 @@ export function addPasskeys(router: PageRouter, { db, site }: SiteParts, guards:
     `${PATH}/new`,
     guards.requireRecentSignIn(async (ctx) => {
       const party = requireRelyingParty(ctx);
-      const { id, developerId } = ctx.state.session;
+      const { id: sessionId, developerId } = ctx.state.session;
       // The authenticator has created the passkey, so a name that is not plain text is mended in place of being refused.
       const name = printable(parseName(ctx).values.name, MAX_PASSKEY_NAME) || browserName(ctx.get('User-Agent'));
       try {
-        const { challenge, answer } = await readAnswer(ctx, db, id);
+        const { challenge, answer } = await readAnswer(ctx, db, sessionId);
         const publicKey = await verifyCreation(party, challenge, answer);
-        await addPasskey(db, developerId, { ...publicKey, name });
+        await addPasskey(db, { developerId, sessionId }, { ...publicKey, name });
         redirectAndConfirm(ctx, PATH, 'passkey_added');
       } catch (error) {
         throw error instanceof PasskeyRefused ? refusal(error.reason) : error;
@@ -127,6 +127,7 @@ const REFUSALS: Readonly<Record<PasskeyRefusal, string>> = {
   invalid: 'What your browser sent could not be verified. Add the passkey again.',
   unknown: 'What your browser sent could not be verified. Add the passkey again.',
   duplicate: 'This passkey was added before.',
+  no_session: 'Your session has ended, or your account is suspended. Sign in, and add the passkey again.',
   too_many: `You have reached the limit of ${MAX_PASSKEYS} passkeys. Remove one you no longer need, then try again.`,
 };
 

@@ -1,5 +1,6 @@
 import { findDeveloperByPasskey } from '../../accounts/passkeys.js';
 import { PasskeyRefused, requestOptions, type PasskeyRefusal } from '../../accounts/relying-party.js';
+import { boundConcurrency } from '../../http/request/concurrency.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
 import { answerOptions, readAnswer, requireRelyingParty } from './passkey-form.js';
@@ -15,6 +16,9 @@ const FAILURES: Readonly<Partial<Record<PasskeyRefusal, string>>> = {
     'This passkey was removed or belongs to another service. Sign in another way, and delete the passkey from your device or password manager.',
 };
 
+/** Anybody may ask for a challenge, each of which is a row for ten minutes. */
+const OPTIONS_LIMITS = { running: 3, waiting: 50, perAddress: 10, perWindow: 20 } as const;
+
 const UNVERIFIED = 'Your passkey could not be verified. Try again, or sign in another way.';
 
 /**
@@ -27,9 +31,10 @@ export function addPasskeySignIn(
   { db, site, trustedProxies }: SiteParts,
   showFailure: (ctx: PageContext, failure: string) => Promise<void>,
 ): void {
+  const bounded = boundConcurrency(OPTIONS_LIMITS, trustedProxies);
   router.post(`${PASSKEY_SIGN_IN}/options`, async (ctx) => {
     const party = requireRelyingParty(ctx);
-    await answerOptions(ctx, db, null, (challenge) => requestOptions(party, challenge));
+    await bounded(ctx, () => answerOptions(ctx, db, null, (challenge) => requestOptions(party, challenge)));
   });
 
   router.post(PASSKEY_SIGN_IN, async (ctx) => {
