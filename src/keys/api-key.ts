@@ -24,6 +24,9 @@ const TELLING_LENGTH = 12;
 /** Letters and digits in a row that may be part of a secret. Their form does not differ from that of a long word. */
 const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
 
+/** The beginning of a key, or most of a secret: more letters in a row than a word has, with a digit among them. */
+const KEY_OR_SECRET = /svc_[0-9a-z]{8}_|(?=[a-z]{0,23}[0-9])[0-9a-z]{24}/i;
+
 /** What {@link redactApiKeys} would cut. */
 const POSSIBLE_SECRET = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH}}|svc_[0-9a-z]{8}_`, 'i');
 
@@ -76,6 +79,14 @@ export function isKeyPrefix(text: string): boolean {
 /** Whether a text may hold a key, or as much of a secret as must not be written down. */
 export function mayHoldSecret(text: string): boolean {
   return POSSIBLE_SECRET.test(text);
+}
+
+/**
+ * Whether a text that is not for keys, such as a search, seems to hold one. Unlike {@link mayHoldSecret} it leaves long words
+ * alone.
+ */
+export function looksLikeKey(text: string): boolean {
+  return KEY_OR_SECRET.test(text);
 }
 
 /**

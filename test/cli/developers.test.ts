@@ -467,6 +467,15 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.equal(await output(unlink), `Unlinked the identity and ended 1 session of developer ${id}.\n`);
     await output(`developers link ${options}`);
     assert.deepEqual(await json(unlink), { developer_id: id, ...identity, sessions_ended: 0 });
+    await output(`developers link ${options}`);
+    await addPasskey(world.db, { developerId: id }, { ...somePublicKey(), name: 'Laptop' });
+    const passkey = `Developer ${id} has 1 passkey that can still sign in: see "catalog developers passkeys ${id}".\n`;
+    assert.equal(await output(unlink), `Unlinked the identity and ended 0 sessions of developer ${id}.\n${passkey}`);
+    await addPasskey(world.db, { developerId: id }, { ...somePublicKey(), name: 'Phone' });
+    assert.equal(
+      await output(`developers sign-out ${id}`),
+      `Ended 0 sessions of developer ${id}.\n${passkey.replace('1 passkey', '2 passkeys')}`,
+    );
   });
 
   it('"developers passkeys" lists passkeys, and "developers remove-passkey" removes one and ends all sessions', async () => {

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { generateApiKey, hashApiKey, mayHoldSecret, redactApiKeys, redactRepeated } from '../../src/keys/api-key.js';
+import {
+  generateApiKey,
+  hashApiKey,
+  looksLikeKey,
+  mayHoldSecret,
+  redactApiKeys,
+  redactRepeated,
+} from '../../src/keys/api-key.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -140,6 +147,23 @@ describe('API keys', () => {
     for (const [text, redacted] of REDACTED) {
       assert.equal(redactApiKeys(text), redacted);
       assert.equal(mayHoldSecret(text), redacted !== text);
+    }
+  });
+
+  it('a key and most of a secret look like one, but no prefix and no long word does', () => {
+    const { key, prefix } = generateApiKey();
+    const secret = 'abcdefghijklmnopqrstuvwxyz0123456789AB';
+    for (const text of [`a ${key}`, key.toUpperCase(), `${prefix}_`, `x=${secret}`, secret.slice(10)]) {
+      assert.ok(looksLikeKey(text), text);
+    }
+    for (const text of [
+      prefix,
+      'Authorization',
+      'RateLimitPolicyUnlessMalformed',
+      'production2026',
+      secret.slice(15),
+    ]) {
+      assert.ok(!looksLikeKey(text), text);
     }
   });
 

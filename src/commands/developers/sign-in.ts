@@ -1,5 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { linkIdentity, listIdentities, unlinkIdentity, type Identity } from '../../accounts/identities.js';
+import { listPasskeys } from '../../accounts/passkeys.js';
 import { endAllSessions } from '../../accounts/sessions.js';
 import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../accounts/sign-in-links.js';
 import { InvalidSetting, parseIssuer } from '../../config/parsers.js';
@@ -51,16 +52,23 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
 
   addIdentityCommand('unlink')
     .description(
-      "Stop an identity from signing in as a developer. Ends the developer's sessions and unused sign-in links.",
+      "Stop an identity from signing in as a developer. Ends the developer's sessions and unused sign-in links. " +
+        'Passkeys can still sign in.',
     )
     .action(async (id: number, { issuer, subject, json }: Identity & { json?: boolean }) => {
-      const { result: ended } = await makeChange(
+      const {
+        result: { ended, passkeys },
+      } = await makeChange(
         context,
-        (db) => unlinkIdentity(db, id, { issuer, subject }),
+        async (db) => ({
+          ended: await unlinkIdentity(db, id, { issuer, subject }),
+          passkeys: (await listPasskeys(db, id)).length,
+        }),
         UNCACHED,
       );
       const document = { developerId: id, issuer, subject, sessionsEnded: ended };
-      report(stdout, json, document, `Unlinked the identity and ended ${sessions(ended)} of developer ${id}.`);
+      const line = `Unlinked the identity and ended ${sessions(ended)} of developer ${id}.`;
+      report(stdout, json, document, line + remaining(id, passkeys));
     });
 
   addJsonCommand(developers, 'identities', 'catalog developers identities 1')
@@ -77,11 +85,21 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     });
 
   addJsonCommand(developers, 'sign-out', 'catalog developers sign-out 1')
-    .description("End a developer's sessions and unused sign-in links. Keys keep working.")
+    .description("End a developer's sessions and unused sign-in links. Keys and passkeys keep working.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const { result: ended } = await makeChange(context, (db) => endAllSessions(db, id, 'operator'), UNCACHED);
-      report(stdout, json, { developerId: id, sessionsEnded: ended }, `Ended ${sessions(ended)} of developer ${id}.`);
+      const {
+        result: { ended, passkeys },
+      } = await makeChange(
+        context,
+        async (db) => ({
+          ended: await endAllSessions(db, id, 'operator'),
+          passkeys: (await listPasskeys(db, id)).length,
+        }),
+        UNCACHED,
+      );
+      const line = `Ended ${sessions(ended)} of developer ${id}.`;
+      report(stdout, json, { developerId: id, sessionsEnded: ended }, line + remaining(id, passkeys));
     });
 };
 
@@ -97,6 +115,13 @@ function issuerUrl(value: string): string {
 
 function sessions(count: number): string {
   return count === 1 ? '1 session' : `${count} sessions`;
+}
+
+/** @returns a second line, which names the passkeys that can still sign in; empty for none */
+function remaining(id: number, passkeys: number): string {
+  if (passkeys === 0) return '';
+  const which = passkeys === 1 ? '1 passkey' : `${passkeys} passkeys`;
+  return `\nDeveloper ${id} has ${which} that can still sign in: see "catalog developers passkeys ${id}".`;
 }
 
 /** @throws OperatorError if the server chooses its port itself */

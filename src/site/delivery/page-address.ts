@@ -1,4 +1,4 @@
-import { findKeyPrefix } from '../../keys/api-key.js';
+import { looksLikeKey } from '../../keys/api-key.js';
 import type { PageContext } from '../context.js';
 
 /** The fields that a form gets back after a sign-in or an error. No key and no token of a form is among them. */
@@ -30,15 +30,15 @@ export function addressOf(ctx: PageContext, more: readonly (readonly [string, st
 }
 
 /**
- * Joins a path and a query. Values that are too long or contain a key are left out. Empty ones are kept, since a person may have
+ * Joins a path and a query. Parameters that are too long or contain a key are left out. Empty ones are kept, since a person may have
  * cleared a field.
  *
  * @param path - our own
  */
 export function pageAddress(path: string, query: Iterable<readonly [string, string]>): string {
   // Somebody may have pasted a key into a field that is not for keys. Addresses are kept in histories and logs.
-  const isKept = (value: string): boolean => value.length <= MAX_VALUE && findKeyPrefix(value) === undefined;
-  const kept = [...query].filter(([, value]) => isKept(value));
+  const isKept = (text: string): boolean => text.length <= MAX_VALUE && !looksLikeKey(text);
+  const kept = [...query].filter((parameter) => parameter.every(isKept));
   // In the target of a request, a plus is a plus.
   const search = new URLSearchParams(kept.map(([name, value]) => [name, value])).toString().replaceAll('+', '%20');
   return search === '' || search.length > MAX_ADDRESS ? path : `${path}?${search}`;

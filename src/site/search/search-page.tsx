@@ -1,36 +1,54 @@
 import type { VNode } from 'preact';
+import { looksLikeKey } from '../../keys/api-key.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { cached } from '../delivery/cached.js';
-import { publicPage } from '../layout/page.js';
+import { queryOf } from '../delivery/page-address.js';
+import { answerPage } from '../layout/page.js';
+import { seeOther } from '../sign-in/return-to.js';
 import { SEARCH_PATH, SearchForm } from './search-form.js';
 import { listEntries } from './search-index.js';
 import { createSearch, MAX_QUERY, type Found, type FoundGroup, type Piece } from './search.js';
+
+/** The parameter of the page that a search for a key leads to. */
+const REFUSED = 'key-refused';
+
+/** What the page shows then. */
+const KEY_REFUSED = 'That looks like an API key. Keys are secret: do not search for them.';
 
 /** Adds the search of the reference and the guides. The script shows the results of the same page in its dialog. */
 export function addSearch(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
   const search = cached(async () => createSearch(await listEntries(contract, site.guides.guides)), Infinity);
   router.get(SEARCH_PATH, async (ctx) => {
-    const query = (new URLSearchParams(ctx.querystring).get('q') ?? '').trim().slice(0, MAX_QUERY);
+    const parameters = queryOf(ctx);
+    const wanted = parameters.get('q') ?? '';
+    if (looksLikeKey(wanted)) {
+      // The key leaves the address, which is kept in histories.
+      seeOther(ctx, `${SEARCH_PATH}?${REFUSED}`);
+      return;
+    }
+    const query = wanted.trim().slice(0, MAX_QUERY);
     const groups = query === '' ? [] : (await search())(query);
     const description = 'Search the reference and the guides.';
-    const body = <SearchPage query={query} groups={groups} />;
-    await publicPage(site, { title: 'Search', section: 'docs', description }, body).send(ctx, 'no-cache');
+    const body = <SearchPage query={query} groups={groups} isRefused={parameters.has(REFUSED)} />;
+    answerPage(ctx, { title: 'Search', section: 'docs', description }, body);
   });
 }
 
 interface SearchPageProps {
   readonly query: string;
   readonly groups: readonly FoundGroup[];
+  /** Whether somebody searched for a key. */
+  readonly isRefused: boolean;
 }
 
-function SearchPage({ query, groups }: SearchPageProps): VNode {
+function SearchPage({ query, groups, isRefused }: SearchPageProps): VNode {
   return (
     <div class="container">
       <h1>Search</h1>
       <search class="search">
         <SearchForm query={query} />
       </search>
-      <p data-found-status>{describeResults(query, groups)}</p>
+      <p data-found-status>{isRefused ? KEY_REFUSED : describeResults(query, groups)}</p>
       <div class="found" data-found>
         {groups.map(({ group, found }) => (
           <section key={group} aria-label={group}>

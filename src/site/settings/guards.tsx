@@ -20,7 +20,7 @@ export interface Guards {
   readonly requireSession: Guard;
   /**
    * Requires a developer who is not suspended, however old the sign-in is. Use it for what only takes access away: revoking
-   * a leaked key must not wait for a sign-in.
+   * a leaked key must not wait for a sign-in. Use it also for labels, which grant nothing.
    */
   readonly notSuspended: Guard;
   /** Requires a developer who is not suspended and signed in within the last 15 minutes. Use it for what creates keys. */

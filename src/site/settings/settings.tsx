@@ -2,7 +2,7 @@ import { endSession, findSession } from '../../accounts/sessions.js';
 import type { PageRouter, SiteParts } from '../context.js';
 import { page } from '../layout/page.js';
 import { seeOther, SETTINGS } from '../sign-in/return-to.js';
-import { readCookie, setCookie } from '../sign-in/cookies.js';
+import { readCookie, removeCookies } from '../sign-in/cookies.js';
 import { addEvents } from './events.js';
 import { createGuards } from './guards.js';
 import { addKeys } from './keys/keys.js';
@@ -19,7 +19,8 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
 
   router.post('/sign-out', async (ctx) => {
     await endSession(parts.db, readCookie(ctx, 'session'));
-    setCookie(ctx, 'session', undefined);
+    // The next person to sign in with this browser must not get a form that this one filled in.
+    removeCookies(ctx);
     // The back button must not show the settings again.
     ctx.set('Clear-Site-Data', '"cache"');
     seeOther(ctx, SIGNED_OUT);

@@ -1,19 +1,22 @@
 import type { PageContext } from '../context.js';
 
 /** The cookies of the site. */
-type CookieName =
+const COOKIES = [
   /** The token of the session. */
-  | 'session'
+  'session',
   /** The page to return to after sign-in. */
-  | 'return-to'
+  'return-to',
   /** What has been done or was interrupted, until a page has shown it. */
-  | 'notice'
+  'notice',
   /** The secret of a sign-in at the identity provider that has not ended yet. */
-  | 'oidc'
+  'oidc',
   /** The challenge that a passkey is to sign. */
-  | 'passkey'
+  'passkey',
   /** The token of an identity that has no project yet. */
-  | 'sign-up';
+  'sign-up',
+] as const;
+
+type CookieName = (typeof COOKIES)[number];
 
 /** @returns the value of a cookie; undefined where the browser sent none */
 export function readCookie(ctx: PageContext, name: CookieName): string | undefined {
@@ -39,6 +42,11 @@ export function setCookie(ctx: PageContext, name: CookieName, value: string | un
     overwrite: true,
     ...(value !== undefined && { maxAge: seconds * 1_000 }),
   });
+}
+
+/** Removes every cookie of the site that the browser sent. */
+export function removeCookies(ctx: PageContext): void {
+  for (const name of COOKIES) if (readCookie(ctx, name) !== undefined) setCookie(ctx, name, undefined);
 }
 
 /**

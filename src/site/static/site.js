@@ -122,7 +122,12 @@ const sizes = new ResizeObserver((entries) => {
 
 /** Unfolds the target of the address. */
 function unfold() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  let target;
+  try {
+    target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  } catch {
+    // The address has malformed encoding, and so no target.
+  }
   for (let fold = target?.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true;
 }
 

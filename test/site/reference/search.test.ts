@@ -4,6 +4,7 @@ import type { Page, Route } from 'playwright-core';
 import { ERROR_CODES } from '../../../src/errors.js';
 import type { Guide } from '../../../src/site/guides/guide-files.js';
 import { operationsOf, resolve, type Contract } from '../../../src/site/reference/contract.js';
+import { generateApiKey } from '../../../src/keys/api-key.js';
 import { createSearch, MAX_QUERY, type Search } from '../../../src/site/search/search.js';
 import { listEntries } from '../../../src/site/search/search-index.js';
 import { eventually } from '../../support/eventually.js';
@@ -345,6 +346,27 @@ describe('the search in Chromium', () => {
     await page.locator('.sidebar-links').waitFor({ state: 'hidden' });
     await page.waitForURL('**/docs#schemas');
     assert.ok((await topOf('schemas')) >= (await bottom()) && (await topOf('schemas')) < 160);
+    watched.assertNoFault();
+  });
+
+  it('a search for a key leads to an address without it, and no answer to a search is stored', async () => {
+    const { key, prefix } = generateApiKey();
+    for (const query of [key, key.slice(prefix.length + 1), `${'x '.repeat(60)}${key}`]) {
+      const { status, headers, text } = await send(url, `/docs/search?q=${encodeURIComponent(query)}`);
+      assert.deepEqual(
+        [status, headers.location, headers['cache-control']],
+        [303, '/docs/search?key-refused', 'no-store'],
+      );
+      assert.ok(!text.includes(key.slice(-38)));
+    }
+    const { text } = await send(url, '/docs/search?key-refused');
+    assert.ok(text.includes('That looks like an API key. Keys are secret: do not search for them.'));
+    const { headers } = await send(url, '/docs/search?q=limits', { headers: { 'accept-encoding': 'gzip' } });
+    assert.deepEqual([headers['cache-control'], headers['content-encoding']], ['no-store', undefined]);
+  });
+
+  it('malformed encoding in the address of a section is no error', async () => {
+    await visit('/docs#%E0%A4%A');
     watched.assertNoFault();
   });
 

@@ -124,6 +124,8 @@ describe('the list of keys and the page of a key', () => {
       const page = await read(`${LIST}?q=${q}`);
       assert.equal(page.includes(other.prefix), q === '_', q);
     }
+    // PostgreSQL stores no NUL.
+    assert.match(await read(`${LIST}?q=%00`), /No key has “ \uFFFD ” in its label or prefix/);
     const none = await read(`${LIST}?q=%3Cb%3E+nothing`);
     assert.match(none, /No key has “ &lt;b> nothing ” in its label or prefix\. Show all keys/);
     await service.db.raw(

@@ -312,6 +312,9 @@ describe('the keys page', () => {
     );
     const { status, headers } = await visitor.get(`/settings/keys?q=%20${key}`);
     assert.deepEqual([status, headers.location], [303, `/settings/keys?q=${prefix}`]);
+    const secret = key.slice(prefix.length + 1);
+    const other = await visitor.get(`/settings/keys?q=${secret}`);
+    assert.deepEqual([other.status, other.headers.location], [303, '/settings/keys']);
   });
 
   it('the form that rolls a key names the expiry of the new key, and an overlap that the old key does not live to see', async () => {

@@ -201,6 +201,29 @@ describe('sign-in links and sessions', () => {
     assert.equal((await copy.get('/settings')).status, 303);
   });
 
+  it('signing out removes every cookie of the site, so that nobody else gets a form that was filled in', async () => {
+    const visitor = await signIn(service, developerId);
+    const form = '/settings/keys/new?label=theirs&interrupted=signed-out';
+    visitor.cookies.set('catalog-return-to', encodeURIComponent(form));
+    for (const name of ['passkey', 'notice', 'oidc', 'sign-up']) visitor.cookies.set(`catalog-${name}`, 'x');
+    await visitor.post('/sign-out');
+    assert.deepEqual([...visitor.cookies.keys()], []);
+    const { headers } = await visitor.post('/sign-in/link', { token: await newLink() });
+    assert.equal(headers.location, '/settings');
+  });
+
+  it('no key and no secret stays in the address that a sign-in leads back to, in a value or a name', async () => {
+    const secret = service.key.slice(13);
+    assert.equal(secret.length, 38);
+    for (const query of [`q=${service.key}`, `q=${secret}`, `${secret}=1`, `${service.key}=1`]) {
+      const visitor = visit();
+      await visitor.get(`/settings/keys?${query}&page=2`);
+      assert.ok(!String(visitor.cookies.get('catalog-return-to')).includes(secret), query);
+      const { headers } = await visitor.post('/sign-in/link', { token: await newLink() });
+      assert.equal(headers.location, '/settings/keys?page=2');
+    }
+  });
+
   it('a session opens no operation of the API, and a key opens no page', async () => {
     const visitor = await signIn(service, developerId);
     assert.equal((await visitor.get('/api/v1/me')).status, 401);

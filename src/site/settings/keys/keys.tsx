@@ -1,7 +1,8 @@
-import { findKeyPrefix } from '../../../keys/api-key.js';
+import { findKeyPrefix, looksLikeKey } from '../../../keys/api-key.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { createKey, listKeysOf } from '../../../keys/keys.js';
+import { printable } from '../../../platform/text/plain-text.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { pageAddress, queryOf } from '../../delivery/page-address.js';
@@ -26,11 +27,12 @@ export function addKeys(router: PageRouter, parts: SiteParts, guards: Guards): v
     KEYS_PATH,
     requireSession(async (ctx) => {
       const { developerId, suspendedAt, isRecent } = ctx.state.session;
-      const search = (queryOf(ctx).get('q') ?? '').trim().slice(0, MAX_LABEL);
-      const prefix = findKeyPrefix(search);
-      if (prefix !== undefined) {
+      const wanted = queryOf(ctx).get('q') ?? '';
+      const search = printable(wanted.trim().slice(0, MAX_LABEL));
+      if (looksLikeKey(wanted)) {
         // The secret leaves the address, and the prefix finds the key.
-        seeOther(ctx, pageAddress(KEYS_PATH, [['q', prefix]]));
+        const prefix = findKeyPrefix(wanted);
+        seeOther(ctx, pageAddress(KEYS_PATH, prefix === undefined ? [] : [['q', prefix]]));
         return;
       }
       const query = search === '' ? {} : { search };
