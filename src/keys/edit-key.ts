@@ -4,6 +4,9 @@ import { changeKeys, KeyRefused, lockKey, OPERATOR, type KeyActor } from './key-
 import { keyFields, stateOf, type KeyRecord } from './key-record.js';
 import { requirePlan } from './keys.js';
 
+/** How many labels and expiries a developer may change within 24 hours. Every change is recorded as an event. */
+export const MAX_EDITS_PER_DAY = 200;
+
 /** A key before and after a change, which may have made no difference. */
 export interface EditedKey {
   readonly before: KeyRecord;
@@ -18,7 +21,7 @@ type Change = readonly [column: 'label' | 'expires_at' | 'plan_id', value: strin
  *
  * @param label - null for none
  * @throws KeyRefused when no key has this prefix, or when it is revoked or expired
- * @throws KeyRefused when the developer who changes it is suspended or does not own it
+ * @throws KeyRefused when the developer who changes it is suspended or does not own it, or has made {@link MAX_EDITS_PER_DAY}
  */
 export function setKeyLabel(
   db: Knex,
@@ -75,6 +78,7 @@ function editKey(
   return changeKeys(db, by, async (transaction) => {
     const before = await lockKey(transaction, prefix, by);
     requireAccepted(before);
+    await requireEditsLeft(transaction, by);
     const [column, value] = await changeOf(before, transaction);
     const [after = before] = await transaction('api_keys')
       .where({ prefix })
@@ -83,6 +87,22 @@ function editKey(
       .returning<KeyRecord[]>(keyFields(transaction));
     return { before, after };
   });
+}
+
+/** @throws KeyRefused when a developer has made {@link MAX_EDITS_PER_DAY} */
+async function requireEditsLeft(transaction: Knex.Transaction, by: KeyActor): Promise<void> {
+  if (by.kind !== 'developer') return;
+  const { developerId } = by;
+  const edits = transaction('events')
+    .where({ developer_id: developerId, actor: 'developer' })
+    .whereIn('kind', ['label_changed', 'expiry_changed'])
+    .whereRaw("at > now() - interval '24 hours'");
+  // The rows are few: each edit adds one, up to the limit.
+  if ((await edits.select('id')).length < MAX_EDITS_PER_DAY) return;
+  throw new KeyRefused(
+    'too_many_edits',
+    `Developer ${developerId} has made ${MAX_EDITS_PER_DAY} edits within 24 hours.`,
+  );
 }
 
 /** @throws KeyRefused when the key is revoked or expired */

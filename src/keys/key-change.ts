@@ -40,6 +40,8 @@ export type RefusalReason =
   | 'too_many_rolled'
   /** The developer has created {@link MAX_KEYS_PER_DAY}. */
   | 'too_many_today'
+  /** The developer has made as many edits within 24 hours as are allowed. */
+  | 'too_many_edits'
   /** The form has already created a key. */
   | 'repeated';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { callerLoader, type Caller } from '../../src/admission/callers.js';
 import { suspendDeveloper } from '../../src/developers/developers.js';
-import { setKeyExpiry, setKeyLabel, setKeyPlan, type EditedKey } from '../../src/keys/edit-key.js';
+import { MAX_EDITS_PER_DAY, setKeyExpiry, setKeyLabel, setKeyPlan, type EditedKey } from '../../src/keys/edit-key.js';
 import type { KeyActor, KeyRefused } from '../../src/keys/key-change.js';
 import { stateOf } from '../../src/keys/key-record.js';
 import { createKey, findKeyOf, type CreatedKey, type KeyDetails } from '../../src/keys/keys.js';
@@ -139,6 +139,30 @@ describe('editing a key', () => {
       assert.deepEqual(await findKeyOf(world.db, developerId, prefix), { ...after, isSuspended: true });
     });
   }
+
+  it('a developer makes at most 200 edits within 24 hours, and an operator any number', async () => {
+    const { prefix } = await newKey();
+    const own: KeyActor = { kind: 'developer', developerId };
+    // The edits of operators, and those of the day before, do not count.
+    const record = (details: object, count: number) =>
+      world.db('events').insert(
+        Array.from({ length: count }, () => ({
+          developer_id: developerId,
+          kind: 'label_changed',
+          actor: 'developer',
+          details: '{}',
+          ...details,
+        })),
+      );
+    await record({ actor: 'operator' }, MAX_EDITS_PER_DAY);
+    await record({ at: new Date(Date.now() - 86_401_000) }, MAX_EDITS_PER_DAY);
+    await record({ kind: 'expiry_changed' }, MAX_EDITS_PER_DAY - 1);
+    await setKeyLabel(world.db, prefix, 'last', own);
+    await assert.rejects(setKeyLabel(world.db, prefix, 'one more', own), refused('too_many_edits'));
+    await assert.rejects(setKeyExpiry(world.db, prefix, IN_AN_HOUR, own), refused('too_many_edits'));
+    assert.equal((await findKeyOf(world.db, developerId, prefix))?.label, 'last');
+    await setKeyLabel(world.db, prefix, 'one more');
+  });
 
   it('an expiry moves to an earlier and to a later time, from the moment of the change', async () => {
     const key = await newKey({ expires: IN_AN_HOUR });

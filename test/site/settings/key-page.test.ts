@@ -246,6 +246,10 @@ describe('the list of keys and the page of a key', () => {
       (await visitor.get(path(key, '/expiry'))).text,
       /<option value="keep" selected>Keep: 2100-02-28 00:00 UTC</,
     );
+    await submit(path(key, '/expiry'), { lifetime: '30' });
+    assert.ok((await read(path(key))).includes('The expiry has been changed.'));
+    await submit(path(key, '/expiry'), { lifetime: '30' });
+    assert.ok((await read(path(key))).includes('No changes were made.'));
     await submit(path(key, '/expiry'), { lifetime: 'none' });
     assert.equal(await expiry(), null);
     for (const fields of [

@@ -1,6 +1,7 @@
 import { listEvents } from '../../../events/events.js';
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import { setKeyExpiry, setKeyLabel } from '../../../keys/edit-key.js';
+import type { Expiry } from '../../../keys/expiry.js';
 import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { findKeyOf, findPredecessor } from '../../../keys/keys.js';
 import { revokeKey } from '../../../keys/revoke.js';
@@ -218,7 +219,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
         settingsPage(ctx, { ...expiryPage(record), status: 422 }, form);
         return;
       }
-      if (change.kind === 'keep') {
+      if (change.kind === 'keep' || isChosenAgain(record, change.expires, toMilliseconds(now()))) {
         redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
         return;
       }
@@ -234,6 +235,15 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
       redirectAndConfirm(ctx, keyPath(prefix), isImmediate ? 'expiry_changed' : 'expiry_changed_eventually');
     }),
   );
+}
+
+/** How far apart two expiries are that count as the same, in milliseconds: a person sends a form twice in that time. */
+const SAME_EXPIRY_MS = 60_000;
+
+/** Whether a lifetime from now on ends about when the key already does. */
+function isChosenAgain({ expiresAt }: KeyRecord, expires: Expiry | null, nowMs: number): boolean {
+  if (expires?.kind !== 'after' || expiresAt === null) return false;
+  return Math.abs(nowMs + expires.seconds * 1_000 - Date.parse(expiresAt)) < SAME_EXPIRY_MS;
 }
 
 /** @throws PageError 404 for what cannot be a prefix */

@@ -1,4 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
+import { MAX_EDITS_PER_DAY } from '../../../keys/edit-key.js';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
 import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { Notice } from '../../layout/components.js';
@@ -99,6 +100,8 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
           again later, or ask <Operator /> to create a key.
         </>
       );
+    case 'too_many_edits':
+      return `You have reached the limit of ${MAX_EDITS_PER_DAY} changes of labels and expiries in 24 hours. Try again later.`;
     case 'suspended':
       return (
         <>
