@@ -148,7 +148,7 @@ describe('the log as text', () => {
 
     it('NO_COLOR leaves the colours out', async () => {
       const output = await logOnTerminal({ NO_COLOR: '1' });
-      assert.match(output, new RegExp(`^${TIME}  info   401  GET /api/v1/me  [\\d.]+ ms\r?$`, 'm'));
+      assert.match(output, new RegExp(`^${TIME}  info   401  GET /api/v1/me  [\\d.]+ ms  request_id=one\r?$`, 'm'));
       assert.ok(!output.includes('\u001b['));
     });
 

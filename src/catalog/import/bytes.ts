@@ -72,10 +72,13 @@ async function* sourceChunks(source: Readable, onBytes: (bytes: number) => void)
   }
 }
 
-/** @returns the first bytes, and then all bytes, with the first ones in one chunk */
+/** The length of the longest mark at the beginning of a file, in bytes: a source that is written slowly is not waited for longer. */
+const MARK = 10;
+
+/** @returns the first bytes, at least {@link MARK} of them, and then all bytes, with the first ones in one chunk */
 async function readAhead(chunks: AsyncGenerator<Buffer>): Promise<{ head: Buffer; all: AsyncGenerator<Buffer> }> {
   let head: Buffer = Buffer.alloc(0);
-  while (head.length < HEAD) {
+  while (head.length < MARK) {
     const next = await chunks.next();
     if (next.done === true) break;
     head = Buffer.concat([head, next.value]);
