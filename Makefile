@@ -10,8 +10,8 @@ BIN := node_modules/.bin
 TSC := node_modules/typescript-7/bin/tsc
 INSTALLED := node_modules/.installed
 BUILT := .build/.built
-# Test files that run in parallel. Three on two cores, because most wait for servers to start and stop.
-JOBS := 3
+# Test files that run in parallel. Four on two cores, because most wait for servers to start and stop.
+JOBS := 4
 # Installed only for its own target: it would be a quarter of all packages.
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 # The last version whose package contains the generator; later ones download it.
@@ -45,7 +45,8 @@ test: $(INSTALLED) ## Run every check, then every test
 	@$(MAKE) --keep-going --jobs=2 programs $(BUILT) $(CHECKS)
 	@echo '== tests'
 	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) \
-	  'test/{shared,cli,workers,site}/**/*.test.ts' 'test/!(shared|cli|workers|site)/**/*.test.ts'
+	  'test/{shared,cli,workers,site,outages,feed-model}/**/*.test.ts' \
+	  'test/!(shared|cli|workers|site|outages|feed-model)/**/*.test.ts'
 
 redis: $(INSTALLED) ## Find the Redis server for the tests, or install it with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis

@@ -121,6 +121,7 @@ describe('the samples of the pages', () => {
     it(`each sample in ${language} prints the response, and fails with the status and the detail of an error`, async function () {
       this.timeout(TIMEOUT_MS);
       if (spawnSync(check[0], check.slice(1)).status !== 0) skipWithout(language, this);
+      const programs = new Set<string>();
       for (const [path, { get }] of Object.entries(operations)) {
         const { command, code } =
           reference.get(`sample-${get.operationId}`)?.get(language) ?? assert.fail(get.operationId);
@@ -130,6 +131,13 @@ describe('the samples of the pages', () => {
         if (id !== undefined) {
           await titles.insert({ svc_id: id, media_type: 'movie', title: 'Sample' }).onConflict().ignore();
         }
+        // A program that differs from another one by its URL alone does the same.
+        const program = code.replace(`${service.url}${target}`, '');
+        if (programs.has(program)) {
+          assert.equal((await send(service.url, target, { headers: { 'x-api-key': key } })).status, 200, target);
+          continue;
+        }
+        programs.add(program);
         const folder = await temporaryFolder();
         await writeFile(join(folder, command.at(-1) ?? ''), code);
 
