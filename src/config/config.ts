@@ -1,43 +1,51 @@
+import { readFileSync, statSync } from 'node:fs';
 import { InvalidSetting } from './parsers.js';
 import { SETTINGS, type Config } from './settings.js';
+
+type AnySetting = (typeof SETTINGS)[keyof typeof SETTINGS];
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Unusable settings. The message lists all of them. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
+/** Added to the name of a secret setting: the name of the variable with the path of the file that has its text. */
+const FILE_SUFFIX = '_FILE';
+
 /**
- * Reads the settings from environment variables. An empty variable counts as not set.
+ * Reads the settings from environment variables, and secrets also from the files that they name. An empty variable
+ * counts as not set.
  *
  * @throws ConfigError that names every wrong setting, not only the first
  */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  const textOf = (name: string): string => environment[name]?.trim() ?? '';
+export function readConfig(environment: Environment): Config {
+  const isSet = (setting: AnySetting): boolean => variablesOf(setting, environment).length > 0;
   const problems: string[] = [];
-  const values = Object.entries(SETTINGS).map(([key, { name, fallback, parse }]) => {
-    const text = textOf(name);
-    if (text === '') return [key, fallback];
+  const values = Object.entries(SETTINGS).map(([key, setting]) => {
     try {
-      return [key, parse(text)];
+      const text = readText(setting, environment);
+      return [key, text === undefined ? setting.fallback : setting.parse(text)];
     } catch (error) {
       if (!(error instanceof InvalidSetting)) throw error;
-      problems.push(`${name} ${error.message}`);
-      return [key, fallback];
+      problems.push(`${setting.name} ${error.message}`);
+      return [key, setting.fallback];
     }
   });
   const config = Object.fromEntries(values) as Config;
-  if (config.databaseReadUrl !== undefined && config.databaseUrl === undefined) {
+  if (config.databaseReadUrl !== undefined && !isSet(SETTINGS.databaseUrl)) {
     problems.push('DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set');
   }
-  if (config.workers > 1 && textOf('REDIS_URL') === '') {
+  if (config.workers > 1 && !isSet(SETTINGS.redisUrl)) {
     problems.push(
       'WORKERS must be 1 without REDIS_URL: each process would enforce the limits on its own, allowing a multiple of the plan',
     );
   }
-  if (config.redisSentinels !== undefined && textOf('REDIS_URL') === '') {
+  if (config.redisSentinels !== undefined && !isSet(SETTINGS.redisUrl)) {
     problems.push('REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster');
   }
-  problems.push(...missingForOidc(textOf));
+  problems.push(...missingForOidc(config, isSet));
   if (problems.length > 0) {
     throw new ConfigError(['These settings cannot be used:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
   }
@@ -51,12 +59,42 @@ export function redisAddressOf({ redisUrl, redisSentinels, redisSentinelPassword
 }
 
 /** An identity provider requires all of its settings: with only some of them, nobody could sign in. */
-function missingForOidc(textOf: (name: string) => string): string[] {
-  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl } = SETTINGS;
-  const ofProvider = [oidcIssuer, oidcClientId, oidcClientSecret].map(({ name }) => name);
-  const isWanted = ofProvider.some((name) => textOf(name) !== '') || textOf(oidcSignUp.name) === 'on';
-  if (!isWanted) return [];
-  return [...ofProvider, publicUrl.name]
-    .filter((name) => textOf(name) === '')
-    .map((name) => `${name} must be set: sign-in by OpenID Connect requires it`);
+function missingForOidc({ oidcSignUp }: Config, isSet: (setting: AnySetting) => boolean): string[] {
+  const { oidcIssuer, oidcClientId, oidcClientSecret, publicUrl } = SETTINGS;
+  const ofProvider = [oidcIssuer, oidcClientId, oidcClientSecret];
+  if (!oidcSignUp && !ofProvider.some(isSet)) return [];
+  return [...ofProvider, publicUrl]
+    .filter((setting) => !isSet(setting))
+    .map(({ name }) => `${name} must be set: sign-in by OpenID Connect requires it`);
+}
+
+/** @returns the variables that set a setting: at most its own and, for a secret, the one that names a file */
+function variablesOf({ name, isSecret }: AnySetting, environment: Environment): string[] {
+  return [name, ...(isSecret ? [name + FILE_SUFFIX] : [])].filter((variable) => environment[variable]?.trim());
+}
+
+/**
+ * @returns the text of a setting, undefined when it is not set
+ * @throws InvalidSetting without the path, which might be the secret itself, set under the wrong name
+ */
+function readText(setting: AnySetting, environment: Environment): string | undefined {
+  const [variable, other] = variablesOf(setting, environment);
+  if (variable === undefined) return undefined;
+  if (other !== undefined) throw new InvalidSetting(`must be set only once, and ${other} is set too`);
+  const value = environment[variable]?.trim() ?? '';
+  if (variable === setting.name) return value;
+  const text = readRegularFile(value, variable).trim();
+  if (text === '') throw new InvalidSetting(`must not be empty in the file that ${variable} names`);
+  return text;
+}
+
+function readRegularFile(path: string, variable: string): string {
+  try {
+    // A pipe would be waited for, and could be read only once.
+    if (statSync(path).isFile()) return readFileSync(path, 'utf8');
+  } catch (error) {
+    const [reason] = (error as Error).message.split(',');
+    throw new InvalidSetting(`must be in the file that ${variable} names, which cannot be read (${reason})`);
+  }
+  throw new InvalidSetting(`must be in the file that ${variable} names, which is not a regular file`);
 }

@@ -25,6 +25,8 @@ interface Setting<Value> {
   readonly description: string;
   /** The default, in words. */
   readonly default: string;
+  /** Whether the value is never printed, and can also be read from the file that `<name>_FILE` names. */
+  readonly isSecret: boolean;
 }
 
 function setting<Value>(
@@ -34,12 +36,17 @@ function setting<Value>(
   description: string,
   inWords = String(fallback),
 ): Setting<Value> {
-  return { name, fallback, parse, description, default: inWords };
+  return { name, fallback, parse, description, default: inWords, isSecret: false };
 }
 
 /** A setting without a default value. */
 function optional<Value>(name: string, parse: (text: string) => Value, description: string, inWords = 'none') {
   return setting<Value | undefined>(name, undefined, parse, description, inWords);
+}
+
+/** A setting that is a password or may contain one. */
+function secret<Value>(...parameters: Parameters<typeof optional<Value>>): Setting<Value | undefined> {
+  return { ...optional(...parameters), isSecret: true };
 }
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -57,30 +64,26 @@ const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequi
 export const SETTINGS = {
   host: setting('HOST', '127.0.0.1', parseHost, 'address to listen on; 0.0.0.0 for every IPv4 interface'),
   port: setting('PORT', 8080, parseWholeNumber(0, 65_535), 'port to listen on; 0 for any free one'),
-  /** Undefined for the embedded PostgreSQL. It may contain a password and is never printed. */
-  databaseUrl: optional('DATABASE_URL', parsePostgresUrl,
+  /** Undefined for the embedded PostgreSQL. */
+  databaseUrl: secret('DATABASE_URL', parsePostgresUrl,
     'PostgreSQL database, postgres://user:password@host:port/database', 'the embedded PostgreSQL'),
-  /** It may contain a password and is never printed. */
-  databaseReadUrl: optional('DATABASE_READ_URL', parsePostgresUrl,
+  databaseReadUrl: secret('DATABASE_READ_URL', parsePostgresUrl,
     'streaming replica of DATABASE_URL for the feed, counts and title lookups'),
   databasePoolSize: setting('DATABASE_POOL_SIZE', 10, parseWholeNumber(2, 1000),
     'maximum database connections of a server process'),
-  /** It may contain a password and is never printed. */
-  redisUrl: optional('REDIS_URL', parseRedisUrl,
+  redisUrl: secret('REDIS_URL', parseRedisUrl,
     'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0; rediss for TLS; ' +
     'no Redis Cluster'),
   redisSentinels: optional('REDIS_SENTINELS', parseSentinels,
     "Sentinels that name the master, host:26379,host:26379; the host in REDIS_URL is then the master's name"),
-  /** Never printed. */
-  redisSentinelPassword: optional('REDIS_SENTINEL_PASSWORD', String, 'password of the Sentinels, if they have one'),
+  redisSentinelPassword: secret('REDIS_SENTINEL_PASSWORD', String, 'password of the Sentinels, if they have one'),
   /** An origin, without a slash at its end. */
   publicUrl: optional('PUBLIC_URL', parsePublicUrl,
     'public https:// URL of the pages, also used in machine-readable documents; http:// only on this machine', 'http://HOST:PORT'),
   oidcIssuer: optional('OIDC_ISSUER', parseIssuer,
     'OpenID Connect provider for developer sign-in; requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET and PUBLIC_URL'),
   oidcClientId: optional('OIDC_CLIENT_ID', String, 'client id of this service at the provider'),
-  /** Never printed. */
-  oidcClientSecret: optional('OIDC_CLIENT_SECRET', String, 'client secret of this service at the provider'),
+  oidcClientSecret: secret('OIDC_CLIENT_SECRET', String, 'client secret of this service at the provider'),
   oidcSignUp: setting('OIDC_SIGN_UP', false, parseSwitch,
     'on: everybody who signs in at the provider can register; off: only identities that you link can sign in', 'off'),
   /** How many proxies stand in front of the service; 0 for none. */

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { ConfigError, readConfig } from '../../src/config/config.js';
+import { parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
 import { SETTINGS, type Config } from '../../src/config/settings.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 /** Every setting: its default, texts with their values, and texts that are refused. */
 const CASES: {
@@ -233,5 +238,65 @@ describe('the settings', () => {
         '  LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "INFO"',
       ],
     );
+  });
+
+  describe('a secret in a file', () => {
+    let folder: string;
+    const secrets = Object.entries(SETTINGS).filter(([, { isSecret }]) => isSecret) as [
+      keyof Config,
+      { name: string },
+    ][];
+
+    before(async () => {
+      folder = await temporaryFolder();
+      await writeFile(join(folder, 'empty'), '\n');
+      await mkdir(join(folder, 'folder'));
+      execFileSync('mkfifo', [join(folder, 'pipe')]);
+    });
+
+    it('every setting that may contain a password is a secret', () => {
+      for (const { name, parse, isSecret } of Object.values(SETTINGS)) {
+        const mayContainPassword =
+          parse === parsePostgresUrl || parse === parseRedisUrl || /PASSWORD|SECRET|TOKEN|KEY/.test(name);
+        assert.equal(isSecret, mayContainPassword, name);
+      }
+    });
+
+    for (const [key, { name }] of secrets) {
+      it(`${name}_FILE is the path of a file with ${name}`, async () => {
+        const [text, value] = Object.entries(CASES[key][1])[0] ?? assert.fail('no case');
+        const path = join(folder, name);
+        await writeFile(path, `${text}\n`, { mode: 0o400 });
+        const { [name]: _, ...others } = { ...COMPLETE } as Record<string, string>;
+        assert.deepEqual(readConfig({ ...others, [`${name}_FILE`]: ` ${path} `, [name]: ' ' })[key], value);
+
+        const linesFor = (file: string) => linesAbout({ ...others, [`${name}_FILE`]: file });
+        assert.deepEqual(linesAbout({ ...others, [name]: text, [`${name}_FILE`]: path }), [
+          `  ${name} must be set only once, and ${name}_FILE is set too`,
+        ]);
+        // The path could be the secret itself.
+        assert.deepEqual(linesFor('postgres://u:hunter2@h/d'), [
+          `  ${name} must be in the file that ${name}_FILE names, which cannot be read (ENOENT: no such file or directory)`,
+        ]);
+        assert.deepEqual(linesFor(join(folder, 'empty')), [
+          `  ${name} must not be empty in the file that ${name}_FILE names`,
+        ]);
+        for (const other of ['folder', 'pipe']) {
+          assert.deepEqual(linesFor(join(folder, other)), [
+            `  ${name} must be in the file that ${name}_FILE names, which is not a regular file`,
+          ]);
+        }
+      });
+    }
+
+    it('a text in a file is checked and not repeated', async () => {
+      await writeFile(join(folder, 'wrong'), 'mysql://u:hunter2@h/d');
+      const [line = '', ...others] = linesAbout({ DATABASE_URL_FILE: join(folder, 'wrong') });
+      assert.ok(line.startsWith('  DATABASE_URL must be a URL') && others.length === 0, line);
+    });
+
+    it('settings that are no secrets are not read from files', () => {
+      assert.equal(readConfig({ PORT_FILE: '/nonexistent' }).port, 8080);
+    });
   });
 });

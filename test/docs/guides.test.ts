@@ -35,6 +35,14 @@ describe('the guides', () => {
     );
   });
 
+  it('a guide lists exactly the settings that files can have', async () => {
+    const [, text = ''] = /^## Secrets in files\n(.+?)\n## /ms.exec(await readGuide('operators/configure')) ?? [];
+    assert.deepEqual(
+      new Set(text.match(/[A-Z_]+_FILE/g)),
+      new Set(Object.values(SETTINGS).flatMap(({ name, isSecret }) => (isSecret ? [`${name}_FILE`] : []))),
+    );
+  });
+
   it('a guide lists exactly the metrics of the service', async () => {
     const { metrics } = await createMetrics({
       packageRoot: fileURLToPath(ROOT),

@@ -3,7 +3,7 @@ import { SETTINGS } from '../../config/settings.js';
 import type { OperatorError } from '../../errors.js';
 import type { RunningService, ServiceOptions, ServiceProcess } from '../../service/create-service.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addExamples, addItems } from '../help.js';
+import { addExamples, addItems, addNotes } from '../help.js';
 import type { Demo } from '../demo/prepare-demo.js';
 import { openServerLog } from './server-log.js';
 
@@ -18,6 +18,8 @@ export const registerServe: RegisterCommand = (program, context) => {
     'Settings, read from environment variables (defaults in parentheses):',
     Object.values(SETTINGS).map((setting) => [setting.name, `${setting.description} (${setting.default})`]),
   );
+  const secrets = Object.values(SETTINGS).flatMap(({ name, isSecret }) => (isSecret ? [`${name}_FILE`] : []));
+  addNotes(serve, `Secrets can also be in files: ${secrets.join(', ')} take the path of a file with the value.`);
   addExamples(serve, ['PORT=9000 catalog serve'])
     .description('Run the HTTP server until SIGINT or SIGTERM.')
     .option('--migrate', "bring the schema of DATABASE_URL's database up to date first")
