@@ -45,6 +45,7 @@ const PLACES: Readonly<Record<string, (text: string) => Sent>> = {
   'a target of another scheme': (text) => ({ path: `ftp://catalog.example/${text}` }),
   'X-Request-Id': (text) => ({ path: '/api/v1/me', headers: { 'x-request-id': text } }),
   'X-Request-Id with more': (text) => ({ path: '/livez', headers: { 'x-request-id': `trace-1.${text}` } }),
+  traceparent: (text) => ({ path: '/livez', headers: { traceparent: `00-${text}-${text}-01` } }),
   'User-Agent': (text) => ({ path: '/api/v1/stats', headers: { 'user-agent': text } }),
 };
 

@@ -52,6 +52,23 @@ describe('the request log of the program', () => {
     }
   });
 
+  it('the line of a request has the trace that the client continues, unless its traceparent is malformed', async () => {
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+    for (const [id, traceparent, expected] of [
+      ['traced', `00-${trace}-00f067aa0ba902b7-00`, trace],
+      ['traced-badly', `00-${trace.toUpperCase()}-00f067aa0ba902b7-00`, undefined],
+      ['traced-twice', [1, 2].map((i) => `00-${trace}-00f067aa0ba902b${i}-01`), undefined],
+    ] as const) {
+      const headers = {
+        'x-request-id': id,
+        traceparent: typeof traceparent === 'string' ? traceparent : [...traceparent],
+      };
+      const { status } = await send(server.url, '/livez', { headers });
+      const line = await lineOf(id);
+      assert.deepEqual([status, line.trace_id], [200, expected]);
+    }
+  });
+
   it('no key of a request that fails or is malformed is in the log', async () => {
     const { key, prefix } = record;
     await world.db.raw('alter table catalog_counts rename to mislaid');

@@ -9,6 +9,8 @@ export interface RequestState {
   /** The id returned in `X-Request-Id`. */
   readonly requestId: string;
   readonly target: Target;
+  /** The trace that this request is part of, for the log. */
+  traceId?: string | undefined;
   /** Set once the deadline has passed and the client has its answer. No operation starts after that. */
   timedOut?: boolean;
   caller?: Caller;

@@ -2,19 +2,24 @@ import { randomUUID } from 'node:crypto';
 import { mayHoldSecret } from '../../keys/api-key.js';
 import type { Middleware } from './context.js';
 import { originForm, parseTarget } from './target.js';
+import { parseTraceParent } from './trace-parent.js';
 
 const SANE = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** The forms of proxies and tracers: a UUID, or the 32 hexadecimal digits of nginx and of W3C Trace Context. */
 const COMMON = /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/i;
 
-/** Gives a request its id and its parsed target, and returns the id in `X-Request-Id`. */
+/** Gives a request its id, its parsed target and the trace that it continues, and returns the id in `X-Request-Id`. */
 export const prepareRequest: Middleware = (ctx, next) => {
   const target = originForm(ctx.req.url ?? '');
   const requestId = chooseRequestId(ctx.req.headers['x-request-id']);
   // Koa derives `ctx.path` from it, which the routers use.
   ctx.req.url = target;
-  ctx.state = { requestId, target: parseTarget(target) };
+  ctx.state = {
+    requestId,
+    target: parseTarget(target),
+    traceId: parseTraceParent(ctx.req.headers.traceparent)?.traceId,
+  };
   ctx.set('X-Request-Id', requestId);
   return next();
 };

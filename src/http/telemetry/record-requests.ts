@@ -17,7 +17,7 @@ export function recordRequests(log: Logger, metrics: RequestMetrics, usage: Usag
     const startedAt = performance.now();
     metrics.begin();
     res.once('close', () => {
-      const { requestId, target, operation, caller, error } = state;
+      const { requestId, traceId, target, operation, caller, error } = state;
       const milliseconds = performance.now() - startedAt;
       // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
@@ -27,6 +27,7 @@ export function recordRequests(log: Logger, metrics: RequestMetrics, usage: Usag
       const isFound = operation !== undefined && (status === 200 || status === 304);
       const line = {
         request_id: requestId,
+        trace_id: traceId,
         method: req.method,
         url: redactUrl(target, isFound),
         operation: operation?.id,
