@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { removeRows } from '../platform/postgres/rows.js';
 
 /** How long usage is kept, in days: the 30 that are shown, and a few for operators. */
-const KEPT_DAYS = 35;
+export const KEPT_DAYS = 35;
 
 /** Requests by how they ended. */
 export interface UsageCounts {

@@ -56,7 +56,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
   });
 
   function usage(environment: Readonly<Record<string, string>>): Promise<Outcome> {
-    return runProgram(['usage', '--developer', developer], { DATABASE_URL: world.url, ...environment });
+    return runProgram(['developers', 'quotas', developer], { DATABASE_URL: world.url, ...environment });
   }
 
   for (const [what, at] of [

@@ -46,12 +46,12 @@ describe('commands beside servers that share a Redis', () => {
     return (await send(server.url, '/api/v1/me', { headers: { 'x-api-key': key } })).status;
   }
 
-  it('"usage" shows what each plan of a developer has used', async () => {
+  it('"developers quotas" shows what each plan of a developer has used', async () => {
     const { key: first, developerId } = await world.newKey({ planId: 'free' });
     const { key: second } = await world.newKey({ planId: 'pro', developerId });
     for (const key of [first, first, first, second]) assert.equal(await statusOf(key), 200);
-    const usage = ['usage', '--developer', String(developerId)];
-    const { code, stdout, stderr } = await catalog(...usage, '--json');
+    const quotas = ['developers', 'quotas', String(developerId)];
+    const { code, stdout, stderr } = await catalog(...quotas, '--json');
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     const resets = /"resets_in_seconds": (\d+)/g;
     assert.deepEqual(JSON.parse(stdout.replace(resets, '"resets_in_seconds": 0')), {
@@ -69,32 +69,32 @@ describe('commands beside servers that share a Redis', () => {
         },
       ],
     });
-    const table = (await catalog(...usage)).stdout;
+    const table = (await catalog(...quotas)).stdout;
     assert.match(table, /^plan +per +used +remaining +limit +resets in \(s\)\n/);
     assert.match(table, /^free +minute +3 +57 +60 +\d+$/m);
     assert.match(table, /^free +day +3 +9997 +10000 +\d+$/m);
   });
 
-  it('"usage" shows what was used before a plan was lowered', async () => {
+  it('"developers quotas" shows what was used before a plan was lowered', async () => {
     const generous = { name: 'Lowered', requestsPerMinute: 5, requestsPerDay: 50, commercialUse: false };
     await setPlan(world.db, 'lowered', generous);
     const { key, developerId } = await world.newKey({ planId: 'lowered' });
     for (let i = 0; i < 3; i += 1) assert.equal(await statusOf(key), 200);
     await setPlan(world.db, 'lowered', { requestsPerMinute: 2 });
-    const { stdout } = await catalog('usage', '--developer', String(developerId));
+    const { stdout } = await catalog('developers', 'quotas', String(developerId));
     assert.match(stdout, /^lowered +minute +3 +0 +2 +\d+$/m);
     assert.match(stdout, /^lowered +day +3 +47 +50 +\d+$/m);
   });
 
-  it('"usage" fails for a developer without a key, without Redis, and with a wrong password, which is not printed', async () => {
+  it('"developers quotas" fails for a developer without a key, without Redis, and with a wrong password, which is not printed', async () => {
     const { developerId } = await world.newKey();
-    const usage = ['usage', '--developer', String(developerId)];
-    assert.deepEqual(await catalog('usage', '--developer', '2000000000'), {
+    const quotas = ['developers', 'quotas', String(developerId)];
+    assert.deepEqual(await catalog('developers', 'quotas', '2000000000'), {
       code: 1,
       stdout: '',
       stderr: 'catalog: There is no developer 2000000000. "catalog developers list" shows them all.\n',
     });
-    assert.deepEqual(await runCommand(usage, { DATABASE_URL: world.url }), {
+    assert.deepEqual(await runCommand(quotas, { DATABASE_URL: world.url }), {
       code: 1,
       stdout: '',
       stderr:
@@ -103,7 +103,7 @@ describe('commands beside servers that share a Redis', () => {
     await direct.config('SET', 'requirepass', 's3cret');
     try {
       const withPassword = (password: string): Promise<Outcome> =>
-        runCommand(usage, { ...world.environment, REDIS_URL: world.redis.url.replace('//', `//:${password}@`) });
+        runCommand(quotas, { ...world.environment, REDIS_URL: world.redis.url.replace('//', `//:${password}@`) });
       const { code, stderr } = await withPassword('wr0ng');
       assert.equal(code, 1);
       assert.match(stderr, /cannot be reached \(WRONGPASS/);
@@ -161,7 +161,7 @@ describe('commands beside servers that share a Redis', () => {
       `Moved ${third.prefix} from plan unlimited to pro. The new plan applies within moments.\n`,
     );
     assert.equal(await statusOf(second.key), 401);
-    const { code, stderr } = await catalog('usage', '--developer', String(third.developerId));
+    const { code, stderr } = await catalog('developers', 'quotas', String(third.developerId));
     assert.equal(code, 1);
     assert.match(stderr, /^catalog: The Redis named by REDIS_URL cannot be reached/);
   });

@@ -100,8 +100,8 @@ describe('two server processes with a Redis that fails over through a Sentinel',
 
     const limited = await world.newKey({ planId: await newPlan(world.db, 'limited', 100, 100_000) });
     assert.deepEqual(await askAll(limited.key, 300), { 200: 100, 429: 200 });
-    const usage = await runProgram(['usage', '--developer', String(limited.developerId), '--json'], environment);
-    const { plans } = JSON.parse(usage.stdout) as { plans: [{ minute: { used: number } }] };
-    assert.deepEqual([usage.stderr, plans[0].minute.used], ['', 100]);
+    const quotas = await runProgram(['developers', 'quotas', String(limited.developerId), '--json'], environment);
+    const { plans } = JSON.parse(quotas.stdout) as { plans: [{ minute: { used: number } }] };
+    assert.deepEqual([quotas.stderr, plans[0].minute.used], ['', 100]);
   });
 });

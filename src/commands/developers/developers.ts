@@ -13,6 +13,7 @@ import { addNotes } from '../help.js';
 import { addJsonCommand, report } from '../report.js';
 import { age, table } from '../table.js';
 import { registerPasskeys } from './passkeys.js';
+import { registerQuotas } from './quotas.js';
 import { registerShow } from './show.js';
 import { registerSignIn } from './sign-in.js';
 
@@ -95,6 +96,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     });
 
   registerShow(developers, context);
+  registerQuotas(developers, context);
   registerSignIn(developers, context);
   registerPasskeys(developers, context);
 };

@@ -1,69 +1,121 @@
-import { readQuotaCounters } from '../../admission/charge/redis.js';
+import { InvalidArgumentError, Option } from 'commander';
 import { findDeveloper } from '../../developers/developers.js';
-import { listKeys } from '../../keys/keys.js';
-import { OperatorError } from '../../errors.js';
-import { listPlans, type Plan } from '../../limits/plans.js';
-import { QUOTA_NAMES, toQuota, type Quota } from '../../limits/quotas.js';
+import {
+  readUsageByDeveloper,
+  readUsageByOwnedKey,
+  type DeveloperTotal,
+  type OwnedKeyTotal,
+} from '../../usage/usage-totals.js';
+import { KEPT_DAYS, type UsageCounts } from '../../usage/write-usage.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
+import { addNotes } from '../help.js';
 import { addJsonCommand, report } from '../report.js';
 import { table } from '../table.js';
 
-/** A quota and what was counted, which exceeds the limit if the plan was lowered since. */
-interface UsedQuota extends Quota {
-  readonly used: number;
+/** How many days are added up unless the command says otherwise, as on the pages of developers. */
+const DEFAULT_DAYS = 30;
+
+/** Spreadsheets read a text that starts like this as a formula, which can leak other cells. */
+const FORMULA = /^[-=+@\t\r]/;
+
+interface UsageOptions {
+  readonly developer?: number;
+  readonly byKey?: boolean;
+  readonly days: number;
+  readonly csv?: boolean;
+  readonly json?: boolean;
 }
 
-interface Usage {
-  readonly plan: Plan;
-  readonly quotas: readonly UsedQuota[];
-}
+/** The columns of totals, in the table and in CSV. */
+type TotalColumns<Total> = Readonly<Record<string, (total: Total) => string | number | null>>;
 
-export const registerUsage: RegisterCommand = (program, { stdout, withDatabase, withRedis }) => {
-  addJsonCommand(program, 'usage', 'catalog usage --developer 1')
-    .description('Show how much of each limit a developer has used, for each plan of their keys.')
-    .requiredOption('--developer <id>', 'id of the developer', positiveInteger)
-    .action(async ({ developer, json }: { developer: number; json?: boolean }) => {
-      const plans = await withDatabase(async (db) => {
-        await findDeveloper(db, developer);
-        const used = new Set((await listKeys(db, developer)).map(({ planId }) => planId));
-        return (await listPlans(db)).filter(({ id }) => used.has(id));
-      });
-      if (plans.length === 0) throw new OperatorError(`Developer ${developer} has no keys.`);
-      const usages = await withRedis((redis) =>
-        Promise.all(
-          plans.map(async (plan): Promise<Usage> => {
-            const counts = await readQuotaCounters(redis, developer, plan);
-            const quotas = QUOTA_NAMES.map((name) => ({
-              ...toQuota(name, plan, counts[name]),
-              used: counts[name]?.requests ?? 0,
-            }));
-            return { plan, quotas };
-          }),
-        ),
-      );
-      if (usages === undefined) {
-        throw new OperatorError(
-          'REDIS_URL is not set, so only the server process has the counts. The developer can read them in the RateLimit header of each response.',
-        );
-      }
-      const rows = usages.flatMap(({ plan, quotas }) => quotas.map((quota) => ({ plan, ...quota })));
-      const lines = table(rows, {
-        plan: ({ plan }) => plan.id,
-        per: ({ name }) => name,
-        used: ({ used }) => used,
-        remaining: ({ remaining }) => remaining,
-        limit: ({ limit }) => limit,
-        'resets in (s)': ({ resetSeconds }) => resetSeconds,
-      });
-      report(stdout, json, { developerId: developer, plans: usages.map(toDocument) }, lines);
-    });
+const COUNT_COLUMNS: TotalColumns<UsageCounts> = {
+  requests: requestsOf,
+  served: ({ served }) => served,
+  refused: ({ refused }) => refused,
+  failed: ({ failed }) => failed,
 };
 
-function toDocument({ plan, quotas }: Usage): object {
-  const quotasByName = quotas.map(({ name, used, limit, remaining, resetSeconds }) => [
-    name,
-    { used, remaining, limit, resetsInSeconds: resetSeconds },
-  ]);
-  return { plan: plan.id, ...(Object.fromEntries(quotasByName) as object) };
+const DEVELOPER_COLUMNS: TotalColumns<DeveloperTotal> = {
+  developer: ({ developerId }) => developerId,
+  'project name': ({ projectName }) => projectName,
+  ...COUNT_COLUMNS,
+};
+
+const KEY_COLUMNS: TotalColumns<OwnedKeyTotal> = {
+  prefix: ({ keyPrefix }) => keyPrefix,
+  label: ({ label }) => label,
+  ...DEVELOPER_COLUMNS,
+};
+
+export const registerUsage: RegisterCommand = (program, { stdout, withDatabase }) => {
+  addNotes(
+    addJsonCommand(program, 'usage', 'catalog usage', 'catalog usage --by-key --developer 1 --days 7 --csv'),
+    `Refused requests exceeded a limit of their plan. Failed requests are errors of the service. Servers save their
+counts about every 10 seconds.`,
+  )
+    .description('Show the requests of all developers, the most active first.')
+    .option('--by-key', 'show each key with requests instead of each developer')
+    .option('--developer <id>', 'requests of one developer only', positiveInteger)
+    .option(
+      '--days <number>',
+      `days to add up, in UTC and with the current one, 1 to ${KEPT_DAYS}`,
+      keptDays,
+      DEFAULT_DAYS,
+    )
+    .addOption(new Option('--csv', 'print comma-separated values').conflicts('json'))
+    .action(async ({ developer, byKey, days, ...form }: UsageOptions) => {
+      const read = <T>(readTotals: (...args: Parameters<typeof readUsageByDeveloper>) => Promise<T>): Promise<T> =>
+        withDatabase(
+          async (db) => {
+            if (developer !== undefined) await findDeveloper(db, developer);
+            return readTotals(db, { days, developerId: developer });
+          },
+          { mayBeReadOnly: true },
+        );
+      if (byKey) print(form, days, 'keys', await read(readUsageByOwnedKey), KEY_COLUMNS);
+      else print(form, days, 'developers', await read(readUsageByDeveloper), DEVELOPER_COLUMNS);
+    });
+
+  function print<Total extends UsageCounts>(
+    form: Pick<UsageOptions, 'csv' | 'json'>,
+    days: number,
+    name: string,
+    totals: readonly Total[],
+    columns: TotalColumns<Total>,
+  ): void {
+    if (form.csv) {
+      stdout.write(csv(totals, columns));
+      return;
+    }
+    const rows = totals.map((counts) => ({ ...counts, requests: requestsOf(counts) }));
+    report(stdout, form.json, { days, [name]: rows }, table(totals, columns, stdout));
+  }
+};
+
+function requestsOf({ served, refused, failed }: UsageCounts): number {
+  return served + refused + failed;
+}
+
+/** @throws InvalidArgumentError for more days than usage is kept */
+function keptDays(text: string): number {
+  const days = positiveInteger(text);
+  if (days <= KEPT_DAYS) return days;
+  throw new InvalidArgumentError(`Usage is kept for ${KEPT_DAYS} days.`);
+}
+
+/** Writes rows as CSV (RFC 4180). A heading is the name of its column with underscores for spaces. */
+function csv<Row>(rows: readonly Row[], columns: TotalColumns<Row>): string {
+  const read = Object.values(columns);
+  const lines = [
+    Object.keys(columns).map((name) => name.replaceAll(' ', '_')),
+    ...rows.map((row) => read.map((column) => cellOf(column(row)))),
+  ];
+  return lines.map((cells) => `${cells.join(',')}\r\n`).join('');
+}
+
+function cellOf(value: string | number | null): string {
+  if (typeof value !== 'string') return String(value ?? '');
+  return `"${value.replace(FORMULA, "'$&").replaceAll('"', '""')}"`;
 }

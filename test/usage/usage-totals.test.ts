@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { UsageCounter } from '../../src/usage/usage-counter.js';
+import { readUsageByDeveloper, readUsageByOwnedKey } from '../../src/usage/usage-totals.js';
+import { runCommand } from '../support/programs/command.js';
+import { testWorld } from '../support/world.js';
+
+const DAY_MS = 86_400_000;
+const TODAY = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+
+/** Requests of a key: how many, with which status, how many days ago. */
+type Requests = readonly (readonly [count: number, status: number, daysAgo: number])[];
+
+describe('the usage of all developers', () => {
+  const world = testWorld();
+  let [first, second, idle] = [0, 0, 0];
+  const prefixes: string[] = [];
+
+  before(async () => {
+    first = await world.newDeveloper('First');
+    second = await world.newDeveloper('Second');
+    idle = await world.newDeveloper('Idle');
+    await use(first, 'a', [
+      [2, 200, 0],
+      [1, 429, 6],
+    ]);
+    await use(first, 'b', [[3, 500, 29]]);
+    await use(second, 'c', [
+      [4, 200, 0],
+      [100, 200, 30],
+    ]);
+    await use(second, 'd', [[100, 200, 34]]);
+    await use(idle, 'e', []);
+  });
+
+  async function use(developerId: number, label: string, requests: Requests): Promise<void> {
+    const { prefix } = await world.newKey({ developerId, label });
+    const [keyId = 0] = await world.db('api_keys').where({ prefix }).pluck<number[]>('id');
+    const usage = new UsageCounter();
+    for (const [count, status, daysAgo] of requests) {
+      for (let n = 0; n < count; n += 1) usage.count(keyId, status, TODAY - daysAgo * DAY_MS);
+    }
+    await usage.flush(world.db);
+    prefixes.push(prefix);
+  }
+
+  async function byDeveloper(query: Parameters<typeof readUsageByDeveloper>[1]): Promise<unknown[]> {
+    const totals = await readUsageByDeveloper(world.db, query);
+    return totals.map(({ projectName, served, refused, failed }) => [projectName, served, refused, failed]);
+  }
+
+  async function byKey(query: Parameters<typeof readUsageByOwnedKey>[1]): Promise<unknown[]> {
+    const totals = await readUsageByOwnedKey(world.db, query);
+    return totals.map(({ label, served, refused, failed }) => [label, served, refused, failed]);
+  }
+
+  it('developers are listed by their requests of the last days, those without requests last', async () => {
+    const [one, two, none] = [
+      ['First', 2, 1, 3],
+      ['Second', 4, 0, 0],
+      ['Idle', 0, 0, 0],
+    ];
+    assert.deepEqual(await byDeveloper({ days: 30 }), [one, two, none]);
+    assert.deepEqual(await byDeveloper({ days: 7 }), [two, ['First', 2, 1, 0], none]);
+    assert.deepEqual(await byDeveloper({ days: 35 }), [['Second', 204, 0, 0], one, none]);
+    assert.deepEqual(await byDeveloper({ days: 1 }), [two, ['First', 2, 0, 0], none]);
+    assert.deepEqual(await byDeveloper({ days: 30, limit: 1, offset: 1 }), [two]);
+    assert.deepEqual(await byDeveloper({ days: 30, developerId: second }), [two]);
+    assert.deepEqual(await byDeveloper({ days: 30, developerId: idle }), [none]);
+    assert.deepEqual((await readUsageByDeveloper(world.db, { days: 30, limit: 1 }))[0], {
+      developerId: first,
+      projectName: 'First',
+      suspendedAt: null,
+      served: 2,
+      refused: 1,
+      failed: 3,
+    });
+  });
+
+  it('keys of all developers are listed by their requests, and keys without requests are left out', async () => {
+    const [a, b, c] = [
+      ['a', 2, 1, 0],
+      ['b', 0, 0, 3],
+      ['c', 4, 0, 0],
+    ];
+    assert.deepEqual(await byKey({ days: 30 }), [c, a, b]);
+    assert.deepEqual(await byKey({ days: 1 }), [c, ['a', 2, 0, 0]]);
+    assert.deepEqual(await byKey({ days: 30, limit: 1, offset: 1 }), [a]);
+    assert.deepEqual(await byKey({ days: 30, developerId: first }), [a, b]);
+    assert.deepEqual(await byKey({ days: 30, developerId: idle }), []);
+    assert.deepEqual((await readUsageByOwnedKey(world.db, { days: 30, limit: 1 }))[0], {
+      keyPrefix: prefixes[2],
+      label: 'c',
+      developerId: second,
+      projectName: 'Second',
+      served: 4,
+      refused: 0,
+      failed: 0,
+    });
+  });
+
+  /** Runs `catalog usage` without Redis. @returns what it printed */
+  async function usage(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await runCommand(['usage', ...args], { DATABASE_URL: world.url });
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    return stdout;
+  }
+
+  it('"usage" prints the requests of each developer without Redis, as a table, CSV and JSON', async () => {
+    const lines = (await usage()).trimEnd().split('\n');
+    assert.deepEqual(
+      lines.map((line) => line.split(/ {2,}/)),
+      [
+        ['developer', 'project name', 'requests', 'served', 'refused', 'failed'],
+        [String(first), 'First', '6', '2', '1', '3'],
+        [String(second), 'Second', '4', '4', '0', '0'],
+        [String(idle), 'Idle', '0', '0', '0', '0'],
+      ],
+    );
+    assert.equal(
+      await usage('--csv', '--developer', String(first)),
+      `developer,project_name,requests,served,refused,failed\r\n${first},"First",6,2,1,3\r\n`,
+    );
+    assert.deepEqual(JSON.parse(await usage('--json', '--days', '7', '--developer', String(first))), {
+      days: 7,
+      developers: [
+        {
+          developer_id: first,
+          project_name: 'First',
+          suspended_at: null,
+          served: 2,
+          refused: 1,
+          failed: 0,
+          requests: 3,
+        },
+      ],
+    });
+  });
+
+  it('"usage --by-key" prints the requests of each key, and no text of its CSV is a formula', async () => {
+    const developer = await world.newDeveloper('=1+1');
+    await use(developer, '@a "b", c', [[9, 200, 0]]);
+    const key = prefixes.at(-1) ?? '';
+    assert.equal(
+      await usage('--by-key', '--csv', '--developer', String(developer)),
+      'prefix,label,developer,project_name,requests,served,refused,failed\r\n' +
+        `"${key}","'@a ""b"", c",${developer},"'=1+1",9,9,0,0\r\n`,
+    );
+    const { keys } = JSON.parse(await usage('--by-key', '--json')) as { keys: { key_prefix: string }[] };
+    assert.deepEqual(
+      keys.map(({ key_prefix: prefix }) => prefix),
+      [key, prefixes[2], prefixes[0], prefixes[1]],
+    );
+    assert.match(await usage('--by-key'), new RegExp(`^${key}  @a "b", c +${developer} +=1\\+1 +9 +9 +0 +0$`, 'm'));
+  });
+
+  for (const [args, message] of [
+    [['--days', '36'], /^catalog: invalid --days '36'\. Usage is kept for 35 days\./],
+    [['--days', '0'], /^catalog: invalid --days '0'\./],
+    [['--csv', '--json'], /^catalog: option '--csv' cannot be used with option '--json'/],
+  ] as const) {
+    it(`"usage ${args.join(' ')}" is misuse`, async () => {
+      const { code, stdout, stderr } = await runCommand(['usage', ...args], { DATABASE_URL: world.url });
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, message);
+    });
+  }
+});
