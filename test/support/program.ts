@@ -35,6 +35,8 @@ export interface RunningProgram {
 
 /** How a program is started. */
 interface StartOptions {
+  /** The program of another version. */
+  readonly cli?: string;
   /** In a process group of its own. */
   readonly detached?: boolean;
   /** The most files that it may have open. */
@@ -54,9 +56,9 @@ interface StartOptions {
 export function startProgram(
   args: readonly string[],
   environment: Environment,
-  { detached = false, openFiles, fileBlocks, stdout, stderr }: StartOptions = {},
+  { cli = CLI, detached = false, openFiles, fileBlocks, stdout, stderr }: StartOptions = {},
 ): RunningProgram {
-  const command = [process.execPath, CLI, ...args];
+  const command = [process.execPath, cli, ...args];
   const limits = [
     ...(openFiles === undefined ? [] : [`ulimit -n ${openFiles}`]),
     ...(fileBlocks === undefined ? [] : [`ulimit -S -f ${fileBlocks}`]),
