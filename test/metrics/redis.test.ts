@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
+import { createPrimaryMetrics } from '../../src/service/metrics.js';
 import { newKey, newPlan } from '../support/deployments/deployment.js';
+import { readAlerts, readDashboardQueries, selectorsIn } from '../deploy/monitoring.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
@@ -75,6 +77,19 @@ describe('metrics with Redis and a replica', () => {
     assert.equal(hits + misses, 14);
     assert.ok(hits >= 9 && misses >= 2, JSON.stringify({ hits, misses }));
     assert.equal(stale, 0);
+  });
+
+  it('the alerts and the dashboard use only metrics and labels that servers export', async () => {
+    const ofWorkers = await createPrimaryMetrics({ counts: { running: 0, ended: 0 } }).text();
+    const samples = (ofWorkers + (await server.scrape()).text).matchAll(/^(\w+)(?:\{(.*)\})? /gm);
+    const exported = new Map([...samples].map(([, name = '', labels = '']) => [name, labels]));
+    const queries = [...(await readAlerts()).map(({ expr }) => expr), ...(await readDashboardQueries())];
+    const selectors = queries.flatMap(selectorsIn);
+    assert.ok(selectors.length > 30);
+    for (const { metric, labels } of selectors) {
+      const exportedLabels = exported.get(metric) ?? assert.fail(`no server exports ${metric}`);
+      for (const label of labels) assert.match(exportedLabels, new RegExp(`\\b${label}="`), metric);
+    }
   });
 
   it('a lookup whose record has another epoch counts as stale', async () => {

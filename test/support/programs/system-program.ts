@@ -49,6 +49,14 @@ export const CHROMIUM: SystemProgram = {
   packages: ['chromium'],
 };
 
+/** The checker of Prometheus' rules. It is part of a package that also has a server, so it is not installed for the tests. */
+export const PROMTOOL: SystemProgram = {
+  title: 'promtool',
+  programs: ['promtool'],
+  debianPackages: ['prometheus'],
+  packages: ['prometheus'],
+};
+
 /** Where package managers put programs that a short PATH leaves out. */
 const MORE_FOLDERS = ['/usr/local/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 

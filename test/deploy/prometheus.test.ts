@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { load } from 'js-yaml';
+import { GUIDES_PATH } from '../../src/site/guides/guide-files.js';
+import { readGuide, tableOf } from '../support/guides.js';
+import { skipWithout } from '../support/programs/skip.js';
+import { findProgram, PROMTOOL } from '../support/programs/system-program.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { CASES, readAlerts, readDashboardQueries, RULES } from './monitoring.js';
+
+const RUNBOOK = 'operators/runbook';
+
+const run = promisify(execFile);
+
+describe('the alerts and the dashboard', () => {
+  it('the runbook has a section for each alert, which the alert links to', async () => {
+    const alerts = await readAlerts();
+    assert.ok(alerts.length > 8);
+    const rows = tableOf(await readGuide(RUNBOOK), 'Alerts');
+    const sections = rows.map(([alert, , link = '']) => [alert, /\((#.+)\)/.exec(link)?.[1]]);
+    assert.deepEqual(
+      sections,
+      alerts.map(({ alert, annotations }) => [alert, new URL(annotations.runbook_url).hash]),
+    );
+    for (const { annotations } of alerts) {
+      assert.equal(new URL(annotations.runbook_url).pathname, `${GUIDES_PATH}/${RUNBOOK}`);
+    }
+  });
+
+  it('every alert has a case in which it fires and one in which it stays silent', async () => {
+    const { tests } = load(await readFile(CASES, 'utf8')) as { tests: { name: string }[] };
+    for (const { alert } of await readAlerts()) {
+      for (const outcome of ['fires', 'stays silent']) {
+        assert.ok(
+          tests.some(({ name }) => name.startsWith(`${alert} ${outcome} `)),
+          `${alert} ${outcome}`,
+        );
+      }
+    }
+  });
+
+  describe('with promtool', () => {
+    let promtool: string;
+
+    before(function () {
+      promtool = findProgram(PROMTOOL) ?? skipWithout('promtool', this);
+    });
+
+    it('the alerts are valid, fire in their cases, and stay silent in the others', async () => {
+      await run(promtool, ['check', 'rules', fileURLToPath(RULES)]);
+      await run(promtool, ['test', 'rules', fileURLToPath(CASES)]);
+    });
+
+    it('every query of the dashboard is valid PromQL', async () => {
+      const queries = await readDashboardQueries();
+      assert.ok(queries.length > 20);
+      const rules = queries.map((expr, i) => ({ record: `query_${i}`, expr }));
+      const file = join(await temporaryFolder(), 'queries.json');
+      // JSON is YAML too.
+      await writeFile(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
+      await run(promtool, ['check', 'rules', file]);
+    });
+  });
+});
