@@ -2,6 +2,8 @@ import { InvalidArgumentError } from 'commander';
 import { isPlainText, NOT_PLAIN } from '../platform/text/plain-text.js';
 import { findKeyPrefix, KEY_AS_LABEL } from '../keys/api-key.js';
 import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
+import { MAX_LABEL } from '../keys/keys.js';
+import { MAX_PROJECT_NAME } from '../developers/developers.js';
 
 /** The largest integer of PostgreSQL. */
 const LARGEST_INTEGER = 2_147_483_647;
@@ -29,9 +31,9 @@ export function text(maximum: number): (value: string) => string {
 }
 
 /** Reads the name of a developer's project. @throws InvalidArgumentError */
-export const projectName = text(200);
+export const projectName = text(MAX_PROJECT_NAME);
 
-const labelText = text(200);
+const labelText = text(MAX_LABEL);
 
 /** Reads the label of a key, which is no key itself. @throws InvalidArgumentError */
 export function label(value: string): string {

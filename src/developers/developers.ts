@@ -12,6 +12,9 @@ export interface Developer {
   readonly createdAt: string;
 }
 
+/** The longest name of a project, in characters as PostgreSQL counts them. */
+export const MAX_PROJECT_NAME = 200;
+
 /** The columns of a developer under the names of {@link Developer}. */
 const DEVELOPER_COLUMNS = {
   id: 'id',

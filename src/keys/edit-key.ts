@@ -106,10 +106,10 @@ async function requireEditsLeft(transaction: Knex.Transaction, by: KeyActor): Pr
 }
 
 /** @throws KeyRefused when the key is revoked or expired */
-function requireAccepted(record: KeyRecord): void {
+export function requireAccepted(record: KeyRecord): void {
   const { prefix, developerId, planId } = record;
   const { kind } = stateOf(record);
-  if (kind !== 'revoked' && kind !== 'expired') return;
+  if (kind === 'active' || kind === 'rolled') return;
   const why = kind === 'revoked' ? 'is revoked' : 'has expired';
   const instead = `Create a new one: "catalog keys create --developer ${developerId} --plan ${planId}".`;
   throw new KeyRefused(kind, `Key ${prefix} ${why} and cannot be changed. ${instead}`);

@@ -15,6 +15,9 @@ export interface KeyDetails {
   readonly expires?: Expiry | undefined;
 }
 
+/** The longest label, in characters as PostgreSQL counts them. */
+export const MAX_LABEL = 200;
+
 /** A new key: the only place where the whole key appears. */
 export type CreatedKey = KeyRecord & { readonly key: string };
 

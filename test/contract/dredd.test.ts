@@ -3,11 +3,11 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { operations } from '../../src/api/index.js';
-import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { readGuide, ROOT } from '../support/guides.js';
 import { startProxy, type Alter } from '../support/proxies/altering-proxy.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+import { startDemoService } from '../support/catalog/demo-service.js';
 
 const DREDD = fileURLToPath(new URL('node_modules/.bin/dredd', ROOT));
 const COUNT = Object.keys(operations).length;
@@ -17,10 +17,7 @@ describe('Dredd with the hooks and commands of the guide', () => {
   let key: string;
 
   before(async () => {
-    service = await startService();
-    await service.db('api_keys').delete();
-    await service.db('developers').delete();
-    key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))).key ?? assert.fail('no demo key');
+    ({ service, key } = await startDemoService());
   });
 
   after(() => service.stop());

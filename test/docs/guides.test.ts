@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
-import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { SETTINGS } from '../../src/config/settings.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
@@ -14,7 +13,8 @@ import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { Health } from '../../src/platform/telemetry/health.js';
 import { programCommands, runCommand } from '../support/programs/command.js';
 import { GUIDES, readGuide, readReadme, ROOT, tableOf } from '../support/guides.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
+import { startDemoService } from '../support/catalog/demo-service.js';
 
 describe('the guides', () => {
   it('a guide lists exactly the error codes of the service, with their statuses', async () => {
@@ -98,10 +98,7 @@ describe('the guides', () => {
     let key: string;
 
     before(async () => {
-      service = await startService();
-      await service.db('api_keys').delete();
-      await service.db('developers').delete();
-      key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))).key ?? assert.fail('no demo key');
+      ({ service, key } = await startDemoService());
     });
 
     after(() => service.stop());

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { fileURLToPath } from 'node:url';
-import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
-import { GUIDES, readReadme, ROOT } from '../support/guides.js';
+import { GUIDES, readReadme } from '../support/guides.js';
 import { send } from '../support/request.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
+import { startDemoService } from '../support/catalog/demo-service.js';
 
 /** Replaces what differs from one run to the next. */
 function withoutWhatVaries(json: unknown): unknown {
@@ -35,12 +34,7 @@ describe('README', () => {
     let key: string;
 
     before(async () => {
-      service = await startService();
-      await service.db('api_keys').delete();
-      await service.db('developers').delete();
-      key =
-        (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))).key ??
-        assert.fail('no demo key was made');
+      ({ service, key } = await startDemoService());
     });
 
     after(() => service.stop());

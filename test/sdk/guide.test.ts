@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { send } from '../support/request.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { ROOT } from './project.js';
+import { startDemoService } from '../support/catalog/demo-service.js';
 
 /** For npm and two generators, on a busy machine. */
 const TIMEOUT_MS = 120_000;
@@ -46,10 +46,7 @@ describe('the guide to generating an SDK', () => {
   let key: string;
 
   before(async () => {
-    service = await startService();
-    await service.db('api_keys').delete();
-    await service.db('developers').delete();
-    key = (await prepareDemo(service.db, ROOT.replace(/\/$/, ''))).key ?? assert.fail('no demo key');
+    ({ service, key } = await startDemoService());
   });
 
   after(() => service.stop());

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { coloursOf, resize, startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
-import { skipWithout } from '../support/programs/skip.js';
-import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
+import { coloursOf, resize, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { eventually } from '../support/eventually.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
 import { createKey } from '../../src/keys/keys.js';
 import { TABS } from '../../src/site/settings/settings-page.js';
 import { PAGES, settingsPages, UNKNOWN } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
 import { assertFits, assertPrints, signInByLink } from './visits.js';
+import { testBrowser } from '../support/http/test-browser.js';
 
 /** In place of a page that does not exist stands an error page. */
 const NO_PAGE = '/no-such-page';
@@ -34,18 +33,9 @@ describe('every page in Chromium', () => {
   /** A key of the developer. */
   let prefix: string;
 
-  before(async function () {
-    const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
-    // Passkeys need a host name.
-    service = await startService({ settings: { HOST: 'localhost' } });
-    browser = await startBrowser(program, service.url);
-  });
-
-  after(async () => {
-    // Undefined if the tests were skipped.
-    await (browser as TestBrowser | undefined)?.close();
-    await (service as TestService | undefined)?.stop();
-  });
+  // Passkeys need a host name.
+  const started = testBrowser({ settings: { HOST: 'localhost' } });
+  before(() => ({ service, browser } = started()));
 
   for (const { visitor, paths } of VISITS) {
     describe(`opened by ${visitor === 'nobody' ? 'somebody who is not signed in' : 'a developer'}`, () => {
@@ -119,17 +109,10 @@ describe('the frame of the pages in Chromium', () => {
   let watched: WatchedPage;
   let developerId: number;
 
-  before(async function () {
-    const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
-    service = await startService();
-    browser = await startBrowser(program, service.url);
+  const started = testBrowser();
+  before(async () => {
+    ({ service, browser } = started());
     developerId = await createSampleDeveloper(service.db);
-  });
-
-  after(async () => {
-    // Undefined if the tests were skipped.
-    await (browser as TestBrowser | undefined)?.close();
-    await (service as TestService | undefined)?.stop();
   });
 
   beforeEach(async () => {

@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { createKey } from '../../src/keys/keys.js';
-import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
 import { startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { ROOT } from '../support/guides.js';
-import { startService, type TestService } from '../support/service.js';
+import { startDemoService } from '../support/catalog/demo-service.js';
+import type { TestService } from '../support/service.js';
 import { CHROMIUM, provideProgram } from '../support/programs/system-program.js';
 import { PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
@@ -61,12 +61,9 @@ async function useMostOfAMinute(service: TestService, developerId: number): Prom
 
 async function showPages(): Promise<void> {
   // Passkeys need a host name.
-  const service = await startService({ settings: { HOST: 'localhost' } });
+  const { service } = await startDemoService({ settings: { HOST: 'localhost' } });
   const browser = await startBrowser(program, service.url);
   try {
-    await service.db('api_keys').delete();
-    await service.db('developers').delete();
-    await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
     const developerId = await createSampleDeveloper(service.db);
     const [prefix] = await service
       .db('api_keys')

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { fileURLToPath } from 'node:url';
-import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
-import { ROOT } from '../support/guides.js';
 import { signIn } from '../support/http/visitor.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 import { FILES, PAGES, settingsPages } from './pages.js';
+import { startDemoService } from '../support/catalog/demo-service.js';
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
 
@@ -25,10 +23,7 @@ describe('the site', () => {
   let key: string;
 
   before(async () => {
-    service = await startService();
-    await service.db('api_keys').delete();
-    await service.db('developers').delete();
-    key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))).key ?? assert.fail('no demo key');
+    ({ service, key } = await startDemoService());
   });
 
   after(() => service.stop());

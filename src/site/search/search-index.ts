@@ -208,15 +208,7 @@ function listComponents(contract: Contract): Entry[] {
         text: plain(description),
       };
     }),
-    ...Object.entries(schemas).map(([name, { description }]): Entry => {
-      return {
-        group: 'Responses and schemas',
-        name,
-        context: 'schema',
-        address: inReference(schemaId(name)),
-        text: plain(description),
-      };
-    }),
+    ...listNamed(schemas, { group: 'Responses and schemas', context: 'schema', idOf: schemaId }),
     ...chapters.flatMap(({ heading, text }): Entry[] =>
       heading === undefined
         ? []
@@ -231,16 +223,17 @@ function listComponents(contract: Contract): Entry[] {
             },
           ],
     ),
-    ...Object.entries(securitySchemes).map(([name, { description }]): Entry => {
-      return {
-        group: 'Basics',
-        name,
-        context: 'security scheme',
-        address: inReference(securityId(name)),
-        text: plain(description),
-      };
-    }),
+    ...listNamed(securitySchemes, { group: 'Basics', context: 'security scheme', idOf: securityId }),
   ];
+}
+
+function listNamed(
+  parts: Readonly<Record<string, { readonly description?: string }>>,
+  { group, context, idOf }: Pick<Entry, 'group' | 'context'> & { readonly idOf: (name: string) => string },
+): Entry[] {
+  return Object.entries(parts).map(([name, { description }]) => {
+    return { group, name, context, address: inReference(idOf(name)), text: plain(description) };
+  });
 }
 
 function aliasesOf({ text }: Heading): readonly string[] {

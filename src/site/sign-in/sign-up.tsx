@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { endSignUp, findDeveloperOf, findSignUp, linkIdentity, type Identity } from '../../accounts/identities.js';
-import { createDeveloper } from '../../developers/developers.js';
+import { createDeveloper, MAX_PROJECT_NAME } from '../../developers/developers.js';
 import { setActor } from '../../events/events.js';
 import { OperatorError } from '../../errors.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
@@ -13,13 +13,10 @@ import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
 import { signIn } from './sign-in-link.js';
 
-/** As the database has it, in characters. */
-const MAX_NAME = 200;
-
 const parseSignUp = formParser({
   project_name: {
-    schema: { minLength: 1, maxLength: MAX_NAME, format: 'plain-text' },
-    message: `Enter a name of 1 to ${MAX_NAME} characters, without line breaks or other control characters.`,
+    schema: { minLength: 1, maxLength: MAX_PROJECT_NAME, format: 'plain-text' },
+    message: `Enter a name of 1 to ${MAX_PROJECT_NAME} characters, without line breaks or other control characters.`,
   },
 });
 
@@ -83,10 +80,10 @@ function showForm(ctx: PageContext, name = '', error?: string): void {
           id="project-name"
           name="project_name"
           label="Project name"
-          value={name.slice(0, MAX_NAME)}
+          value={name.slice(0, MAX_PROJECT_NAME)}
           error={error}
           required
-          maxLength={MAX_NAME}
+          maxLength={MAX_PROJECT_NAME}
           autocomplete="organization"
         />
         <FormActions label="Create project" />

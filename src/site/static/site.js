@@ -257,11 +257,13 @@ function enableSearch(dialog) {
     open();
   });
   input.addEventListener('input', () => (shown = search()));
-  input.addEventListener('keydown', (event) => {
+  // Keys act on the results of what was typed last.
+  input.addEventListener('keydown', async (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step === undefined || event.isComposing || options.length === 0) return;
+    if (step === undefined || event.isComposing) return;
     event.preventDefault();
-    choose((chosen + step + options.length) % options.length);
+    await shown;
+    if (options.length > 0) choose((chosen + step + options.length) % options.length);
   });
   input.form.addEventListener('submit', async (event) => {
     event.preventDefault();

@@ -2,14 +2,12 @@ import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { prepareDemo } from '../../../src/commands/demo/prepare-demo.js';
 import { programsOf } from '../../../src/site/layout/code/programs.js';
-import { ROOT } from '../../support/guides.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { send } from '../../support/request.js';
-import { startService, type TestService } from '../../support/service.js';
+import type { TestService } from '../../support/service.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
+import { startDemoService } from '../../support/catalog/demo-service.js';
 
 /** The languages of the samples, each with a command that succeeds where it is installed. */
 const LANGUAGES: Readonly<Record<string, readonly [program: string, ...args: string[]]>> = {
@@ -97,10 +95,7 @@ describe('the samples of the pages', () => {
   let operations: Record<string, { readonly get: { readonly operationId: string } }>;
 
   before(async () => {
-    service = await startService();
-    await service.db('api_keys').delete();
-    await service.db('developers').delete();
-    key = (await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''))).key ?? assert.fail('no demo key');
+    ({ service, key } = await startDemoService());
     reference = samplesOf((await send(service.url, '/docs')).text);
     ({ paths: operations } = (await send(service.url, '/openapi.json')).json as { paths: typeof operations });
   });

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { createKey, findKeyOf, listKeys } from '../../../src/keys/keys.js';
 import { newDeveloper } from '../../support/http/visitor.js';
-import { startBrowser, type TestBrowser, type WatchedPage } from '../../support/programs/browser.js';
-import { skipWithout } from '../../support/programs/skip.js';
-import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
-import { startService, type TestService } from '../../support/service.js';
+import type { TestBrowser, WatchedPage } from '../../support/programs/browser.js';
+import type { TestService } from '../../support/service.js';
 import { FORMS } from '../pages.js';
 import { assertFits, signInByLink } from '../visits.js';
+import { testBrowser } from '../../support/http/test-browser.js';
 
 const NEW = '/settings/keys/new';
 
@@ -17,17 +16,8 @@ describe('a form in Chromium', () => {
   let developerId: number;
   let watched: WatchedPage;
 
-  before(async function () {
-    const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
-    service = await startService();
-    browser = await startBrowser(program, service.url);
-  });
-
-  after(async () => {
-    // Undefined if the tests were skipped.
-    await (browser as TestBrowser | undefined)?.close();
-    await (service as TestService | undefined)?.stop();
-  });
+  const started = testBrowser();
+  before(() => ({ service, browser } = started()));
 
   beforeEach(async () => (developerId = await newDeveloper(service)));
   afterEach(() => watched.close());

@@ -3,13 +3,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { h, type VNode } from 'preact';
 import type { Page } from 'playwright-core';
 import { renderParts } from '../../../src/site/layout/page.js';
-import { startBrowser, type TestBrowser } from '../../support/programs/browser.js';
-import { skipWithout } from '../../support/programs/skip.js';
-import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
+import type { TestBrowser } from '../../support/programs/browser.js';
 import { send, type Reply } from '../../support/request.js';
-import { startService, type TestService } from '../../support/service.js';
+import type { TestService } from '../../support/service.js';
 import { PAGES } from '../pages.js';
 import { serveWithoutDatabase } from '../site-alone.js';
+import { testBrowser } from '../../support/http/test-browser.js';
 
 /** The most bytes that a browser gets for a page, with its stylesheet and script. */
 const MOST_BYTES = 40_000;
@@ -64,17 +63,8 @@ describe('a page that loads', () => {
   let service: TestService;
   let browser: TestBrowser;
 
-  before(async function () {
-    const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
-    service = await startService();
-    browser = await startBrowser(program, service.url);
-  });
-
-  after(async () => {
-    // Undefined if the tests were skipped.
-    await (browser as TestBrowser | undefined)?.close();
-    await (service as TestService | undefined)?.stop();
-  });
+  const started = testBrowser();
+  before(() => ({ service, browser } = started()));
 
   it(`every public page with its stylesheet and script takes at most ${MOST_BYTES} bytes on the way to a browser`, async () => {
     const get = (path: string): Promise<Reply> =>

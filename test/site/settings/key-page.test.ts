@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { suspendDeveloper } from '../../../src/developers/developers.js';
+import { MAX_EDITS_PER_DAY } from '../../../src/keys/edit-key.js';
 import { createKey, findKeyOf, type CreatedKey, type KeyDetails } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
@@ -49,6 +50,28 @@ describe('the list of keys and the page of a key', () => {
     const signedInAt = service.db.raw("now() - interval '16 minutes'");
     await service.db('sessions').where({ developer_id: developerId }).update({ signed_in_at: signedInAt });
   }
+
+  it('a developer who has edited keys as often as a day allows reads why, and nothing is changed', async () => {
+    const key = await newKey({ label: 'staging' });
+    await service.db('events').insert(
+      Array.from({ length: MAX_EDITS_PER_DAY }, () => {
+        return { developer_id: developerId, kind: 'label_changed', actor: 'developer', key_prefix: key.prefix };
+      }),
+    );
+    for (const [act, fields] of [
+      ['/label', { label: 'production' }],
+      ['/expiry', { lifetime: '30', date: '' }],
+    ] as const) {
+      const { status, text } = await visitor.post(path(key, act), fields);
+      assert.equal(status, 409, act);
+      assert.match(
+        text,
+        /<title>Error: Nothing was changed .*limit of 200 changes of labels and expiries in 24 hours/s,
+      );
+    }
+    const { label, expiresAt } = (await findKeyOf(service.db, developerId, key.prefix)) ?? assert.fail();
+    assert.deepEqual([label, expiresAt], ['staging', null]);
+  });
 
   it('a key has one of the states Active, Suspended, Expired, Revoked and Replaced on the list and on its page', async () => {
     const states: [CreatedKey, RegExp][] = [];

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import type { CDPSession, Page } from 'playwright-core';
 import { newDeveloper } from '../../support/http/visitor.js';
-import { startBrowser, type TestBrowser, type WatchedPage } from '../../support/programs/browser.js';
-import { skipWithout } from '../../support/programs/skip.js';
-import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
+import type { TestBrowser, WatchedPage } from '../../support/programs/browser.js';
 import { startService, type TestService } from '../../support/service.js';
 import { assertFits, signInByLink } from '../visits.js';
+import { testBrowser } from '../../support/http/test-browser.js';
 
 /** An authenticator that Chromium has in place of the one of the machine. It is used without anybody touching it. */
 interface VirtualAuthenticator {
@@ -19,18 +18,11 @@ describe('passkeys in Chromium', () => {
   let developerId: number;
   const open: WatchedPage[] = [];
 
-  before(async function () {
-    const program = findProgram(CHROMIUM) ?? skipWithout('Chromium', this);
+  const started = testBrowser({ settings: { HOST: 'localhost' } });
+  before(async () => {
+    ({ service, browser } = started());
     // Nobody waits for a virtual authenticator, so on a busy machine the first sign-in would take too long.
     await import('@simplewebauthn/server');
-    service = await startService({ settings: { HOST: 'localhost' } });
-    browser = await startBrowser(program, service.url);
-  });
-
-  after(async () => {
-    // Undefined if the tests were skipped.
-    await (browser as TestBrowser | undefined)?.close();
-    await (service as TestService | undefined)?.stop();
   });
 
   beforeEach(async () => (developerId = await newDeveloper(service)));

@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
-import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
+import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
+import { MAX_LABEL } from '../../../keys/keys.js';
 import type { KeySummary } from '../../../keys/key-summary.js';
 import { Notice, Table } from '../../layout/components.js';
 import { pageAddress } from '../../delivery/page-address.js';
@@ -31,9 +32,8 @@ interface KeyListProps {
 /** One page of a developer's keys: active keys, then inactive ones. */
 export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: KeyListProps): VNode {
   if (counts.total === 0) return <NoKeys isSuspended={isSuspended} />;
-  const isActive = (record: KeyRecord): boolean => ['active', 'rolled'].includes(stateOf(record).kind);
   const table = { now, isSuspended };
-  const inactive = keys.rows.filter((record) => !isActive(record));
+  const inactive = keys.rows.filter((record) => !isAccepted(record));
   return (
     <div class="key-list">
       <p>
@@ -66,7 +66,7 @@ export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: Ke
         </p>
       )}
       {counts.active + counts.rolled === 0 && search === '' && <p class="empty">You have no active keys</p>}
-      <KeyTable caption="Active keys" rows={keys.rows.filter(isActive)} {...table} />
+      <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} {...table} />
       {inactive.length > 0 && <h2>Inactive keys</h2>}
       <KeyTable caption="Inactive keys" rows={inactive} {...table} />
       <Pager path={pageAddress(KEYS_PATH, search === '' ? [] : [['q', search]])} page={keys} />
@@ -111,7 +111,7 @@ function Filter({ search }: { readonly search: string }): VNode {
   return (
     <form class="filter" method="get" action={KEYS_PATH} role="search">
       <label for="filter">Filter by label or prefix</label>
-      <input class="input" id="filter" name="q" type="search" value={search} maxLength={200} autocomplete="off" />
+      <input class="input" id="filter" name="q" type="search" value={search} maxLength={MAX_LABEL} autocomplete="off" />
       <button class="button" type="submit">
         Filter
       </button>

@@ -28,7 +28,7 @@ interface KeyPageProps {
 /** All about one key. Only an active key of a developer who is not suspended can be changed. */
 export function KeyPage({ record, replaced, usage, events, now, isSuspended, baseUrl }: KeyPageProps): VNode {
   const { prefix, successor, expiresAt, lastUsedAt } = record;
-  const isActive = ['active', 'rolled'].includes(stateOf(record).kind);
+  const isActive = isAccepted(record);
   const canChange = isActive && !isSuspended;
   return (
     <>

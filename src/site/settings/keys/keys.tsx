@@ -1,7 +1,7 @@
 import { findKeyPrefix, looksLikeKey } from '../../../keys/api-key.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
-import { createKey, listKeysOf } from '../../../keys/keys.js';
+import { createKey, listKeysOf, MAX_LABEL } from '../../../keys/keys.js';
 import { printable } from '../../../platform/text/plain-text.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
 import type { PageRouter, SiteParts } from '../../context.js';
@@ -12,7 +12,7 @@ import { readListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
 import { keyPath } from '../key-name.js';
 import { KeyList, KEYS_PATH, NoRoom } from './key-list.js';
-import { findDuplicate, MAX_LABEL } from './label-field.js';
+import { findDuplicate } from './label-field.js';
 import { newKeyValues, NewKeyForm, NEW_KEY_PATH, readNewKey } from './new-key.js';
 import { addOneKey } from './one-key.js';
 import { BackToKeys, explainRefusals } from './refusals.js';

@@ -1,15 +1,12 @@
 import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { findKeyPrefix, KEY_AS_LABEL } from '../../../keys/api-key.js';
-import { findPrefixByLabel } from '../../../keys/keys.js';
+import { findPrefixByLabel, MAX_LABEL } from '../../../keys/keys.js';
 import { Notice } from '../../layout/components.js';
 import { Field } from '../../layout/form-field.js';
 import type { Submission } from '../../delivery/form.js';
 import { UserText } from '../../layout/values.js';
 import { KeyReference } from '../key-name.js';
-
-/** The longest label, in characters as PostgreSQL counts them. */
-export const MAX_LABEL = 200;
 
 /** The fields of a form that names a label, for its parser. */
 export const LABEL_FIELDS = {

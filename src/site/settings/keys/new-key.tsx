@@ -1,12 +1,13 @@
 import type { VNode } from 'preact';
 import type { Expiry } from '../../../keys/expiry.js';
+import { MAX_LABEL } from '../../../keys/keys.js';
 import type { PageContext } from '../../context.js';
 import { formParser, type Submission } from '../../delivery/form.js';
 import { ErrorSummary, FormActions } from '../../layout/form-field.js';
 import { EXPIRY_FIELDS, ExpiryFields, expiryValues, readExpiry } from './expiry-fields.js';
 import { FormOnce, hashOfForm } from './key-forms.js';
 import { KEYS_PATH } from './key-list.js';
-import { DuplicateLabel, LABEL_FIELDS, LabelField, MAX_LABEL } from './label-field.js';
+import { DuplicateLabel, LABEL_FIELDS, LabelField } from './label-field.js';
 
 /** Where keys are created. */
 export const NEW_KEY_PATH = `${KEYS_PATH}/new`;

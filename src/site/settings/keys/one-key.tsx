@@ -1,9 +1,9 @@
 import { listEvents } from '../../../events/events.js';
 import { isKeyPrefix } from '../../../keys/api-key.js';
-import { setKeyExpiry, setKeyLabel } from '../../../keys/edit-key.js';
+import { requireAccepted, setKeyExpiry, setKeyLabel } from '../../../keys/edit-key.js';
 import type { Expiry } from '../../../keys/expiry.js';
 import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
-import { findKeyOf, findPredecessor } from '../../../keys/keys.js';
+import { findKeyOf, findPredecessor, MAX_LABEL } from '../../../keys/keys.js';
 import { revokeKey } from '../../../keys/revoke.js';
 import { requireRollable, rollKey } from '../../../keys/roll-key.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
@@ -28,8 +28,8 @@ import {
 } from './key-forms.js';
 import { KeyPage } from './key-page.js';
 import { KEYS_PATH } from './key-list.js';
-import { findDuplicate, MAX_LABEL } from './label-field.js';
-import { answerRefusal, explainRefusals, noSuchKey, requireEditable } from './refusals.js';
+import { findDuplicate } from './label-field.js';
+import { answerRefusal, explainRefusals, noSuchKey } from './refusals.js';
 import { ShownKey } from './shown-key.js';
 
 /** Leads from the page of a key back to the list, as it was filtered on the page before. */
@@ -164,7 +164,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
   router.get(
     `${path}/label`,
     about(notSuspended, (ctx, record) => {
-      requireEditable(record);
+      requireAccepted(record);
       const label = queryOf(ctx).get('label')?.slice(0, MAX_LABEL) ?? record.label ?? '';
       const submission = { values: { label, confirmed: '' }, errors: {} };
       settingsPage(ctx, labelPage(record), <LabelForm record={record} submission={submission} />);
@@ -174,7 +174,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
   router.post(
     `${path}/label`,
     about(notSuspended, async (ctx, record) => {
-      requireEditable(record);
+      requireAccepted(record);
       const { developerId, prefix } = record;
       const submission = readLabel(ctx);
       const form = { record, submission };
@@ -202,7 +202,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
   router.get(
     `${path}/expiry`,
     about(requireRecentSignIn, (ctx, record) => {
-      requireEditable(record);
+      requireAccepted(record);
       const form = { record, submission: presentExpiry(record, queryOf(ctx)), now: toMilliseconds(now()) };
       settingsPage(ctx, expiryPage(record), <ExpiryForm {...form} />);
     }),
@@ -211,7 +211,7 @@ export function addOneKey(router: PageRouter, { db, site, now, beginChange }: Si
   router.post(
     `${path}/expiry`,
     about(requireRecentSignIn, async (ctx, record) => {
-      requireEditable(record);
+      requireAccepted(record);
       const { developerId, prefix } = record;
       const change = readNewExpiry(ctx);
       if (change.kind === 'wrong') {

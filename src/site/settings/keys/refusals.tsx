@@ -1,7 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { MAX_EDITS_PER_DAY } from '../../../keys/edit-key.js';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
-import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { Notice } from '../../layout/components.js';
 import { PageError } from '../../layout/error-page.js';
 import { Operator } from '../../layout/operator.js';
@@ -43,12 +42,6 @@ export function answerRefusal(ctx: SettingsContext, error: unknown, title?: stri
       <BackToKeys />
     </>,
   );
-}
-
-/** @throws KeyRefused for the page of a form that would be refused, since the key is no longer active */
-export function requireEditable(record: KeyRecord): void {
-  const { kind } = stateOf(record);
-  if (kind === 'revoked' || kind === 'expired') throw new KeyRefused(kind, `Key ${record.prefix} is not active.`);
 }
 
 export function BackToKeys(): VNode {
