@@ -20,6 +20,8 @@ import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/record-requests.js';
+import { traceRequests } from './http/telemetry/trace-requests.js';
+import type { Tracing } from './platform/telemetry/tracing.js';
 import type { UsageCounter } from './usage/usage-counter.js';
 import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
@@ -32,6 +34,8 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   readonly limiter: QuotaReader;
   /** Whether answers close their connections. */
   readonly closesConnections: () => boolean;
+  /** Undefined for a server that records no traces. */
+  readonly tracing: Tracing | undefined;
   /** Undefined for a server without pages for people. */
   readonly site: { readonly create: typeof createSite; readonly options: SiteOptions } | undefined;
 }
@@ -47,6 +51,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   const app = new Koa<RequestState>();
   app.on('error', logFailedAnswers(parts.log));
   app.use(prepareRequest);
+  if (parts.tracing) app.use(traceRequests(parts.tracing, document));
   app.use(recordRequests(parts.log, parts.requestMetrics, parts.usage));
   app.use(closeWhileStopping(parts.closesConnections));
   app.use(problems);

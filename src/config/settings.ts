@@ -1,5 +1,6 @@
 import {
   parseContact,
+  parseHeaders,
   parseHost,
   parseIssuer,
   parseMetricsAddress,
@@ -7,6 +8,8 @@ import {
   parsePostgresUrl,
   parseProxies,
   parsePublicUrl,
+  parseRatio,
+  parseReceiver,
   parseRedisUrl,
   parseSentinels,
   parseSwitch,
@@ -57,6 +60,18 @@ const LOG_FORMATS = ['auto', 'json', 'text'] as const;
 
 type LogFormat = (typeof LOG_FORMATS)[number];
 
+/** The names that OpenTelemetry gives its samplers. */
+const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const;
+
+type SamplerName = (typeof SAMPLERS)[number];
+
 const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
 
 /** Every setting, by its name in {@link Config}. The operating guide documents each. */
@@ -105,6 +120,15 @@ export const SETTINGS = {
     'address of /metrics for Prometheus, host:port; port 0 for any free one; off for no metrics', '127.0.0.1:9464'),
   logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseWord(LOG_LEVELS), 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
   logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'json or text; auto writes text to a terminal and JSON elsewhere'),
+  /** Undefined for no traces. */
+  traceEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', parseReceiver,
+    'where to send traces by OTLP over HTTP, http://host:4318; requires the optional OpenTelemetry packages'),
+  traceHeaders: secret('OTEL_EXPORTER_OTLP_HEADERS', parseHeaders,
+    'header fields for the receiver of traces, name=value,name=value, with percent-encoded values'),
+  traceServiceName: setting('OTEL_SERVICE_NAME', 'catalog', String, 'name of the service in traces'),
+  traceSampler: setting<SamplerName>('OTEL_TRACES_SAMPLER', 'parentbased_always_on', parseWord(SAMPLERS),
+    `which requests are traced: ${SAMPLERS.join(', ')}`),
+  traceRatio: setting('OTEL_TRACES_SAMPLER_ARG', 1, parseRatio, 'part of the requests that traceidratio traces, 0 to 1'),
 };
 
 type Settings = typeof SETTINGS;

@@ -24,6 +24,7 @@ import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
 import { connect, type DatabaseOptions } from './connect.js';
 import { createMetrics, openMetrics } from './metrics.js';
+import { openTracing } from './tracing.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import { databaseCheck, openDatabase, poolOf } from '../platform/postgres/database.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
@@ -101,6 +102,8 @@ export function createService(options: ServiceOptions): Promise<ServiceProcess> 
 
 async function open(options: ServiceOptions, opened: CloseStack): Promise<ServiceProcess> {
   const { config, log, droppedLines, packageRoot, site, overrides = {} } = options;
+  const tracing = await openTracing(config, packageRoot, log);
+  if (tracing) opened.add(tracing, (it) => it.close());
   const database = opened.add(await connect(options), (it) => it.close());
   await options.prepare?.(database);
   const { db } = database;
@@ -132,6 +135,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     notificationQueueUsage: admission.notificationQueueUsage,
     droppedLines,
     usage: records.usage,
+    tracing,
   });
   // They close after the server, since they may wait for the database.
   opened.add(recurring(checkDatabase, DATABASE_CHECK_INTERVAL_MS), (it) => it.stop());
@@ -161,6 +165,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     checkDatabase,
     log,
     requestMetrics,
+    tracing,
     now,
     isStopping: () => stopping !== undefined,
     closesConnections: () => closesConnections,

@@ -12,6 +12,7 @@ import { poolOf } from '../platform/postgres/database.js';
 import type { Workers } from '../platform/process/workers.js';
 import type { Health } from '../platform/telemetry/health.js';
 import { Metrics, withWorkers, type MetricsSource } from '../platform/telemetry/metrics.js';
+import type { Tracing } from '../platform/telemetry/tracing.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
 
 /** The sources of the service's metrics, apart from its requests. */
@@ -30,6 +31,7 @@ export interface ServiceState {
   readonly notificationQueueUsage: (() => number) | undefined;
   readonly droppedLines: () => number;
   readonly usage: UsageCounter;
+  readonly tracing: Pick<Tracing, 'lost'> | undefined;
 }
 
 /**
@@ -67,7 +69,7 @@ export function createPrimaryMetrics(workers: Pick<Workers, 'counts'>): MetricsS
 }
 
 function addState(metrics: Metrics, version: string, state: ServiceState): void {
-  const { health, droppedLines, usage, notificationQueueUsage } = state;
+  const { health, droppedLines, usage, tracing, notificationQueueUsage } = state;
   metrics.readGauge({
     name: 'catalog_build_info',
     help: 'Always 1; the label is the version.',
@@ -94,6 +96,13 @@ function addState(metrics: Metrics, version: string, state: ServiceState): void 
     help: 'Usage counts, one for each key and hour, that are not saved yet.',
     read: () => usage.waiting,
   });
+  if (tracing !== undefined) {
+    metrics.readCounter({
+      name: 'catalog_trace_spans_lost_total',
+      help: 'Spans of traces that could not be sent.',
+      read: () => tracing.lost,
+    });
+  }
   if (notificationQueueUsage === undefined) return;
   metrics.readGauge({
     name: 'catalog_notification_queue_usage_ratio',

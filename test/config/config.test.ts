@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, readConfig } from '../../src/config/config.js';
-import { parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
+import { parseHeaders, parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
 import { SETTINGS, type Config } from '../../src/config/settings.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
@@ -140,6 +140,22 @@ const CASES: {
     ['INFO', 'verbose', '30', 'toString', '__proto__'],
   ],
   logFormat: ['auto', { auto: 'auto', json: 'json', text: 'text' }, ['JSON', 'pretty', 'toString']],
+  traceEndpoint: [
+    undefined,
+    { ' http://localhost:4318 ': 'http://localhost:4318/', 'https://otlp.example/base/': 'https://otlp.example/base/' },
+    ['localhost:4318', 'grpc://h:4317', 'http://', 'http://user:hunter2@h', 'https://h/?key=hunter2', 'https://h/#a'],
+  ],
+  traceHeaders: [
+    undefined,
+    {
+      'authorization=Basic%20aGk=': { authorization: 'Basic aGk=' },
+      ' X-Team = films , api-key=a%2Cb ': { 'X-Team': 'films', 'api-key': 'a,b' },
+    },
+    ['hunter2', '=hunter2', 'a=', 'a=hunter2,', 'a b=hunter2', 'a=hunter2%zz', 'a=hunter2%0d%0ab', 'a=é'],
+  ],
+  traceServiceName: ['catalog', { 'catalog-eu': 'catalog-eu' }, []],
+  traceSampler: ['parentbased_always_on', { always_off: 'always_off' }, ['on', 'ALWAYS_ON', 'jaeger_remote']],
+  traceRatio: [1, { '0': 0, '1': 1, '0.05': 0.05, '.5': 0.5, '1.0': 1 }, ['-0.1', '1.1', '5%', '1e-3', 'NaN', '1.']],
 };
 
 /** Settings that some settings require. */
@@ -257,7 +273,10 @@ describe('the settings', () => {
     it('every setting that may contain a password is a secret', () => {
       for (const { name, parse, isSecret } of Object.values(SETTINGS)) {
         const mayContainPassword =
-          parse === parsePostgresUrl || parse === parseRedisUrl || /PASSWORD|SECRET|TOKEN|KEY/.test(name);
+          parse === parsePostgresUrl ||
+          parse === parseRedisUrl ||
+          parse === parseHeaders ||
+          /PASSWORD|SECRET|TOKEN|KEY/.test(name);
         assert.equal(isSecret, mayContainPassword, name);
       }
     });

@@ -55,6 +55,7 @@ describe('the guides', () => {
       notificationQueueUsage: () => 0,
       droppedLines: () => 0,
       usage: new UsageCounter(),
+      tracing: { lost: 0 },
     });
     const text = (await metrics.text()) + (await createPrimaryMetrics({ counts: { running: 0, ended: 0 } }).text());
     const names = new Set([...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name));

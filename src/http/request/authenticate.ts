@@ -4,6 +4,7 @@ import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import { exhausted } from '../../limits/quotas.js';
+import { traced } from '../../platform/telemetry/trace.js';
 import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
 import type { Middleware, RequestContext } from './context.js';
@@ -32,9 +33,10 @@ const BEARER = /^bearer +(\S.*)$/i;
  *   does not make a key invalid
  */
 export function authenticate(parts: AuthenticationParts): Middleware {
+  const admitTraced: Admit = (hash) => traced('admission', undefined, () => parts.admit(hash));
   return async (ctx, next) => {
     ctx.set('Vary', VARY_BY_KEY);
-    const admission = await parts.admit(requireKeyHash(ctx));
+    const admission = await admitTraced(requireKeyHash(ctx));
     if (admission.kind === 'unknown_key') {
       const attempt = await parts.failedAttempts.count(clientAddress(ctx.req, parts.trustedProxies));
       // Valid keys from the same address are served.

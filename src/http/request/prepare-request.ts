@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mayHoldSecret } from '../../keys/api-key.js';
 import type { Middleware } from './context.js';
 import { originForm, parseTarget } from './target.js';
-import { parseTraceParent } from './trace-parent.js';
+import { parseTraceParent } from '../../platform/telemetry/trace-parent.js';
 
 const SANE = /^[A-Za-z0-9._-]{1,64}$/;
 
