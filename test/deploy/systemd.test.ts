@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { ROOT } from '../support/guides.js';
+import { skipWithout } from '../support/programs/skip.js';
+import { findProgram, SYSTEMD_ANALYZE } from '../support/programs/system-program.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { assertEnvironment, assertStopTime } from './environment.js';
+
+const run = promisify(execFile);
+
+/** The greatest exposure that systemd may find, in tenths. The network that the server needs makes 0.8 of it. */
+const MAX_EXPOSURE = 19;
+
+describe('the systemd unit', () => {
+  let unit: string;
+
+  before(async () => {
+    unit = await readFile(new URL('.deploy/catalog.service', ROOT), 'utf8');
+  });
+
+  /** Returns all values of a directive. */
+  function valuesOf(directive: string): string[] {
+    return [...unit.matchAll(new RegExp(`^${directive}=(.*)$`, 'gm'))].map(([, value = '']) => value);
+  }
+
+  it('the unit sets only settings of the service, with secrets from credentials', () => {
+    const assignments = valuesOf('Environment').map((text) => text.split('='));
+    assertEnvironment(assignments.map(([name = '']) => name));
+    const credentials = valuesOf('LoadCredential').map((text) => `%d/${text.split(':')[0] ?? ''}`);
+    assert.deepEqual(
+      assignments.map(([, value]) => value),
+      credentials,
+    );
+  });
+
+  it('the unit leaves the server the time to drain', () => {
+    assertStopTime(Number(valuesOf('TimeoutStopSec')[0]), undefined);
+  });
+
+  it('systemd accepts the unit without a warning, and finds it well confined', async function () {
+    const analyze = findProgram(SYSTEMD_ANALYZE) ?? skipWithout('systemd-analyze', this);
+    const file = join(await temporaryFolder(), 'catalog.service');
+    // Node.js lies elsewhere on some machines.
+    await writeFile(file, unit.replaceAll('/usr/bin/node', process.execPath));
+    const verified = await run(analyze, ['verify', '--man=no', file]);
+    assert.deepEqual(verified, { stdout: '', stderr: '' });
+    await run(analyze, ['security', '--offline=true', `--threshold=${MAX_EXPOSURE}`, file]);
+  });
+});
