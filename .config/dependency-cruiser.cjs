@@ -15,6 +15,7 @@ const levels = [
   { name: 'http', path: '^src/http/' },
   { name: 'site', path: '^src/site/' },
   { name: 'app', path: '^src/app[.]ts$' },
+  { name: 'operator-pages', path: '^src/operator-pages/' },
   { name: 'follower', path: '^src/follower/' },
   { name: 'programs', path: '^src/(commands/|service/|cli[.]ts$)' },
 ];

@@ -119,6 +119,13 @@ create table identities (
   constraint identities_subject_length CHECK (((char_length(subject) >= 1) AND (char_length(subject) <= 255)))
 );
 
+create table operator_sign_in_links (
+  hash bytea not null,
+  expires_at timestamp with time zone not null,
+  constraint operator_sign_in_links_hash_length CHECK ((octet_length(hash) = 32)),
+  constraint operator_sign_in_links_pkey PRIMARY KEY (hash)
+);
+
 create table passkey_challenges (
   hash bytea not null,
   session_id integer,

@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   events: async () => (await import('./developers/events.js')).registerEvents,
   stats: async () => (await import('./stats.js')).registerStats,
   usage: async () => (await import('./developers/usage.js')).registerUsage,
+  operator: async () => (await import('./operator.js')).registerOperator,
   completion: async () => (await import('./completion/completion.js')).registerCompletion,
 };
 

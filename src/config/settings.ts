@@ -118,6 +118,9 @@ export const SETTINGS = {
   dataDir: optional('DATA_DIR', String, 'data directory of the embedded PostgreSQL', '.data in the checkout'),
   metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', METRICS_ADDRESS, parseMetricsAddress(METRICS_ADDRESS.host),
     'address of /metrics for Prometheus, host:port; port 0 for any free one; off for no metrics', '127.0.0.1:9464'),
+  /** Whether the address of the metrics also has the pages for the operator. */
+  operatorPages: setting('OPERATOR_PAGES', true, parseSwitch,
+    'off to serve only /metrics on METRICS_ADDRESS, without the pages for you', 'on'),
   logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseWord(LOG_LEVELS), 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
   logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'json or text; auto writes text to a terminal and JSON elsewhere'),
   /** Undefined for no traces. */

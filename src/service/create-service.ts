@@ -23,7 +23,8 @@ import {
 import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
 import { connect, type DatabaseOptions } from './connect.js';
-import { createMetrics, openMetrics } from './metrics.js';
+import { openInternalServer, type LoadOperatorPages } from './internal-server.js';
+import { createMetrics } from './metrics.js';
 import { openTracing } from './tracing.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import { databaseCheck, openDatabase, poolOf } from '../platform/postgres/database.js';
@@ -56,6 +57,8 @@ export interface ServiceOptions extends DatabaseOptions {
   readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
   /** The pages for people; undefined for a server without. */
   readonly site?: typeof Site | undefined;
+  /** Loads the pages for the operator; undefined for a server without. */
+  readonly loadOperatorPages?: LoadOperatorPages | undefined;
   readonly overrides?: ServiceOverrides;
 }
 
@@ -144,6 +147,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   let closesConnections = false;
   let idleMs = 0;
   let url = '';
+  const publicUrl = (): string => config.publicUrl ?? url;
   const app = await createApp({
     contract: {
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
@@ -174,7 +178,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
       options: {
         files: await site.readStaticFiles(packageRoot),
         guides: await site.readGuides(packageRoot),
-        publicUrl: () => config.publicUrl ?? url,
+        publicUrl,
         operatorContact: config.operatorContact,
         ...site.createSignIn(config, admission.redis, log, clock),
       },
@@ -186,8 +190,19 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
   limitConnections(server, maxConnections, log);
-  const metricsServer = await openMetrics(config.metricsAddress, metrics, log);
-  if (metricsServer) opened.add(metricsServer, (it) => it.close());
+  const { redis } = admission;
+  const internal = {
+    config,
+    log,
+    packageRoot,
+    database,
+    redis,
+    failedAttempts,
+    metrics,
+    publicUrl,
+    loadPages: options.loadOperatorPages,
+  };
+  const metricsUrl = await openInternalServer(internal, opened);
   url = urlOf(config.host, await listen(server, config.host, config.port));
   opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS, idleMs));
 
@@ -213,7 +228,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   }
   return {
     url,
-    metricsUrl: metricsServer?.url,
+    metricsUrl,
     metrics,
     applied: database.applied,
     stop: (drains = false) => (stopping ??= stop(drains)),

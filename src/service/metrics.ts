@@ -1,13 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import type { Knex } from 'knex';
-import type { Logger } from 'pino';
 import type { CallerCache } from '../admission/caller-cache.js';
 import type { DecisionCounts } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../limits/failed-attempts.js';
-import type { Config } from '../config/settings.js';
-import { OperatorError } from '../errors.js';
 import { RequestMetrics } from '../http/telemetry/metrics.js';
-import { serveMetrics, type MetricsServer } from '../http/telemetry/metrics-server.js';
 import { poolOf } from '../platform/postgres/database.js';
 import type { Workers } from '../platform/process/workers.js';
 import type { Health } from '../platform/telemetry/health.js';
@@ -169,27 +165,6 @@ function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
   ] as const) {
     const read = () => entries(pools, (pool, db) => ({ labels: { pool }, value: poolOf(db).state[key] }));
     metrics.readGauge({ name, help, labels: ['pool'], read });
-  }
-}
-
-/**
- * Serves metrics unless they are switched off. If another server on the machine has the default address, this one runs
- * without metrics.
- *
- * @throws OperatorError when a configured address is not available
- */
-export async function openMetrics(
-  address: Config['metricsAddress'],
-  source: MetricsSource,
-  log: Logger,
-): Promise<MetricsServer | undefined> {
-  if (address === undefined) return undefined;
-  try {
-    return await serveMetrics(address, source, log);
-  } catch (error) {
-    if (address.isRequired || !(error instanceof OperatorError)) throw error;
-    log.warn(`metrics are not served (METRICS_ADDRESS=off prevents this warning): ${error.message}`);
-    return undefined;
   }
 }
 

@@ -1,9 +1,14 @@
+import { redisAddressOf } from '../config/config.js';
+import type { Config } from '../config/settings.js';
 import { urlOf } from '../http/connection/server.js';
+import { FailedAttempts } from '../limits/failed-attempts.js';
 import { CloseStack } from '../platform/process/close-stack.js';
 import { Workers } from '../platform/process/workers.js';
+import { RedisLink } from '../platform/redis/link.js';
 import { connect } from './connect.js';
 import type { RunningService, ServiceOptions } from './create-service.js';
-import { createPrimaryMetrics, openMetrics } from './metrics.js';
+import { openInternalServer } from './internal-server.js';
+import { createPrimaryMetrics } from './metrics.js';
 
 /**
  * Starts the service as several processes on one port. This process is the primary: it migrates the database, keeps the
@@ -19,7 +24,7 @@ export function serveWithWorkers(options: ServiceOptions): Promise<RunningServic
 }
 
 async function open(options: ServiceOptions, opened: CloseStack): Promise<RunningService> {
-  const { config, log } = options;
+  const { config, log, loadOperatorPages } = options;
   let drainSeconds: number | undefined;
   let stopping: Promise<void> | undefined;
 
@@ -33,14 +38,34 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
   const database = opened.add(await connect(options), (it) => it.close());
   await options.prepare?.(database);
   const workers = new Workers(config.workers, log);
-  const metricsServer = await openMetrics(config.metricsAddress, createPrimaryMetrics(workers), log);
-  if (metricsServer) opened.add(metricsServer, (it) => it.close());
+  let url = '';
+  const redis = loadOperatorPages && openRedis(config, opened);
+  const metricsUrl = await openInternalServer(
+    {
+      config,
+      log,
+      packageRoot: options.packageRoot,
+      database,
+      redis,
+      failedAttempts: new FailedAttempts(redis),
+      metrics: createPrimaryMetrics(workers),
+      publicUrl: () => config.publicUrl ?? url,
+      loadPages: loadOperatorPages,
+    },
+    opened,
+  );
   opened.add(workers, (it) => it.stop(drainSeconds));
-  const url = urlOf(config.host, await workers.start());
+  url = urlOf(config.host, await workers.start());
   return {
     url,
-    metricsUrl: metricsServer?.url,
+    metricsUrl,
     applied: database.applied,
     stop: (drains = false) => (stopping ??= stop(drains)),
   };
+}
+
+/** Opens a connection to Redis for the operator pages, if there is one. The workers log its loss, and this process does not. */
+function openRedis(config: Config, opened: CloseStack): RedisLink | undefined {
+  const address = redisAddressOf(config);
+  return address && opened.add(new RedisLink(address, () => undefined), (it) => it.close());
 }

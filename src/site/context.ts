@@ -1,5 +1,6 @@
 import type Router from '@koa/router';
 import type Koa from 'koa';
+import type { VNode } from 'preact';
 import type { OidcProvider } from '../accounts/oidc-provider.js';
 import type { QuotaReader } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../limits/failed-attempts.js';
@@ -9,6 +10,7 @@ import type { Micros } from '../platform/time/micros.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { StaticFiles } from './delivery/static-files.js';
 import type { GuideFiles } from './guides/guide-files.js';
+import type { LayoutProps } from './layout/layout.js';
 import type { Contract } from './reference/contract.js';
 
 /** The parts that the pages are made from. */
@@ -25,14 +27,20 @@ export interface SiteParts extends ReportParts {
   readonly site: SiteOptions;
 }
 
-/** The parts that only the pages need. */
-export interface SiteOptions {
+/** What every page needs, whoever it is for. */
+export interface PageFrame {
   readonly files: StaticFiles;
-  readonly guides: GuideFiles;
-  /** The origin under which people reach the service, such as `https://catalog.example.com`. Known once the server listens. */
+  /** The origin under which people reach the pages, such as `https://catalog.example.com`. Known once the server listens. */
   readonly publicUrl: () => string;
   /** Where developers reach the operator: a `mailto:` or web URL. */
   readonly operatorContact: string | undefined;
+  /** What stands around the body of a page; the frame of the public pages where it is left out. */
+  readonly Layout?: (props: LayoutProps) => VNode;
+}
+
+/** The parts that only the public pages need. */
+export interface SiteOptions extends PageFrame {
+  readonly guides: GuideFiles;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
   /** The identity provider that signs developers in, and whether new identities may sign up; undefined without one. */
@@ -41,7 +49,7 @@ export interface SiteOptions {
 
 /** The state of a request for a page. */
 export interface PageState extends RequestState {
-  readonly site: SiteOptions;
+  readonly site: PageFrame;
   /** Whether GET opens a page at a path. */
   readonly hasPage: (path: string) => boolean;
   /** Whether a form may have been processed, in part or as a whole. */

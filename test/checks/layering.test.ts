@@ -41,12 +41,13 @@ const SOUND: Record<string, string> = {
   'src/http/listen.ts': "import 'node:http';",
   'src/site/site.ts': "import '../http/listen.js';",
   'src/app.ts': "import 'koa'; import './api/index.js'; import './http/listen.js'; import './site/site.js';",
+  'src/operator-pages/operator-pages.ts': "import '../site/site.js';",
   'src/follower/follow.ts': "import '../contract.js'; import '../errors.js';",
   'src/commands/follow.ts': "import '../follower/follow.js';",
   'src/commands/serve.ts': "import '../service/create-service.js';",
   'src/commands/developers.ts':
     "import '../developers/developers.js'; import '../accounts/sessions.js'; import '../usage/usage.js';",
-  'src/service/create-service.ts': "import '../app.js';",
+  'src/service/create-service.ts': "import '../app.js'; import '../operator-pages/operator-pages.js';",
   'src/cli.ts': "import './commands/developers.js'; import './commands/follow.js'; import './commands/serve.js';",
 };
 
@@ -90,6 +91,18 @@ const BREACHES: readonly (readonly [rule: string, file: string, line: string, to
   ['upward-from-api', 'src/api/getTitle.ts', "export const load = () => import('../app.js');", 'src/app.ts'],
   ['upward-from-http', 'src/http/listen.ts', "export * from '../commands/serve.js';", 'src/commands/serve.ts'],
   ['upward-from-site', 'src/site/site.ts', "import '../app.js';", 'src/app.ts'],
+  [
+    'upward-from-site',
+    'src/site/site.ts',
+    "import '../operator-pages/operator-pages.js';",
+    'src/operator-pages/operator-pages.ts',
+  ],
+  [
+    'upward-from-operator-pages',
+    'src/operator-pages/operator-pages.ts',
+    "import '../service/create-service.js';",
+    'src/service/create-service.ts',
+  ],
   ['upward-from-app', 'src/app.ts', "import './service/create-service.js';", 'src/service/create-service.ts'],
   ['upward-from-follower', 'src/follower/follow.ts', "import '../commands/serve.js';", 'src/commands/serve.ts'],
   ['follower-outside', 'src/follower/follow.ts', "import '../catalog/feed.js';", 'src/catalog/feed.ts'],

@@ -134,6 +134,7 @@ const CASES: {
       'h:1/metrics',
     ],
   ],
+  operatorPages: [true, { on: true, off: false }, ['true', '0', 'OFF']],
   logLevel: [
     'info',
     { trace: 'trace', fatal: 'fatal', silent: 'silent' },

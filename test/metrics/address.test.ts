@@ -36,8 +36,12 @@ describe('the metrics address', () => {
     }
   }
 
-  it('the metrics address is logged, has only /metrics, and closes with the server', async () => {
-    const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '127.0.0.1:0' });
+  it('the metrics address is logged, has only /metrics without the operator pages, and closes with the server', async () => {
+    const server = await startServer({
+      DATABASE_URL: database.url,
+      METRICS_ADDRESS: '127.0.0.1:0',
+      OPERATOR_PAGES: 'off',
+    });
     const url = metricsUrlOf(server);
     assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
     const { origin } = new URL(url);

@@ -5,18 +5,19 @@ import { eventually } from '../support/eventually.js';
 import type { TestService } from '../support/service.js';
 import { createKey } from '../../src/keys/keys.js';
 import { TABS } from '../../src/site/settings/settings-page.js';
-import { PAGES, settingsPages, UNKNOWN } from './pages.js';
+import { operatorPages, PAGES, settingsPages, UNKNOWN } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
-import { assertFits, assertPrints, signInByLink } from './visits.js';
+import { assertFits, assertPrints, signInByLink, signInOperatorByLink } from './visits.js';
 import { testBrowser } from '../support/http/test-browser.js';
 
 /** In place of a page that does not exist stands an error page. */
 const NO_PAGE = '/no-such-page';
 
-/** Who opens the pages. Only the developer has pages behind sign-in. */
+/** Who opens which pages. Only the developer and the operator have pages behind sign-in. */
 const VISITS = [
-  { visitor: 'nobody', paths: [...PAGES, NO_PAGE] },
-  { visitor: 'developer', paths: [...settingsPages(UNKNOWN.prefix), '/sign-in'] },
+  { visitor: 'nobody', who: 'somebody who is not signed in', paths: [...PAGES, NO_PAGE] },
+  { visitor: 'developer', who: 'a developer', paths: [...settingsPages(UNKNOWN.prefix), '/sign-in'] },
+  { visitor: 'operator', who: 'an operator', paths: [...operatorPages(), NO_PAGE] },
 ] as const;
 
 /** The elements that the tab key must reach. */
@@ -30,31 +31,36 @@ const ATTACK = '"><script>document.title = "attacked"</script><img src="x" onerr
 describe('every page in Chromium', () => {
   let service: TestService;
   let browser: TestBrowser;
+  let developerId: number;
   /** A key of the developer. */
   let prefix: string;
 
-  // Passkeys need a host name.
-  const started = testBrowser({ settings: { HOST: 'localhost' } });
-  before(() => ({ service, browser } = started()));
+  const started = testBrowser({ settings: { HOST: 'localhost', METRICS_ADDRESS: '127.0.0.1:0' } });
+  before(async () => {
+    ({ service, browser } = started());
+    developerId = await createSampleDeveloper(service.db);
+    await service
+      .db('developers')
+      .where({ id: developerId })
+      .update({ project_name: `A rather long name ${ATTACK}` });
+    const keys = service.db('api_keys').where({ developer_id: developerId, label: 'staging' });
+    [prefix = assert.fail()] = await keys.clone().pluck<string[]>('prefix');
+    await keys.update({ label: ATTACK });
+  });
 
-  for (const { visitor, paths } of VISITS) {
-    describe(`opened by ${visitor === 'nobody' ? 'somebody who is not signed in' : 'a developer'}`, () => {
+  for (const { visitor, who, paths } of VISITS) {
+    describe(`opened by ${who}`, () => {
       let scripted: WatchedPage;
       let scriptless: WatchedPage;
 
       before(async () => {
-        scripted = await browser.newPage();
-        scriptless = await browser.newPage({ javaScript: false });
-        if (visitor === 'nobody') return;
-        const id = await createSampleDeveloper(service.db);
-        await service
-          .db('developers')
-          .where({ id })
-          .update({ project_name: `A rather long name ${ATTACK}` });
-        const keys = service.db('api_keys').where({ developer_id: id, label: 'staging' });
-        [prefix = assert.fail()] = await keys.clone().pluck<string[]>('prefix');
-        await keys.update({ label: ATTACK });
-        for (const watched of [scripted, scriptless]) await signInByLink(watched, service.db, id);
+        const origin = visitor === 'operator' ? service.operatorUrl : service.url;
+        scripted = await browser.newPage({ origin });
+        scriptless = await browser.newPage({ origin, javaScript: false });
+        for (const watched of [scripted, scriptless]) {
+          if (visitor === 'developer') await signInByLink(watched, service.db, developerId);
+          if (visitor === 'operator') await signInOperatorByLink(watched, service.db);
+        }
       });
 
       after(async () => {
@@ -63,7 +69,8 @@ describe('every page in Chromium', () => {
 
       async function open(watched: WatchedPage, path: string): Promise<Page> {
         const { page } = watched;
-        assert.equal(await watched.open(path.replace(UNKNOWN.prefix, prefix)), path === NO_PAGE ? 404 : 200);
+        const address = path.replace(UNKNOWN.prefix, prefix).replace(UNKNOWN.id, String(developerId));
+        assert.equal(await watched.open(address), path === NO_PAGE ? 404 : 200);
         if (path !== NO_PAGE) watched.assertNoFault();
         return page;
       }

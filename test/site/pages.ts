@@ -1,20 +1,28 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import type { OperatorParts } from '../../src/operator-pages/context.js';
+import { routeOperatorPages } from '../../src/operator-pages/operator-pages.js';
 import type { SiteParts } from '../../src/site/context.js';
 import type { Contract } from '../../src/site/reference/contract.js';
 import { routePages } from '../../src/site/site.js';
 import { GUIDES } from '../../src/site/guides/guide-files.js';
 import { ROOT } from '../support/guides.js';
 
-/** The routes of a service. They are not called, and what they need is not there. */
+/** The routes of the public pages. They are not called, and what they need is not there. */
 const router = routePages({
   contract: JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract,
   site: { files: { representations: new Map() }, guides: { guides: GUIDES, pictures: new Map() } },
 } as unknown as SiteParts);
 
+/** The routes of the operator pages, likewise. */
+const operatorRouter = routeOperatorPages({
+  config: {},
+  files: { representations: new Map() },
+} as unknown as OperatorParts);
+
 /** @returns the paths of the routes of a method, with a value for each parameter */
-function pathsOf(method: 'GET' | 'POST', values: Readonly<Record<string, string>>): string[] {
-  return router.stack
+function pathsOf(method: 'GET' | 'POST', values: Readonly<Record<string, string>>, routes = router): string[] {
+  return routes.stack
     .filter(({ methods }) => methods.includes(method))
     .map(({ path }) =>
       String(path).replaceAll(/:(\w+)/g, (_, name: string) => values[name] ?? assert.fail(`${String(path)}: which?`)),
@@ -22,7 +30,7 @@ function pathsOf(method: 'GET' | 'POST', values: Readonly<Record<string, string>
 }
 
 /** Values that nobody has been given. */
-export const UNKNOWN = { token: 'f'.repeat(64), prefix: 'svc_ZZZZZZZZ' };
+export const UNKNOWN = { token: 'f'.repeat(64), prefix: 'svc_ZZZZZZZZ', id: '999999999' };
 
 /** A file: its path has an extension. The others are pages. */
 const isFile = (path: string): boolean => /\.\w+$/.test(path);
@@ -42,3 +50,11 @@ export function settingsPages(prefix: string): string[] {
 
 /** Where forms go. */
 export const FORMS = pathsOf('POST', UNKNOWN);
+
+/** Every page for operators. @param values - the id of a developer, and the prefix of one of their keys */
+export function operatorPages(values: { readonly id: string; readonly prefix: string } = UNKNOWN): string[] {
+  return pathsOf('GET', { ...UNKNOWN, ...values }, operatorRouter);
+}
+
+/** Where the forms of operators go. */
+export const OPERATOR_FORMS = pathsOf('POST', UNKNOWN, operatorRouter);

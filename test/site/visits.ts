@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import type { Page } from 'playwright-core';
+import { createOperatorLink } from '../../src/accounts/operator-sign-in-links.js';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { assertAccessible, DARK_RULES, NARROW_RULES, resize, type WatchedPage } from '../support/programs/browser.js';
 
@@ -20,6 +21,13 @@ export async function signInByLink(
   await open(`/sign-in/link/${await createSignInLink(db, developerId)}`);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.waitForURL(then);
+}
+
+/** Signs an operator in by a link. */
+export async function signInOperatorByLink({ page, open }: WatchedPage, db: Knex): Promise<void> {
+  await open(`/sign-in/${await createOperatorLink(db)}`);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForURL('**/');
 }
 
 /** Checks accessibility on a light, a dark and a narrow screen, and that the page does not scroll sideways there. */

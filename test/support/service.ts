@@ -6,6 +6,7 @@ import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { createService, type ServiceOverrides } from '../../src/service/create-service.js';
+import * as operatorPages from '../../src/service/operator-pages.js';
 import * as site from '../../src/service/site.js';
 import { connectTo, openTestDatabase } from './database.js';
 import { send, type Reply, type RequestOptions } from './request.js';
@@ -13,6 +14,8 @@ import { send, type Reply, type RequestOptions } from './request.js';
 /** The service as `catalog serve` makes it, in this process: on a free port, on a database of its own. */
 export interface TestService {
   readonly url: string;
+  /** The origin of the metrics and the operator pages; undefined without the setting METRICS_ADDRESS. */
+  readonly operatorUrl: string | undefined;
   readonly databaseUrl: string;
   /** For arranging and for looking: the tests' own connections. */
   readonly db: Knex;
@@ -81,6 +84,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   const service = await createService({
     config,
     site: config.site ? site : undefined,
+    loadOperatorPages: config.operatorPages ? () => Promise.resolve(operatorPages) : undefined,
     log: createLog('info', keepLines(logged, changes)),
     droppedLines: () => 0,
     packageRoot: PACKAGE_ROOT,
@@ -93,12 +97,13 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     },
     overrides: { flushIntervalMs: HOUR_MS, ...overrides },
   });
-  const { url } = service;
+  const { url, metricsUrl } = service;
   const db = database?.db ?? connectTo(databaseUrl);
   const { key } = await createUnlimitedKey(db);
   let stopping: Promise<void> | undefined;
   return {
     url,
+    operatorUrl: metricsUrl && new URL(metricsUrl).origin,
     databaseUrl,
     db,
     key,

@@ -41,7 +41,8 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
     prepared = await prepareDemo(db, packageRoot);
   };
   const onDatabaseLost = (reason: OperatorError): void => databaseLost.abort(reason);
-  const options = { config, log, droppedLines, packageRoot, migrate, prepare, onDatabaseLost };
+  const loadOperatorPages = config.operatorPages ? () => import('../../service/operator-pages.js') : undefined;
+  const options = { config, log, droppedLines, packageRoot, migrate, prepare, loadOperatorPages, onDatabaseLost };
   try {
     const service = await (workerId === undefined ? start(options) : startWorker(options));
     const isTooSoon = ending.aborted;

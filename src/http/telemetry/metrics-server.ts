@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/telemetry/metrics.js';
-import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../connection/server.js';
+import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf, type Listener } from '../connection/server.js';
 
 /** Scrapers are few and near. The default keep-alive outlasts the pause between two scrapes. */
 const LIMITS = {
@@ -9,7 +9,6 @@ const LIMITS = {
   headersTimeoutMs: 2_000,
   requestTimeoutMs: 2_000,
   stalledTimeoutMs: 10_000,
-  maxHeaderBytes: 8 * 1024,
 };
 
 /** The most connections at a time; further ones are closed at once. */
@@ -17,6 +16,8 @@ const MAX_CONNECTIONS = 32;
 
 /** How long a scrape may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 500;
+
+const METRICS_PATH = '/metrics';
 
 export interface MetricsServer {
   readonly url: string;
@@ -27,17 +28,22 @@ export interface MetricsServer {
 /**
  * Serves `/metrics` on an address of its own, which clients of the API cannot reach. Port 0 is any free one.
  *
+ * @param pages - answers all other paths; undefined for none
  * @throws OperatorError when the address is not available
  */
 export async function serveMetrics(
   { host, port }: Readonly<{ host: string; port: number }>,
   source: MetricsSource,
   log: Logger,
+  pages?: Listener,
 ): Promise<MetricsServer> {
-  const server = createHttpServer((request, response) => void answer(request, response, source, log), LIMITS);
+  const server = createHttpServer((request, response) => {
+    if (pages === undefined || pathOf(request) === METRICS_PATH) void answer(request, response, source, log);
+    else pages(request, response);
+  }, LIMITS);
   server.maxConnections = MAX_CONNECTIONS;
   const chosen = await listen(server, host, port, 'METRICS_ADDRESS');
-  return { url: `${urlOf(host, chosen)}/metrics`, close: () => close(server, SHUTDOWN_GRACE_MS) };
+  return { url: urlOf(host, chosen) + METRICS_PATH, close: () => close(server, SHUTDOWN_GRACE_MS) };
 }
 
 async function answer(
@@ -47,7 +53,7 @@ async function answer(
   log: Logger,
 ): Promise<void> {
   response.setHeader('Cache-Control', 'no-store');
-  if (request.url?.split('?', 1)[0] !== '/metrics') {
+  if (pathOf(request) !== METRICS_PATH) {
     end(response, 404, 'This address has only /metrics.\n');
   } else if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD');
@@ -60,6 +66,10 @@ async function answer(
       end(response, 500, 'The metrics could not be read. The cause is in the log.\n');
     }
   }
+}
+
+function pathOf({ url }: IncomingMessage): string | undefined {
+  return url?.split('?', 1)[0];
 }
 
 function end(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {

@@ -44,6 +44,8 @@ export interface ConnectedDatabase {
   readonly applied: readonly string[];
   /** Opens one connection apart from the pool. The caller closes it. */
   readonly connectDedicated: () => Promise<Connection>;
+  /** Opens another pool to the same database, behind the same fence. The caller closes it. */
+  readonly openPool: (options: Omit<PoolOptions, 'address' | 'accept'>) => Knex;
   /** Closes the connections, and stops the embedded PostgreSQL if this process has started it. */
   close(): Promise<void>;
 }
@@ -60,8 +62,12 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
   const embedded = databaseUrl === undefined ? await openEmbedded(options) : undefined;
   if (databaseUrl !== undefined) await requireUsable(options, databaseUrl);
   const address = embedded?.address ?? databaseUrl ?? '';
-  const db = openDatabase({ ...options, address });
-  fence.onRaised(() => poolOf(db).renew());
+  const openPool: ConnectedDatabase['openPool'] = (poolOptions) => {
+    const pool = openDatabase({ ...poolOptions, address, accept: options.accept });
+    fence.onRaised(() => poolOf(pool).renew());
+    return pool;
+  };
+  const db = openPool(options);
   const close = async (): Promise<void> => {
     await db.destroy();
     await embedded?.close();
@@ -69,7 +75,7 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
   try {
     const applied =
       embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(options, address);
-    return { db, fence, applied, connectDedicated: () => openConnection({ ...options, address }), close };
+    return { db, fence, applied, connectDedicated: () => openConnection({ ...options, address }), openPool, close };
   } catch (error) {
     await close();
     throw error;

@@ -84,8 +84,8 @@ export async function pendingMigrations(db: Knex): Promise<readonly string[]> {
   return files.filter((file) => !applied.includes(file));
 }
 
-/** Reads the names of our migrations, and of the database's. */
-async function readMigrations(db: Knex): Promise<{ files: readonly string[]; applied: readonly string[] }> {
+/** Reads the names of our migrations, and of those that the database has. */
+export async function readMigrations(db: Knex): Promise<{ files: readonly string[]; applied: readonly string[] }> {
   const files = await new SqlMigrationSource().getMigrations();
   const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];
   return { files, applied };

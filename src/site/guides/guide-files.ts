@@ -104,6 +104,12 @@ export const GUIDES: readonly ListedGuide[] = [
     audience: 'operators',
   },
   {
+    name: 'operators/operator-pages',
+    title: 'Operator pages',
+    description: 'The state of the service in your browser, on the internal address.',
+    audience: 'operators',
+  },
+  {
     name: 'operators/monitor',
     title: 'Monitor the service',
     description: 'Probes, metrics with their alerts, and the log.',

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ComponentChildren, VNode } from 'preact';
 import { render } from 'preact-render-to-string';
-import type { PageContext, SiteOptions } from '../context.js';
+import type { PageContext, PageFrame } from '../context.js';
 import { addressOf } from '../delivery/page-address.js';
 import { Representation } from '../../http/response/representation.js';
 import { Layout, type PageDescription } from './layout.js';
@@ -46,17 +46,18 @@ export function answerPage(ctx: PageContext, { status = 200, ...description }: P
 }
 
 /** Makes a page that is the same for everybody and may be cached. */
-export function publicPage(site: SiteOptions, description: PageDescription, body: ComponentChildren): Representation {
+export function publicPage(site: PageFrame, description: PageDescription, body: ComponentChildren): Representation {
   return new Representation(renderPage(site, description, body), HTML);
 }
 
 /** @returns the HTML of a page */
-export function renderPage(site: SiteOptions, description: PageDescription, body: ComponentChildren): string {
+export function renderPage(frame: PageFrame, description: PageDescription, body: ComponentChildren): string {
+  const Frame = frame.Layout ?? Layout;
   return `<!doctype html>\n${render(
-    <OperatorContact.Provider value={site.operatorContact}>
-      <Layout files={site.files} {...description}>
+    <OperatorContact.Provider value={frame.operatorContact}>
+      <Frame files={frame.files} {...description}>
         {body}
-      </Layout>
+      </Frame>
     </OperatorContact.Provider>,
   )}\n`;
 }

@@ -11,6 +11,8 @@ export interface View {
   readonly height?: number;
   /** False for a browser without scripts. */
   readonly javaScript?: boolean;
+  /** Another origin than the one that the browser was started for. */
+  readonly origin?: string | undefined;
 }
 
 /** A page in a browser profile of its own, which is watched for faults. */
@@ -36,9 +38,9 @@ const STEP_TIMEOUT_MS = 10_000;
  * Starts Chromium without a window.
  *
  * @param program - its path
- * @param origin - of the service; a request that leaves it is a fault
+ * @param ownOrigin - of the service; a request that leaves it is a fault
  */
-export async function startBrowser(program: string, origin: string): Promise<TestBrowser> {
+export async function startBrowser(program: string, ownOrigin: string): Promise<TestBrowser> {
   const browser = await chromium.launch({
     executablePath: program,
     // Chromium refuses its sandbox to root.
@@ -47,7 +49,7 @@ export async function startBrowser(program: string, origin: string): Promise<Tes
   });
 
   async function newPage(view: View = {}): Promise<WatchedPage> {
-    const { colorScheme = 'light', width = 1280, height = 800, javaScript = true } = view;
+    const { colorScheme = 'light', width = 1280, height = 800, javaScript = true, origin = ownOrigin } = view;
     const context = await browser.newContext({
       baseURL: origin,
       colorScheme,

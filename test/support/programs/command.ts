@@ -9,8 +9,13 @@ import { ROOT } from '../guides.js';
 import type { Outcome } from '../program.js';
 
 /** Runs a command on a database alone, and leaves the caution out that changes then print: servers might share a Redis. */
-export async function runWithoutRedis(args: readonly string[], databaseUrl: string, input = ''): Promise<Outcome> {
-  const { stderr, ...outcome } = await runCommand(args, { DATABASE_URL: databaseUrl }, input);
+export async function runWithoutRedis(
+  args: readonly string[],
+  databaseUrl: string,
+  input = '',
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
+  const { stderr, ...outcome } = await runCommand(args, { DATABASE_URL: databaseUrl, ...settings }, input);
   return { ...outcome, stderr: stderr.replace(/^catalog: REDIS_URL is not set here: .+\n$/, '') };
 }
 

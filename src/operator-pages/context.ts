@@ -1,0 +1,35 @@
+import type Koa from 'koa';
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import type { EndChange } from '../admission/invalidate-callers.js';
+import type { Config } from '../config/settings.js';
+import type { FailedAttempts } from '../limits/failed-attempts.js';
+import type { RedisLink } from '../platform/redis/link.js';
+import type { PageState } from '../site/context.js';
+import type { StaticFiles } from '../site/delivery/static-files.js';
+import type { OperatorSession } from './sessions.js';
+import type { LastHour } from './status/last-hour.js';
+
+/** The parts that the operator pages are made from. */
+export interface OperatorParts {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly files: StaticFiles;
+  /** The primary, by a pool of these pages' own: no query of an operator takes a connection from a request. */
+  readonly db: Knex;
+  /** Undefined for a service without one. */
+  readonly redis: RedisLink | undefined;
+  /** Begins a change of a key, a developer or a plan. Call the result once the change is committed. */
+  readonly beginChange: () => EndChange;
+  /** What all processes of this server have counted. */
+  readonly lastHour: LastHour;
+  /** Where the addresses that fail are counted. */
+  readonly failedAttempts: FailedAttempts;
+  /** The origin of the operator pages. Known once the server listens. */
+  readonly url: () => string;
+  /** The origin of the public pages. */
+  readonly publicUrl: () => string;
+}
+
+/** The context of a request behind sign-in. */
+export type OperatorContext = Koa.ParameterizedContext<PageState & { readonly session: OperatorSession }>;

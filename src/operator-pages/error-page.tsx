@@ -1,0 +1,83 @@
+import type { VNode } from 'preact';
+import { OperatorError, Problem } from '../errors.js';
+import { describeRequestError } from '../http/telemetry/loggable-error.js';
+import { toProblem } from '../http/response/problems.js';
+import type { Logger } from 'pino';
+import type { PageContext } from '../site/context.js';
+import { PageError } from '../site/layout/error-page.js';
+import { page } from '../site/layout/page.js';
+
+/** SQLSTATE of a missing privilege. */
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/** For people, in place of the detail, which is about calls of the API. */
+const DETAILS: Partial<Record<number, string>> = {
+  404: 'There is no page at this address.',
+  500: 'Something went wrong. The cause is in the log, under the request ID below.',
+  503: 'PostgreSQL does not answer. The status page shows what this server has counted.',
+};
+
+/** Converts any error to one that a page can show. What is a fault of the service goes to the log. */
+function toPageError(ctx: PageContext, error: unknown, log: Logger): PageError {
+  if (error instanceof PageError) return error;
+  if ((error as { readonly code?: unknown } | undefined)?.code === INSUFFICIENT_PRIVILEGE) {
+    return new PageError(
+      403,
+      "This server's database role may not do that",
+      'Grant the role what the guide “Configure the service” lists for the operator pages, or run the command of the same name as the owner of the tables.',
+    );
+  }
+  if (error instanceof OperatorError) return new PageError(404, 'Not found', withoutCommand(error.message));
+  const problem = toProblem(error);
+  const { status, title, detail, headers, cause } = problem;
+  if (status >= 500) {
+    log.error({ request_id: ctx.state.requestId, err: describeRequestError(cause, ctx) }, 'an operator page failed');
+  }
+  return new PageError(status, status === 404 ? 'Page not found' : title, DETAILS[status] ?? detail, headers);
+}
+
+/** Messages of the command line end with the command that helps. */
+function withoutCommand(message: string): string {
+  return message.replace(/ "catalog .*$/, '');
+}
+
+/** What became of the form that was sent. */
+function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
+  return status < 500 || ctx.state.mayHaveChanged !== true ? (
+    <p>Nothing was changed.</p>
+  ) : (
+    <p>
+      Your change may have been made. Check the <a href="/developers">developer</a> before you submit the form again.
+    </p>
+  );
+}
+
+/** Answers with an error as a page. */
+export function operatorErrorPage(ctx: PageContext, error: unknown, log: Logger): void {
+  const { status, title, detail, headers } = toPageError(ctx, error, log);
+  ctx.set(headers);
+  page(
+    ctx,
+    { title, status },
+    <>
+      <p class="lead">{detail}</p>
+      {ctx.method === 'POST' && <Outcome ctx={ctx} status={status} />}
+      <p>
+        <a class="button" href="/">
+          Go to the status
+        </a>
+      </p>
+      <p class="muted small">
+        Error {status}. Request ID: <code>{ctx.state.requestId}</code>
+      </p>
+    </>,
+  );
+}
+
+/** @throws Problem for the status that the router leaves where no route answers */
+export function requireAnswer({ status, response }: PageContext): void {
+  if (status === 404) throw new Problem('not_found', 'There is no page at this path.');
+  if (status === 405 || status === 501) {
+    throw new Problem('method_not_allowed', `This page supports only ${response.get('Allow')}.`);
+  }
+}

@@ -1,0 +1,124 @@
+import type { VNode } from 'preact';
+import { spendOperatorLink } from '../accounts/operator-sign-in-links.js';
+import { LINK_LIFETIME_MINUTES } from '../accounts/sign-in-links.js';
+import { FailedAttempts } from '../limits/failed-attempts.js';
+import type { PageContext, PageRouter } from '../site/context.js';
+import { formParser } from '../site/delivery/form.js';
+import { CodeBlock, Notice } from '../site/layout/components.js';
+import { PageError } from '../site/layout/error-page.js';
+import { FormActions } from '../site/layout/form-field.js';
+import { page } from '../site/layout/page.js';
+import { seeOther } from '../site/sign-in/return-to.js';
+import { tooManyAttempts } from '../site/sign-in/sign-in-link.js';
+import type { OperatorContext, OperatorParts } from './context.js';
+import { ABSOLUTE_HOURS, OperatorSessions } from './sessions.js';
+
+/** Not that of the public pages: browsers send a host's cookies to all of its ports. */
+const COOKIE = 'catalog-operator-session';
+
+const SIGN_IN = '/sign-in';
+
+/** Failed sign-ins from one address in a minute. Links cannot be guessed: they have 256 random bits. */
+const SIGN_IN_POLICY = { limit: 10, windowSeconds: 60 };
+
+/** Wraps the handler of a route: passes an operator's request on to it, and sends everybody else to the sign-in page. */
+export type OperatorGuard = (handler: (ctx: OperatorContext) => unknown) => (ctx: PageContext) => Promise<void>;
+
+const parseLink = formParser({ token: { schema: {} } });
+
+/** Adds sign-in by link and sign-out. @returns the guard of all other pages */
+export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, 'db' | 'log'>): OperatorGuard {
+  const sessions = new OperatorSessions();
+  const failedSignIns = new FailedAttempts(undefined, SIGN_IN_POLICY);
+
+  router.get(SIGN_IN, (ctx) => {
+    const isInterrupted = ctx.state.target.search.has('interrupted');
+    page(ctx, { title: 'Sign in' }, <SignIn isInterrupted={isInterrupted} />);
+  });
+
+  // Opening a link only shows a button, since malware scanners open the links in messages.
+  router.get(`${SIGN_IN}/:token`, (ctx) => {
+    // Keeps the token out of the Referer of the files that the page loads.
+    ctx.set('Referrer-Policy', 'strict-origin');
+    const { token = '' } = ctx.params as { token?: string };
+    page(
+      ctx,
+      { title: 'Sign in' },
+      <>
+        <p>Sign in to the operator pages in this browser. This link works only once.</p>
+        <form method="post" action={SIGN_IN}>
+          <input type="hidden" name="token" value={token} />
+          <FormActions label="Sign in" />
+        </form>
+      </>,
+    );
+  });
+
+  router.post(SIGN_IN, async (ctx) => {
+    const address = ctx.req.socket.remoteAddress ?? '';
+    const known = await failedSignIns.check(address);
+    if (known.kind === 'over_limit') throw tooManyAttempts(known.state.resetSeconds);
+    if (!(await spendOperatorLink(db, parseLink(ctx).values.token))) {
+      await failedSignIns.count(address);
+      throw new PageError(
+        403,
+        'This sign-in link is not valid',
+        `A sign-in link works only once and expires after ${LINK_LIFETIME_MINUTES} minutes. Create a new one.`,
+      );
+    }
+    sessions.end(ctx.cookies.get(COOKIE));
+    setSessionCookie(ctx, sessions.start());
+    log.info({ request_id: ctx.state.requestId }, 'operator signed in');
+    seeOther(ctx, '/');
+  });
+
+  router.post('/sign-out', (ctx) => {
+    sessions.end(ctx.cookies.get(COOKIE));
+    setSessionCookie(ctx, undefined);
+    // The back button must not show the pages again.
+    ctx.set('Clear-Site-Data', '"cache"');
+    seeOther(ctx, SIGN_IN);
+  });
+
+  return (handler) => async (ctx) => {
+    ctx.set('Cache-Control', 'no-store');
+    const session = sessions.find(ctx.cookies.get(COOKIE));
+    if (session === undefined) {
+      seeOther(ctx, ctx.method === 'POST' ? `${SIGN_IN}?interrupted` : SIGN_IN);
+      return;
+    }
+    Object.assign(ctx.state, { session, mayHaveChanged: ctx.method === 'POST' });
+    await handler(ctx as OperatorContext);
+  };
+}
+
+/** No `Secure`, which browsers drop on plain http. The cookie is for the machine's own address, or a tunnel to it. */
+function setSessionCookie(ctx: PageContext, token: string | undefined): void {
+  ctx.cookies.set(COOKIE, token ?? '', {
+    httpOnly: true,
+    sameSite: 'strict',
+    path: '/',
+    overwrite: true,
+    ...(token !== undefined && { maxAge: ABSOLUTE_HOURS * 3_600_000 }),
+  });
+}
+
+function SignIn({ isInterrupted }: { readonly isInterrupted: boolean }): VNode {
+  return (
+    <>
+      {isInterrupted && (
+        <Notice tone="warning" role="alert">
+          Your session had ended. <strong>Nothing was changed.</strong> Sign in and submit the form again.
+        </Notice>
+      )}
+      <p>
+        Create a one-time link on a machine that has the settings of this server, and open it in this browser within{' '}
+        {LINK_LIFETIME_MINUTES} minutes.
+      </p>
+      <CodeBlock label="Command" code="catalog operator sign-in-link" />
+      <p class="muted">
+        A session ends after an hour without use, after {ABSOLUTE_HOURS} hours, and when the server restarts.
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+import { readBounds } from '../../catalog/feed.js';
+import { readWriters, type Writers } from '../../catalog/writers.js';
+import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
+import { readMigrations } from '../../platform/postgres/migrations.js';
+import { ifAvailable, type RedisLink } from '../../platform/redis/link.js';
+import { toRfc3339 } from '../../platform/time/micros.js';
+import type { Knex } from 'knex';
+
+/** What the database says of itself and of the feed. */
+export interface DatabaseFacts {
+  readonly version: string;
+  readonly migrations: { readonly applied: readonly string[]; readonly pending: readonly string[] };
+  readonly feed: {
+    /** In RFC 3339. */
+    readonly start: string;
+    /** Whether the feed was restarted: without that, it begins with the first entry. */
+    readonly hasStart: boolean;
+    /** When the newest entry was written, in RFC 3339. */
+    readonly newest: string;
+    readonly isEmpty: boolean;
+  };
+  readonly writers: Writers;
+}
+
+/** @returns undefined while the database does not answer */
+export async function readDatabaseFacts(db: Knex): Promise<DatabaseFacts | undefined> {
+  try {
+    const [server, migrations, feed, writers] = await Promise.all([
+      db.raw<{ rows: { server_version: string }[] }>('show server_version'),
+      readMigrations(db),
+      readBounds(db),
+      readWriters(db),
+    ]);
+    const { files, applied } = migrations;
+    return {
+      version: server.rows[0]?.server_version ?? '',
+      migrations: { applied, pending: files.filter((file) => !applied.includes(file)) },
+      feed: {
+        start: toRfc3339(feed.start),
+        hasStart: feed.start > 0n,
+        newest: toRfc3339(feed.newest),
+        isEmpty: feed.newest === feed.start,
+      },
+      writers,
+    };
+  } catch (error) {
+    if (isDatabaseUnavailable(error)) return undefined;
+    throw error;
+  }
+}
+
+/** @returns the name and the version of the Redis server; undefined without one, or while it does not answer */
+export async function readRedisVersion(redis: RedisLink | undefined): Promise<string | undefined> {
+  const info = redis && (await ifAvailable(redis.run((client) => client.info('server'))));
+  const [, valkey] = /^valkey_version:(\S+)/m.exec(info ?? '') ?? [];
+  const [, version] = /^redis_version:(\S+)/m.exec(info ?? '') ?? [];
+  return valkey === undefined ? version : `Valkey ${valkey}`;
+}

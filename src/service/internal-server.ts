@@ -1,0 +1,111 @@
+import type { Logger } from 'pino';
+import { beginChange } from '../admission/invalidate-callers.js';
+import type { Config } from '../config/settings.js';
+import type { Listener } from '../http/connection/server.js';
+import { OperatorError } from '../errors.js';
+import { serveMetrics } from '../http/telemetry/metrics-server.js';
+import type { FailedAttempts } from '../limits/failed-attempts.js';
+import { LastHour } from '../operator-pages/status/last-hour.js';
+import { recurring } from '../platform/async/recurring.js';
+import type { ConnectedDatabase } from '../platform/postgres/connect.js';
+import type { CloseStack } from '../platform/process/close-stack.js';
+import type { RedisLink } from '../platform/redis/link.js';
+import type { MetricsSource } from '../platform/telemetry/metrics.js';
+import type * as OperatorPages from './operator-pages.js';
+
+/** The most connections of the operator pages to the database. They are opened when a page needs them. */
+const POOL_SIZE = 2;
+
+/** Bounds on a connection and on a statement, in milliseconds: a month of usage is more than one request of the API reads. */
+const ACQUIRE_TIMEOUT_MS = 2_000;
+const STATEMENT_TIMEOUT_MS = 8_000;
+
+const READING_INTERVAL_MS = 60_000;
+
+/** Loads the operator pages. */
+export type LoadOperatorPages = () => Promise<typeof OperatorPages>;
+
+/** What the server of the metrics and of the operator pages needs of the process that it is part of. */
+interface InternalServerOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  /** The folder of this package's package.json. */
+  readonly packageRoot: string;
+  readonly database: ConnectedDatabase;
+  readonly redis: RedisLink | undefined;
+  /** Counts requests whose key failed. */
+  readonly failedAttempts: FailedAttempts;
+  readonly metrics: MetricsSource;
+  /** Undefined for a server without operator pages. */
+  readonly loadPages: LoadOperatorPages | undefined;
+  /** The origin of the public pages, once their server listens. */
+  readonly publicUrl: () => string;
+}
+
+/**
+ * Serves the metrics, and the operator pages beside them, unless they are switched off. If another server on the machine
+ * has the default address, this one runs without both.
+ *
+ * @param opened - closes the parts
+ * @returns the URL of the metrics; undefined where they are not served
+ * @throws OperatorError when a configured address is not available
+ */
+export async function openInternalServer(
+  options: InternalServerOptions,
+  opened: CloseStack,
+): Promise<string | undefined> {
+  const { config, log, metrics, loadPages } = options;
+  const { metricsAddress: address } = config;
+  if (address === undefined) return undefined;
+  let origin = '';
+  const pages = loadPages && openOperatorPages({ ...options, loadPages, url: () => origin }, opened);
+  try {
+    const server = opened.add(await serveMetrics(address, metrics, log, pages), (it) => it.close());
+    ({ origin } = new URL(server.url));
+    return server.url;
+  } catch (error) {
+    if (address.isRequired || !(error instanceof OperatorError)) throw error;
+    log.warn(`metrics are not served (METRICS_ADDRESS=off prevents this warning): ${error.message}`);
+    return undefined;
+  }
+}
+
+/** Opens what the operator pages need. The pages themselves are loaded with the first request for one. */
+function openOperatorPages(
+  options: InternalServerOptions & { readonly loadPages: LoadOperatorPages; readonly url: () => string },
+  opened: CloseStack,
+): Listener {
+  const { log, packageRoot, database, redis, metrics, loadPages } = options;
+  const lastHour = new LastHour(metrics);
+  const keep = (): Promise<void> =>
+    lastHour.keep().catch((err: unknown) => log.warn({ err }, 'the metrics of this minute could not be read'));
+  opened.add(recurring(keep, READING_INTERVAL_MS), (it) => it.stop());
+  const db = opened.add(
+    database.openPool({
+      applicationName: 'catalog operator pages',
+      poolSize: POOL_SIZE,
+      acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    }),
+    (it) => it.destroy(),
+  );
+
+  async function load(): Promise<Listener> {
+    const { createOperatorPages, readStaticFiles } = await loadPages();
+    const parts = { ...options, files: await readStaticFiles(packageRoot), db, lastHour };
+    return createOperatorPages({ ...parts, beginChange: () => beginChange(redis, database.fence) });
+  }
+
+  let loaded: Promise<Listener> | undefined;
+  return async (request, response) => {
+    try {
+      const pages = await (loaded ??= load());
+      pages(request, response);
+    } catch (err) {
+      loaded = undefined;
+      log.error({ err }, 'the operator pages could not be loaded');
+      response.statusCode = 500;
+      response.end();
+    }
+  };
+}

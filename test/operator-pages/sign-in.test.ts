@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { createOperatorLink } from '../../src/accounts/operator-sign-in-links.js';
+import { ABSOLUTE_HOURS, IDLE_MINUTES, OperatorSessions } from '../../src/operator-pages/sessions.js';
+import { signInOperator } from '../support/http/operator.js';
+import { Visitor } from '../support/http/visitor.js';
+import { runWithoutRedis } from '../support/programs/command.js';
+import { assertHeaders } from '../support/problem.js';
+import { send } from '../support/request.js';
+import { testWorld } from '../support/world.js';
+import { OPERATOR_FORMS, operatorPages, UNKNOWN } from '../site/pages.js';
+
+const PAGES = { settings: { METRICS_ADDRESS: '127.0.0.1:0' } };
+
+/** A page that needs no sign-in. */
+const isPublic = (path: string): boolean => path.startsWith('/sign-');
+
+describe('sign-in to the operator pages', () => {
+  const world = testWorld({ service: PAGES });
+
+  function visitor(): Visitor {
+    return new Visitor(world.service.operatorUrl ?? assert.fail());
+  }
+
+  it('the command prints a link whose page only shows a button, and the button signs in once', async () => {
+    const { code, stdout } = await runWithoutRedis(['operator', 'sign-in-link'], world.url);
+    assert.equal(code, 0);
+    const [, path = assert.fail(stdout)] =
+      /^ {2}http:\/\/127\.0\.0\.1:9464(\/sign-in\/[0-9a-f]{64})$/m.exec(stdout) ?? [];
+    const browser = visitor();
+    for (let opened = 0; opened < 2; opened += 1) {
+      const page = await browser.get(path);
+      assert.equal(page.status, 200);
+      assertHeaders(page, { 'cache-control': 'no-store', 'referrer-policy': 'strict-origin' });
+    }
+    assert.equal((await browser.get('/')).status, 303);
+    const token = path.slice('/sign-in/'.length);
+    const signedIn = await browser.post('/sign-in', { token });
+    assert.deepEqual([signedIn.status, signedIn.headers.location], [303, '/']);
+    assert.match(
+      String(signedIn.headers['set-cookie']),
+      /^catalog-operator-session=[0-9a-f]{64}; path=\/; .*samesite=strict; httponly$/i,
+    );
+    assert.equal((await browser.get('/')).status, 200);
+    const again = await visitor().post('/sign-in', { token });
+    assert.equal(again.status, 403);
+    assert.ok(again.text.includes('works only once'), again.text);
+    assert.equal((await send(world.service.url, path)).status, 404, 'the public address has no such page');
+  });
+
+  it('a link that has expired, or was never made, signs nobody in', async () => {
+    const token = await createOperatorLink(world.db);
+    await world.db('operator_sign_in_links').update({ expires_at: world.db.raw('now()') });
+    for (const invalid of [token, UNKNOWN.token, 'x', '']) {
+      assert.equal((await visitor().post('/sign-in', { token: invalid })).status, 403, invalid);
+    }
+    await createOperatorLink(world.db);
+    const links = await world.db('operator_sign_in_links').select('hash');
+    assert.equal(links.length, 1, 'a new link removes those that have expired');
+    assert.ok(links.every((row) => !JSON.stringify(row).includes(token)));
+  });
+
+  it('an address with ten failed sign-ins within a minute has to wait', async () => {
+    const operatorUrl = (await world.startService(PAGES)).operatorUrl ?? assert.fail();
+    const guesser = new Visitor(operatorUrl);
+    for (let guess = 0; guess < 10; guess += 1) await guesser.post('/sign-in', { token: UNKNOWN.token });
+    const { status, headers } = await guesser.post('/sign-in', { token: await createOperatorLink(world.db) });
+    assert.deepEqual([status, Number(headers['retry-after']) > 0], [429, true]);
+  });
+
+  it('every page and form sends somebody without a session to the sign-in page, and changes nothing', async () => {
+    const id = await world.newDeveloper();
+    const { prefix } = await world.newKey({ developerId: id });
+    for (const path of operatorPages({ id: String(id), prefix }).filter((each) => !isPublic(each))) {
+      const { status, headers } = await visitor().get(path);
+      assert.deepEqual([status, headers.location, headers['cache-control']], [303, '/sign-in', 'no-store'], path);
+    }
+    for (const path of OPERATOR_FORMS.filter((each) => !isPublic(each))) {
+      const { status, headers } = await visitor().post(path.replace(UNKNOWN.id, String(id)), {});
+      assert.deepEqual([status, headers.location], [303, '/sign-in?interrupted'], path);
+    }
+    const { text } = await visitor().get('/sign-in?interrupted');
+    assert.ok(text.includes('Nothing was changed.'), text);
+  });
+
+  it('signing out ends the session, and a session of the public pages opens no page', async () => {
+    const browser = await signInOperator(world.service);
+    const [[name, token] = assert.fail()] = browser.cookies;
+    const signedOut = await browser.post('/sign-out');
+    assert.deepEqual([signedOut.status, signedOut.headers['clear-site-data']], [303, '"cache"']);
+    assert.equal(browser.cookies.size, 0);
+    const stolen = visitor();
+    for (const cookie of [name, 'catalog-session', '__Host-session']) stolen.cookies.set(cookie, token);
+    assert.equal((await stolen.get('/')).status, 303);
+  });
+
+  it('a form that another site has made a browser send is refused', async () => {
+    const browser = await signInOperator(world.service);
+    for (const path of OPERATOR_FORMS) {
+      for (const headers of [
+        { 'sec-fetch-site': 'cross-site' },
+        { 'sec-fetch-site': 'same-site' },
+        { origin: 'https://evil.example' },
+        { origin: world.service.url },
+        // A name that the attacker's site has given this address.
+        { origin: 'http://evil.example', host: 'evil.example' },
+        {},
+      ]) {
+        assert.equal((await browser.post(path, {}, headers)).status, 403, path + JSON.stringify(headers));
+      }
+    }
+    assert.equal((await browser.get('/')).status, 200, 'the operator is still signed in');
+    const origin = world.service.operatorUrl ?? assert.fail();
+    assert.equal((await browser.post('/sign-out', {}, { origin })).status, 303);
+  });
+
+  it('the header fields of every page keep other origins out, and the public address has none of the pages', async () => {
+    const browser = await signInOperator(world.service);
+    const { prefix, developerId } = await world.newKey();
+    for (const path of operatorPages({ id: String(developerId), prefix })) {
+      const reply = await browser.get(path);
+      assert.equal(reply.status, 200, path);
+      assertHeaders(reply, {
+        'cache-control': 'no-store',
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy':
+          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+          "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        'x-content-type-options': 'nosniff',
+        'cross-origin-opener-policy': 'same-origin',
+      });
+      assert.ok(!(await send(world.service.url, path)).text.includes('Catalog operator'), path);
+    }
+    for (const [path, method, status] of [
+      ['/nope', 'GET', 404],
+      ['/', 'PUT', 405],
+      ['/metrics', 'GET', 200],
+    ] as const) {
+      assert.equal((await send(origin(), path, { method })).status, status, path);
+    }
+  });
+
+  function origin(): string {
+    return world.service.operatorUrl ?? assert.fail();
+  }
+
+  it('OPERATOR_PAGES=off leaves only the metrics', async () => {
+    const { operatorUrl = assert.fail() } = await world.startService({
+      settings: { ...PAGES.settings, OPERATOR_PAGES: 'off' },
+    });
+    const { status, text } = await send(operatorUrl, '/');
+    assert.deepEqual([status, text], [404, 'This address has only /metrics.\n']);
+    assert.equal((await send(operatorUrl, '/metrics')).status, 200);
+  });
+
+  it('a link is not made where no server could accept it', async () => {
+    for (const [settings, reason] of [
+      [{ OPERATOR_PAGES: 'off' }, /OPERATOR_PAGES is off/],
+      [{ METRICS_ADDRESS: 'off' }, /METRICS_ADDRESS is off/],
+      [{ METRICS_ADDRESS: ':0' }, /port 0/],
+    ] as const) {
+      const { code, stderr } = await runWithoutRedis(['operator', 'sign-in-link'], world.url, '', settings);
+      assert.equal(code, 1);
+      assert.match(stderr, reason);
+    }
+  });
+});
+
+describe('the session of an operator', () => {
+  let now = 1;
+  const sessions = new OperatorSessions(() => now);
+  const MINUTE_MS = 60_000;
+
+  it('a session ends after an hour without use, and eight hours after the sign-in', () => {
+    const idle = sessions.start();
+    now += IDLE_MINUTES * MINUTE_MS + 1;
+    assert.equal(sessions.find(idle), undefined);
+    const used = sessions.start();
+    for (let minutes = 0; minutes < ABSOLUTE_HOURS * 60; minutes += 30) {
+      assert.ok(sessions.find(used), `after ${minutes} minutes`);
+      now += 30 * MINUTE_MS;
+    }
+    assert.equal(sessions.find(used), undefined);
+  });
+
+  it('a hundredth and first session ends the one that was unused for the longest time', () => {
+    const tokens = Array.from({ length: 101 }, () => sessions.start());
+    assert.deepEqual(
+      tokens.map((token) => sessions.find(token) !== undefined),
+      tokens.map((_, index) => index > 0),
+    );
+  });
+});
