@@ -29,7 +29,7 @@ NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://n
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench screenshots screen-reader mutants stryker clients contract generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench soak screenshots screen-reader mutants stryker clients contract generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,9 @@ check-dead-code: $(INSTALLED) ## Find unused files, exports and packages with Kn
 
 bench: $(BUILT) redis ## Measure size and speed: import, growth, writes, costs, speed, memory, or the PARTS named
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
+
+soak: $(BUILT) programs ## Run servers under load with a fault every two minutes and check all that happened; MINUTES (30), RATE and SEED
+	@exec node --import tsx test/soak/run.ts
 
 screenshots: $(INSTALLED) programs ## Take screenshots of the pages into .cache/screenshots; README=1 also updates the one in the README
 	@exec node --import tsx test/site/screenshots.ts

@@ -3,8 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { skipWithout } from '../support/programs/skip.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/programs/free-port.js';
-import { readGuide } from '../support/guides.js';
-import { startBalancer, type Balancer, type ServerStatistics } from '../support/proxies/haproxy.js';
+import { guideConfiguration, startBalancer, type Balancer, type ServerStatistics } from '../support/proxies/haproxy.js';
 import { KeptConnections, requestFor } from '../support/http/kept-connections.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { findProgram, HAPROXY } from '../support/programs/system-program.js';
@@ -35,7 +34,7 @@ describe('two servers behind the balancer of the guide', function () {
   let balancer: Balancer | undefined;
   let url: string;
   const servers: Partial<Record<(typeof NAMES)[number], ServerProcess>> = {};
-  const ports: Record<string, number> = {};
+  const ports = { balancer: 0, one: 0, two: 0 };
 
   before(async function () {
     program = findProgram(HAPROXY) ?? skipWithout('HAProxy', this);
@@ -48,9 +47,9 @@ describe('two servers behind the balancer of the guide', function () {
       ports[name] = await freePort();
       await start(name);
     }
-    const port = await freePort();
-    url = `http://127.0.0.1:${port}`;
-    balancer = await startBalancer(program, await configuration(port));
+    ports.balancer = await freePort();
+    url = `http://127.0.0.1:${ports.balancer}`;
+    balancer = await startBalancer(program, await guideConfiguration(ports));
     for (const name of NAMES) await isUp(name);
   });
 
@@ -61,20 +60,6 @@ describe('two servers behind the balancer of the guide', function () {
       PORT: String(ports[name]),
       DRAIN_SECONDS: '',
     });
-  }
-
-  /** The configuration of the guide, with the addresses of this test. */
-  async function configuration(port: number): Promise<string> {
-    const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('operators/scale-out')) ?? [];
-    const changes: [string, string][] = [
-      ['bind :80', `bind 127.0.0.1:${port}`],
-      ['10.0.0.1:8080', `127.0.0.1:${ports.one}`],
-      ['10.0.0.2:8080', `127.0.0.1:${ports.two}`],
-    ];
-    return changes.reduce((text, [from, to]) => {
-      assert.ok(text.includes(from), from);
-      return text.replace(from, to);
-    }, shown);
   }
 
   async function statisticsOf(name: string): Promise<ServerStatistics> {

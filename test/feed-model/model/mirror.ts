@@ -97,7 +97,11 @@ export class Mirror {
 
   /** Reports every difference between the copy and the catalogue. */
   async compare(db: Knex): Promise<void> {
-    const rows = await db('titles').select<Entry[]>('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles');
+    this.compareWith(await readCatalogue(db));
+  }
+
+  /** Reports every difference between the copy and all entries of the catalogue. */
+  compareWith(rows: readonly Entry[]): void {
     const left = new Map(this.#copy);
     for (const row of rows) {
       const mine = left.get(row.svc_id);
@@ -110,6 +114,11 @@ export class Mirror {
     }
     for (const { svc_id: id } of left.values()) this.report('foreign', id);
   }
+}
+
+/** Reads all entries of the catalogue. */
+export function readCatalogue(db: Knex): Promise<Entry[]> {
+  return db('titles').select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles');
 }
 
 function isSame(row: Entry, mine: Entry | undefined): boolean {

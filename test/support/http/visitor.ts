@@ -53,7 +53,11 @@ export async function newDeveloper({ db }: TestService, projectName = 'Film club
 }
 
 /** Signs a developer in by a link. @returns the browser that is signed in */
-export async function signIn(service: TestService, developerId: number, visitor?: Visitor): Promise<Visitor> {
+export async function signIn(
+  service: Pick<TestService, 'url' | 'db'>,
+  developerId: number,
+  visitor?: Visitor,
+): Promise<Visitor> {
   const browser = visitor ?? new Visitor(service.url);
   const reply = await browser.post('/sign-in/link', { token: await createSignInLink(service.db, developerId) });
   if (reply.status !== 303) throw new Error(`not signed in: ${reply.status} ${reply.text}`);

@@ -1,10 +1,12 @@
-import { spawn } from 'node:child_process';
+import assert from 'node:assert/strict';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { eventually } from '../eventually.js';
+import { readGuide } from '../guides.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** What HAProxy counts of one server, by the names of its columns. */
@@ -16,6 +18,8 @@ export interface Balancer {
   servers(): Promise<ReadonlyMap<string, ServerStatistics>>;
   /** @returns its log so far: warnings and errors */
   said(): string;
+  /** Replaces its process by a new one, as a changed configuration requires. The old one ends by itself. */
+  reload(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -29,13 +33,21 @@ export async function startBalancer(program: string, configuration: string): Pro
   const folder = await temporaryFolder();
   const socket = join(folder, 'haproxy.sock');
   const file = join(folder, 'haproxy.cfg');
-  await writeFile(file, `global\n  stats socket ${socket}\n\n${configuration}`);
-  const child = spawn(program, ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'pipe'] });
+  await writeFile(file, `global\n  stats socket ${socket} expose-fd listeners\n\n${configuration}`);
   let said = '';
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
-  const ended = once(child, 'exit');
-  const kill = (): void => void child.kill('SIGKILL');
+  const children = new Set<ChildProcess>();
+  const kill = (): void => children.forEach((child) => void child.kill('SIGKILL'));
   process.once('exit', kill);
+
+  function start(...more: string[]): ChildProcess {
+    const child = spawn(program, ['-db', '-f', file, ...more], { stdio: ['ignore', 'ignore', 'pipe'] });
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+    children.add(child);
+    child.once('exit', () => children.delete(child));
+    return child;
+  }
+
+  let child = start();
 
   async function servers(): Promise<ReadonlyMap<string, ServerStatistics>> {
     const connection = connect(socket);
@@ -54,17 +66,41 @@ export async function startBalancer(program: string, configuration: string): Pro
     );
   }
 
-  await eventually('HAProxy answers', async () => {
-    if (child.exitCode !== null) throw new Error(`HAProxy did not start: ${said}`);
-    return (await servers()).size > 0;
-  });
+  const answers = (): Promise<unknown> =>
+    eventually('HAProxy answers', async () => {
+      if (child.exitCode !== null) throw new Error(`HAProxy did not start: ${said}`);
+      return (await servers()).size > 0;
+    });
+
+  await answers();
   return {
     servers,
     said: () => said,
+    async reload() {
+      // The new process takes over the listening sockets, so no connection is refused in between.
+      const old = child;
+      child = start('-x', socket, '-sf', String(old.pid));
+      await answers();
+    },
     async stop() {
       process.removeListener('exit', kill);
-      child.kill('SIGKILL');
-      await ended;
+      const ended = [...children].map((one) => once(one, 'exit'));
+      kill();
+      await Promise.all(ended);
     },
   };
+}
+
+/** The configuration of the guide for a balancer on this machine. @param ports - of the balancer and of both servers */
+export async function guideConfiguration(ports: Readonly<Record<'balancer' | 'one' | 'two', number>>): Promise<string> {
+  const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('operators/scale-out')) ?? [];
+  const changes: [string, string][] = [
+    ['bind :80', `bind 127.0.0.1:${ports.balancer}`],
+    ['10.0.0.1:8080', `127.0.0.1:${ports.one}`],
+    ['10.0.0.2:8080', `127.0.0.1:${ports.two}`],
+  ];
+  return changes.reduce((text, [from, to]) => {
+    assert.ok(text.includes(from), from);
+    return text.replace(from, to);
+  }, shown);
 }

@@ -1,0 +1,177 @@
+import { closeSync, openSync, readSync, writeSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import type { ChangesPage } from '../../src/follower/client.js';
+
+/** Times are in milliseconds since the run began. What takes no time has the same start and end. */
+interface Timed {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What a change of a key or a developer came to. After a failure, it is unknown whether it was made. */
+type Outcome = 'immediate' | 'within moments' | 'unknown';
+
+/** A request to the API. */
+export interface Call extends Timed {
+  readonly kind: 'call';
+  /** The prefix of its key. */
+  readonly key: string;
+  readonly developer: number;
+  readonly plan: string;
+  readonly path: string;
+  /** 0 without a whole answer of the service. */
+  readonly status: number;
+  /** What is left of the minute, and seconds until it ends; for plans with a limit only. */
+  readonly minute?: { readonly remaining: number; readonly resetSeconds: number };
+}
+
+/** A request for a page for people. */
+interface View extends Timed {
+  readonly kind: 'view';
+  readonly path: string;
+  readonly status: number;
+}
+
+/** A key that was created, or that was ended by its revocation or by a roll without overlap. */
+export interface KeyChange extends Timed {
+  readonly kind: 'key';
+  readonly act: 'create' | 'end';
+  readonly key: string;
+  readonly developer: number;
+  readonly outcome: Outcome;
+}
+
+export interface DeveloperChange extends Timed {
+  readonly kind: 'developer';
+  readonly act: 'suspend' | 'reinstate';
+  readonly developer: number;
+  readonly outcome: Outcome;
+}
+
+/** Titles that were written in one transaction, with their stamps. */
+interface Commit extends Timed {
+  readonly kind: 'commit';
+  /** Empty when it is unknown whether it was committed. */
+  readonly titles: readonly (readonly [id: string, stamp: string])[];
+}
+
+export type Title = ChangesPage['data'][number];
+
+/** What became of a mirror. */
+export interface MirrorStep extends Timed {
+  readonly kind: 'mirror';
+  readonly mirror: string;
+  readonly step:
+    | { readonly did: 'begin' | 'resume'; readonly since: number }
+    | { readonly did: 'receive'; readonly entries: readonly Title[] }
+    | { readonly did: 'fail'; readonly why: string };
+}
+
+/** Failures of requests: 503 of the service, or no whole answer of it. */
+export type Failure = 'unavailable' | 'broken';
+
+/** A fault. It ends when its cause is removed. */
+export interface FaultRecord extends Timed {
+  readonly kind: 'fault';
+  readonly name: string;
+  /** The failures of requests that it may cause. */
+  readonly allows: readonly Failure[];
+  /** The time after its end within which all must be well, in milliseconds. */
+  readonly boundMs: number;
+  /** Whether Redis lost its data. */
+  readonly forgetsCounts: boolean;
+}
+
+/** What a server logged about a part of its own or about a dependency. */
+export interface Change extends Timed {
+  readonly kind: 'change';
+  readonly pid: number;
+  readonly part: string;
+  readonly state: 'lost' | 'back';
+}
+
+/** What a process or a server takes, at one moment. */
+export interface Sample extends Timed {
+  readonly kind: 'sample';
+  readonly subject: string;
+  readonly figures: Readonly<Record<string, number>>;
+}
+
+export type HistoryEvent =
+  | (Timed & { readonly kind: 'begin'; readonly at: string; readonly seed: number; readonly rate: number })
+  | (Timed & { readonly kind: 'plan'; readonly plan: string; readonly perMinute: number })
+  | (Timed & { readonly kind: 'catalogue'; readonly titles: readonly Title[] })
+  | Call
+  | View
+  | KeyChange
+  | DeveloperChange
+  | Commit
+  | MirrorStep
+  | FaultRecord
+  | Change
+  | Sample;
+
+/** Lines are written together, in characters. */
+const BLOCK = 1 << 16;
+
+/** Everything that happened in a run, one JSON document a line, in the order in which it ended. */
+export class History {
+  readonly #begin = performance.now();
+  readonly #beginDate = Date.now();
+  readonly #descriptor: number;
+  #lines = '';
+
+  constructor(readonly file: string) {
+    this.#descriptor = openSync(file, 'w');
+  }
+
+  /** Milliseconds since the run began. */
+  now(): number {
+    return Math.round((performance.now() - this.#begin) * 100) / 100;
+  }
+
+  /** Converts a time of day to a time of this history. */
+  timeOf(date: string): number {
+    return Date.parse(date) - this.#beginDate;
+  }
+
+  record(event: HistoryEvent): void {
+    this.#lines += `${JSON.stringify(event)}\n`;
+    if (this.#lines.length > BLOCK) this.#flush();
+  }
+
+  /** Records what is true from now on. */
+  note(event: DistributiveOmit<HistoryEvent, keyof Timed>): void {
+    const now = this.now();
+    this.record({ ...event, start: now, end: now });
+  }
+
+  close(): void {
+    this.#flush();
+    closeSync(this.#descriptor);
+  }
+
+  #flush(): void {
+    writeSync(this.#descriptor, this.#lines);
+    this.#lines = '';
+  }
+}
+
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
+
+/** Reads a history line by line: that of half an hour does not fit into memory. */
+export function* readHistory(file: string): Generator<HistoryEvent> {
+  const descriptor = openSync(file, 'r');
+  try {
+    const decoder = new StringDecoder('utf8');
+    const buffer = Buffer.alloc(1 << 20);
+    let rest = '';
+    for (let size = readSync(descriptor, buffer); size > 0; size = readSync(descriptor, buffer)) {
+      const lines = (rest + decoder.write(buffer.subarray(0, size))).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) yield JSON.parse(line) as HistoryEvent;
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}

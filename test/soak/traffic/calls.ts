@@ -1,0 +1,141 @@
+import { Agent } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { send } from '../../support/request.js';
+import type { Visitor } from '../../support/http/visitor.js';
+import { LIMITED } from '../deployment.js';
+import type { History } from '../history.js';
+import type { Keyring, KnownKey } from './keys.js';
+
+/** Connections, each with one call at a time. */
+const LANES = 16;
+
+/** The part of calls whose key has ended, and of those whose key has a limit. */
+const WITH_ENDED_KEY = 0.08;
+const WITH_LIMIT = 0.08;
+
+const MINUTE = /"minute";r=(\d+);t=(\d+)/;
+
+/** Clients of the API: many calls on few connections, each with a key that works, has ended or has a limit. */
+export class Calls {
+  /** Calls that were answered, and those of them since the last failure. */
+  count = 0;
+  inARow = 0;
+  #addresses = 0;
+  #etag = '';
+  readonly #stop = new AbortController();
+  #lanes: Promise<void>[] = [];
+  #agents: Agent[] = [];
+
+  constructor(
+    private readonly url: string,
+    private readonly keyring: Keyring,
+    private readonly history: History,
+  ) {}
+
+  /** Begins to call. @param rate - calls a second; Infinity for as many as are answered */
+  start(rate: number): void {
+    const pauseMs = (LANES / rate) * 1000;
+    const lanes = Array.from({ length: LANES }, () => this.#lane(pauseMs));
+    this.#lanes.push(...lanes);
+  }
+
+  /** Ends when all calls are answered. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#lanes);
+    for (const agent of this.#agents) agent.destroy();
+    this.#lanes = [];
+    this.#agents = [];
+  }
+
+  /** Calls once, and records what came back. */
+  async call(key: KnownKey, path: string, agent?: Agent): Promise<void> {
+    const { history } = this;
+    this.#addresses += 1;
+    const headers = {
+      authorization: `Bearer ${key.key}`,
+      // A new client each time, since refusals are limited by address.
+      'x-forwarded-for': `10.${(this.#addresses >> 16) & 255}.${(this.#addresses >> 8) & 255}.${this.#addresses & 255}`,
+      ...(path.endsWith('/stats') && this.#etag !== '' && { 'if-none-match': this.#etag }),
+    };
+    const start = history.now();
+    const { status, minute, etag } = await send(this.url, path, { headers, ...(agent && { agent }) }).then(
+      (reply) => ({
+        // The balancer answers for a server that gave no whole answer.
+        status: reply.headers['x-request-id'] === undefined ? 0 : reply.status,
+        minute: MINUTE.exec(String(reply.headers.ratelimit)),
+        etag: path.endsWith('/stats') ? reply.headers.etag : undefined,
+      }),
+      () => ({ status: 0, minute: null, etag: undefined }),
+    );
+    this.#etag = etag ?? this.#etag;
+    this.count += 1;
+    this.inARow = status === 0 || status >= 500 ? 0 : this.inARow + 1;
+    history.record({
+      kind: 'call',
+      key: key.prefix,
+      developer: key.developer,
+      plan: key.plan,
+      path: path.replace(/\?.*/, ''),
+      status,
+      ...(key.plan === LIMITED &&
+        minute !== null && { minute: { remaining: Number(minute[1]), resetSeconds: Number(minute[2]) } }),
+      start,
+      end: history.now(),
+    });
+  }
+
+  async #lane(pauseMs: number): Promise<void> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    this.#agents.push(agent);
+    let next = performance.now() + Math.random() * pauseMs;
+    while (!this.#stop.signal.aborted) {
+      const wait = next - performance.now();
+      if (wait > 1) await delay(wait);
+      // A lane that an outage has held up does not call faster afterwards.
+      next = Math.max(next, performance.now() - pauseMs) + pauseMs;
+      await this.call(this.#anyKey(), anyPath(), agent);
+    }
+  }
+
+  #anyKey(): KnownKey {
+    const { keyring } = this;
+    const chance = Math.random();
+    if (chance < WITH_LIMIT) return any(keyring.limited);
+    const ended = chance < WITH_LIMIT + WITH_ENDED_KEY ? keyring.ended : [];
+    return any(ended.length > 0 ? ended : keyring.active);
+  }
+}
+
+/** Opens pages one after the other, as a person who is signed in. */
+export async function viewPages(
+  visitor: Visitor,
+  pages: readonly string[],
+  { history, pauseMs, signal }: { history: History; pauseMs: number; signal: AbortSignal },
+): Promise<void> {
+  for (let turn = 0; !signal.aborted; turn += 1) {
+    const path = pages[turn % pages.length] ?? '/';
+    const start = history.now();
+    const status = await visitor.get(path).then(
+      (reply) => (reply.headers['x-request-id'] === undefined ? 0 : reply.status),
+      () => 0,
+    );
+    history.record({ kind: 'view', path, status, start, end: history.now() });
+    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+function anyPath(): string {
+  const title = String(1 + Math.floor(Math.random() * 300)).padStart(4, '0');
+  const paths = ['me', 'me', 'stats', `titles/title-${title}`, `titles/title-${title}`];
+  // Nearly the end of the feed, where mirrors are most of the time.
+  paths.push(`changes?since=${Math.floor(Date.now() / 1000) - 5}`);
+  return `/api/v1/${any(paths)}`;
+}
+
+/** @returns one of several, by chance */
+export function any<Item>(items: readonly [Item, ...Item[]] | readonly Item[]): Item {
+  const item = items[Math.floor(Math.random() * items.length)];
+  if (item === undefined) throw new Error('there is none to choose');
+  return item;
+}

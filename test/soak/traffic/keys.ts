@@ -1,0 +1,154 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { runCommand } from '../../support/programs/command.js';
+import { LIMITED, UNLIMITED, type Deployment } from '../deployment.js';
+import type { DeveloperChange, History, KeyChange } from '../history.js';
+import { any } from './calls.js';
+
+/** A key that calls are made with. */
+export interface KnownKey {
+  readonly key: string;
+  readonly prefix: string;
+  readonly developer: number;
+  readonly plan: string;
+}
+
+/** Keys of each developer in the beginning. */
+const KEYS_EACH = 2;
+
+/** Keys that have ended and that are still tried, the newest ones. */
+const MOST_ENDED = 40;
+
+/** Calls with a key right after a change of it. */
+const CALLS_AFTER_CHANGE = 3;
+
+type Outcome = KeyChange['outcome'];
+
+/** The keys of a run, and the operator who creates, rolls, revokes, suspends and reinstates them by commands. */
+export class Keyring {
+  active: KnownKey[] = [];
+  ended: KnownKey[] = [];
+  /** The keys of one developer on a plan with a limit. Nobody changes them. */
+  readonly limited: KnownKey[] = [];
+  readonly #suspended = new Set<number>();
+  readonly #developers: number[] = [];
+
+  constructor(
+    private readonly deployment: Deployment,
+    private readonly history: History,
+  ) {}
+
+  /** Creates developers and their first keys. */
+  async open(developers: number): Promise<void> {
+    for (let i = 0; i <= developers; i += 1) {
+      const developer = await this.newDeveloper(`Project ${i}`);
+      const plan = i === 0 ? LIMITED : UNLIMITED;
+      for (let count = 0; count < KEYS_EACH; count += 1) await this.#create(developer, plan);
+      if (i > 0) this.#developers.push(developer);
+    }
+  }
+
+  async newDeveloper(name: string): Promise<number> {
+    const { document } = await this.#run('developers', 'create', '--project-name', name);
+    if (document === undefined) throw new Error('no developer was created');
+    return (document as { developer: { id: number } }).developer.id;
+  }
+
+  /** Creates a key on the plan without a limit. */
+  async newKey(developer: number): Promise<KnownKey> {
+    const key = await this.#create(developer, UNLIMITED);
+    if (key === undefined) throw new Error('no key was created');
+    this.active = this.active.filter((one) => one !== key);
+    return key;
+  }
+
+  /** Changes one key or developer after the other. @param call - calls with a key whose state has just changed */
+  async churn(pauseMs: number, call: (key: KnownKey) => Promise<void>, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const changed = await this.#changeOne();
+      if (changed) await Promise.all(Array.from({ length: CALLS_AFTER_CHANGE }, () => call(changed)));
+      await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** @returns a key whose state has changed */
+  async #changeOne(): Promise<KnownKey | undefined> {
+    const developer = any(this.#developers);
+    const own = this.active.filter((key) => key.developer === developer);
+    if (own.length < KEYS_EACH) return this.#create(developer, UNLIMITED);
+    const key = any(own);
+    // A developer who is suspended is soon reinstated.
+    if (this.#suspended.has(developer)) return this.#changeDeveloper(key, 'reinstate');
+    const chance = Math.random();
+    if (chance < 0.2) return this.#changeDeveloper(key, 'suspend');
+    if (chance < 0.5) return this.#create(developer, UNLIMITED);
+    return chance < 0.75 ? this.#roll(key) : this.#revoke(key);
+  }
+
+  async #create(developer: number, plan: string): Promise<KnownKey | undefined> {
+    const { start, end, outcome, document } = await this.#run(
+      ...['keys', 'create', '--developer', String(developer), '--plan', plan],
+    );
+    return document && this.#noteNew(document as KeyDocument, { developer, plan }, { start, end, outcome });
+  }
+
+  async #roll(key: KnownKey): Promise<KnownKey> {
+    const { document, ...change } = await this.#run('keys', 'roll', key.prefix, '--overlap', 'now');
+    this.#noteEnd(key, change);
+    // The successor is active at the same moment as the other key is not.
+    if (document) this.#noteNew(document as KeyDocument, key, { ...change, outcome: 'immediate' });
+    return key;
+  }
+
+  async #revoke(key: KnownKey): Promise<KnownKey> {
+    this.#noteEnd(key, await this.#run('keys', 'revoke', key.prefix));
+    return key;
+  }
+
+  async #changeDeveloper(key: KnownKey, act: DeveloperChange['act']): Promise<KnownKey> {
+    const { developer } = key;
+    const { start, end, outcome } = await this.#run('developers', act, String(developer));
+    this.history.record({ kind: 'developer', act, developer, outcome, start, end });
+    // After a failure it is repeated, or undone.
+    if (act === 'suspend') this.#suspended.add(developer);
+    else if (outcome !== 'unknown') this.#suspended.delete(developer);
+    return key;
+  }
+
+  #noteNew(
+    { key, key_prefix: prefix }: KeyDocument,
+    { developer, plan }: Pick<KnownKey, 'developer' | 'plan'>,
+    times: Pick<KeyChange, 'start' | 'end' | 'outcome'>,
+  ): KnownKey {
+    const known = { key, prefix, developer, plan };
+    this.history.record({ kind: 'key', act: 'create', key: prefix, developer, ...times });
+    (plan === LIMITED ? this.limited : this.active).push(known);
+    return known;
+  }
+
+  #noteEnd(key: KnownKey, { start, end, outcome }: Pick<KeyChange, 'start' | 'end' | 'outcome'>): void {
+    const { prefix, developer } = key;
+    this.history.record({ kind: 'key', act: 'end', key: prefix, developer, outcome, start, end });
+    // Otherwise it stays among the active ones, and is ended another time.
+    if (outcome === 'unknown') return;
+    this.active = this.active.filter((one) => one !== key);
+    this.ended = [...this.ended, key].slice(-MOST_ENDED);
+  }
+
+  /** Runs a command as an operator does. */
+  async #run(
+    ...args: readonly string[]
+  ): Promise<{ start: number; end: number; outcome: Outcome; document: object | undefined }> {
+    const start = this.history.now();
+    const { code, stdout, stderr } = await runCommand([...args, '--json'], this.deployment.environment);
+    const end = this.history.now();
+    if (code !== 0) return { start, end, outcome: 'unknown', document: undefined };
+    const outcome = stderr === '' ? 'immediate' : 'within moments';
+    return { start, end, outcome, document: JSON.parse(stdout) as object };
+  }
+}
+
+/** What matters of a key as commands print it. */
+interface KeyDocument {
+  readonly key: string;
+  readonly key_prefix: string;
+}
