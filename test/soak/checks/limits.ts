@@ -22,15 +22,18 @@ export const limitsCheck: Check = {
     const limits = new Map<string, number>();
     const windows: Window[] = [];
     const resets: number[] = [];
+    const violations: string[] = [];
     let served = 0;
     for (const event of history()) {
       if (event.kind === 'plan') limits.set(event.plan, event.perMinute);
       if (startsCounting(event)) resets.push(event.start);
-      if (event.kind !== 'call' || event.status !== 200 || event.minute === undefined) continue;
+      if (event.kind !== 'call' || event.status !== 200) continue;
+      const limit = limits.get(event.plan);
+      if (limit === undefined) continue;
       served += 1;
-      add(windows, event, limits.get(event.plan) ?? 0);
+      if (event.minute === undefined) violations.push(`The call at ${at(event.start)} was served without its limits.`);
+      else add(windows, event, event.minute.resetSeconds, limit);
     }
-    const violations: string[] = [];
     for (const window of windows) {
       const anew = resets.filter((time) => isWithin(window, time)).length;
       if (window.served > window.limit * (1 + anew)) {
@@ -60,10 +63,10 @@ function isWithin({ end }: Window, time: number): boolean {
   return time > end - WINDOW_MS - SAME_WINDOW_MS && time < end + SAME_WINDOW_MS;
 }
 
-function add(windows: Window[], { developer, plan, start, end, minute }: Call, limit: number): void {
+function add(windows: Window[], { developer, plan, start, end }: Call, resetSeconds: number, limit: number): void {
   const who = `Developer ${developer} on plan ${plan}`;
   // Whole seconds, rounded up.
-  const windowEnd = (start + end) / 2 + ((minute?.resetSeconds ?? 0) - 0.5) * 1000;
+  const windowEnd = (start + end) / 2 + (resetSeconds - 0.5) * 1000;
   const known = windows.findLast((one) => one.who === who && Math.abs(one.end - windowEnd) < SAME_WINDOW_MS);
   if (known === undefined) windows.push({ who, limit, end: windowEnd, served: 1 });
   else known.served += 1;

@@ -11,9 +11,9 @@ const LANES = 16;
 
 /** The part of calls whose key has ended, and of those whose key has a limit. */
 const WITH_ENDED_KEY = 0.08;
-const WITH_LIMIT = 0.08;
+const WITH_LIMIT = 0.1;
 
-const MINUTE = /"minute";r=(\d+);t=(\d+)/;
+const MINUTE = /"minute";r=(-?\d+);t=(\d+)/;
 
 /** Clients of the API: many calls on few connections, each with a key that works, has ended or has a limit. */
 export class Calls {
