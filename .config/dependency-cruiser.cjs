@@ -9,7 +9,7 @@ const levels = [
   { name: 'embedded-postgres', path: '^src/embedded-postgres/' },
   { name: 'platform', path: '^src/platform/(postgres|redis|telemetry|process)/' },
   { name: 'events', path: '^src/events/' },
-  { name: 'domain', path: '^src/(keys|catalog|developers|limits|accounts|usage)/' },
+  { name: 'domain', path: '^src/(keys|catalog|developers|limits|accounts|usage|notices)/' },
   { name: 'admission', path: '^src/admission/' },
   { name: 'api', path: '^src/api/' },
   { name: 'http', path: '^src/http/' },
@@ -20,7 +20,7 @@ const levels = [
   { name: 'programs', path: '^src/(commands/|service/|cli[.]ts$)' },
 ];
 
-const domains = ['keys', 'catalog', 'developers', 'limits', 'accounts', 'usage'];
+const domains = ['keys', 'catalog', 'developers', 'limits', 'accounts', 'usage', 'notices'];
 
 const entryPoint = '^src/cli[.]ts$';
 const packageNamed = (names) => `(^|/node_modules/|^node_modules/)(@types/)?(${names})(/|$)`;
@@ -97,7 +97,7 @@ module.exports = {
       severity: 'error',
       comment: 'The domain takes and gives data: it serves the command line and tests as well as HTTP.',
       from: {
-        path: '^src/(errors|contract|config|embedded-postgres|platform|events|keys|catalog|developers|limits|accounts|usage|admission)(/|[.]ts$)',
+        path: '^src/(errors|contract|config|embedded-postgres|platform|events|keys|catalog|developers|limits|accounts|usage|notices|admission)(/|[.]ts$)',
       },
       to: { path: [koa, httpModules, packageNamed('openapi-backend')] },
     },

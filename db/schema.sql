@@ -119,6 +119,21 @@ create table identities (
   constraint identities_subject_length CHECK (((char_length(subject) >= 1) AND (char_length(subject) <= 255)))
 );
 
+create table notices (
+  id uuid default gen_random_uuid() not null,
+  type text collate "C" not null,
+  subject text collate "C" not null,
+  occurred_at timestamp with time zone default now() not null,
+  data jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  attempts integer default 0 not null,
+  next_attempt_at timestamp with time zone default now() not null,
+  delivered_at timestamp with time zone,
+  given_up_at timestamp with time zone,
+  constraint notices_pkey PRIMARY KEY (id),
+  constraint notices_type_format CHECK ((type ~ '^[a-z]+[.][a-z_]+$'::text))
+);
+
 create table operator_sign_in_links (
   hash bytea not null,
   expires_at timestamp with time zone not null,
@@ -249,7 +264,13 @@ CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id)
 
 CREATE INDEX events_developer_id ON public.events USING btree (developer_id, id);
 
+CREATE INDEX events_of_finders ON public.events USING btree (at) WHERE (actor = 'finder'::text);
+
 CREATE INDEX identities_developer_id ON public.identities USING btree (developer_id);
+
+CREATE INDEX notices_pending ON public.notices USING btree (next_attempt_at) WHERE ((delivered_at IS NULL) AND (given_up_at IS NULL));
+
+CREATE INDEX notices_subject ON public.notices USING btree (subject, occurred_at);
 
 CREATE INDEX passkey_challenges_expires_at ON public.passkey_challenges USING btree (expires_at);
 

@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   developers: async () => (await import('./developers/developers.js')).registerDevelopers,
   keys: async () => (await import('./developers/keys.js')).registerKeys,
   events: async () => (await import('./developers/events.js')).registerEvents,
+  notices: async () => (await import('./serve/notices.js')).registerNotices,
   stats: async () => (await import('./stats.js')).registerStats,
   usage: async () => (await import('./developers/usage.js')).registerUsage,
   operator: async () => (await import('./operator.js')).registerOperator,

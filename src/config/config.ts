@@ -45,6 +45,9 @@ export function readConfig(environment: Environment): Config {
   if (config.redisSentinels !== undefined && !isSet(SETTINGS.redisUrl)) {
     problems.push('REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster');
   }
+  if (isSet(SETTINGS.notifyUrl) && !isSet(SETTINGS.notifySecret)) {
+    problems.push('NOTIFY_URL requires NOTIFY_SECRET, which signs the notices');
+  }
   problems.push(...missingForOidc(config, isSet));
   if (problems.length > 0) {
     throw new ConfigError(['These settings cannot be used:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
@@ -56,6 +59,11 @@ export function readConfig(environment: Environment): Config {
 export function redisAddressOf({ redisUrl, redisSentinels, redisSentinelPassword }: Config) {
   if (redisUrl === undefined) return undefined;
   return { url: redisUrl, sentinels: redisSentinels, sentinelPassword: redisSentinelPassword };
+}
+
+/** @returns where to send notices, and the key of their signatures; undefined when they are off */
+export function webhookOf({ notifyUrl: url, notifySecret: secret }: Config) {
+  return url === undefined || secret === undefined ? undefined : { url, secret };
 }
 
 /** An identity provider requires all of its settings: with only some of them, nobody could sign in. */

@@ -133,6 +133,21 @@ export function parseOperatorContact(text: string): string {
   throw new InvalidSetting('must be an email address or a URL, such as ops@example.com or https://example.com/support');
 }
 
+/** @returns the URL of a webhook, which may have a path and a query */
+export function parseNotifyUrl(text: string): string {
+  const url = parseWebUrl(text);
+  if (url !== undefined && !text.includes('#')) return url.href;
+  throw new InvalidSetting('must be an https:// URL without a user and a fragment; http:// only for this machine');
+}
+
+/** @returns the bytes of a secret of Standard Webhooks */
+export function parseNotifySecret(text: string): Buffer {
+  const [, encoded = ''] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
+  const secret = Buffer.from(encoded, 'base64');
+  if (secret.length >= 24 && secret.length <= 64 && secret.toString('base64') === encoded) return secret;
+  throw new InvalidSetting('must be whsec_ and 24 to 64 random bytes in base64');
+}
+
 /** @returns undefined unless it is an https URL, or an http URL of this machine, without a user and a password */
 function parseWebUrl(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;

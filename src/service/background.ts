@@ -2,6 +2,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { removeExpired } from '../accounts/expired.js';
 import { removeOldEvents } from '../events/events.js';
+import { removeOldNotices } from '../notices/outbox.js';
 import type { LastUsed } from '../keys/last-used.js';
 import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
 import type { CloseStack } from '../platform/process/close-stack.js';
@@ -53,10 +54,11 @@ async function removeOldRows(db: Knex, log: Logger): Promise<void> {
   await attempt(log, 'could not remove expired sessions; trying again later', () => removeExpired(db));
   await attempt(log, 'could not remove old usage; trying again later', () => removeOldUsage(db));
   await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
+  await attempt(log, 'could not remove old notices; trying again later', () => removeOldNotices(db));
 }
 
-/** Does not log the loss of the database, which Health logs once. */
-async function attempt(log: Logger, failure: string, act: () => Promise<unknown>): Promise<void> {
+/** Does something that may fail, and logs the failure. Does not log the loss of the database, which Health logs once. */
+export async function attempt(log: Logger, failure: string, act: () => Promise<unknown>): Promise<void> {
   try {
     await act();
   } catch (error) {

@@ -9,7 +9,7 @@ import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '.
 import { operations } from '../api/index.js';
 import { createApp } from '../app.js';
 import { systemClock, toMilliseconds, type Micros } from '../platform/time/micros.js';
-import { redisAddressOf } from '../config/config.js';
+import { redisAddressOf, webhookOf } from '../config/config.js';
 import type { Config } from '../config/settings.js';
 import { limitConnections } from '../http/connection/connection-limit.js';
 import {
@@ -26,6 +26,7 @@ import { connect, type DatabaseOptions } from './connect.js';
 import { openInternalServer, type LoadOperatorPages } from './internal-server.js';
 import { createMetrics } from './metrics.js';
 import { openTracing } from './tracing.js';
+import { Notices } from './notices.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import { databaseCheck, openDatabase, poolOf } from '../platform/postgres/database.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
@@ -70,6 +71,8 @@ export interface ServiceOverrides {
   readonly serverLimits?: Partial<ServerLimits>;
   /** The interval at which the last use and the usage of keys are saved, in milliseconds. */
   readonly flushIntervalMs?: number;
+  /** The interval at which notices are recorded and sent, in milliseconds. */
+  readonly noticeIntervalMs?: number;
 }
 
 export interface RunningService {
@@ -112,11 +115,17 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   const { db } = database;
   const pools = config.databaseReadUrl === undefined ? 1 : 2;
   const maxConnections = connectionsWithin(config.databasePoolSize * pools);
-  const health = new Health(log, [
-    'database',
-    ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
-    ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
-  ]);
+  const webhook = webhookOf(config);
+  const notices = webhook && new Notices(webhook, log);
+  const health = new Health(
+    log,
+    [
+      'database',
+      ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
+      ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
+    ],
+    (component, state) => notices?.noteChange(component, state),
+  );
   const checkDatabase = databaseCheck(db, health);
   const now = overrides.now ?? systemClock;
   const clock = new SteadyClock(overrides.now && (() => toMilliseconds(now())));
@@ -139,10 +148,12 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     droppedLines,
     usage: records.usage,
     tracing,
+    notices: notices?.counts,
   });
   // They close after the server, since they may wait for the database.
   opened.add(recurring(checkDatabase, DATABASE_CHECK_INTERVAL_MS), (it) => it.stop());
   startBackgroundWork(records, db, log, opened, overrides.flushIntervalMs);
+  if (notices) opened.add(notices.start(db, admission.limiter, overrides.noticeIntervalMs), (it) => it.stop());
   let stopping: Promise<void> | undefined;
   let closesConnections = false;
   let idleMs = 0;

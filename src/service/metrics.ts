@@ -10,6 +10,7 @@ import type { Health } from '../platform/telemetry/health.js';
 import { Metrics, withWorkers, type MetricsSource } from '../platform/telemetry/metrics.js';
 import type { Tracing } from '../platform/telemetry/tracing.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
+import type { NoticeCounts } from './notices.js';
 
 /** The sources of the service's metrics, apart from its requests. */
 export interface ServiceState {
@@ -28,6 +29,8 @@ export interface ServiceState {
   readonly droppedLines: () => number;
   readonly usage: UsageCounter;
   readonly tracing: Pick<Tracing, 'lost'> | undefined;
+  /** Undefined without `NOTIFY_URL`. */
+  readonly notices: NoticeCounts | undefined;
 }
 
 /**
@@ -44,6 +47,7 @@ export async function createMetrics(
   addState(metrics, version, state);
   addAdmission(metrics, state);
   addPools(metrics, state.pools);
+  if (state.notices) addNotices(metrics, state.notices);
   metrics.addProcess();
   return { metrics, requestMetrics };
 }
@@ -142,6 +146,21 @@ function addAdmission(metrics: Metrics, { decisions, failedAttempts: { counts },
     help: 'Whether the cache may be used: 1, or 0 while change notifications are down.',
     aggregator: 'min',
     read: () => Number(cache.isOpen),
+  });
+}
+
+function addNotices(metrics: Metrics, counts: NoticeCounts): void {
+  metrics.readGauge({
+    name: 'catalog_notices_pending',
+    help: 'Notices to the operator that the receiver has not accepted yet.',
+    // Each process counts those of all servers.
+    aggregator: 'max',
+    read: () => counts.pending,
+  });
+  metrics.readCounter({
+    name: 'catalog_notices_given_up_total',
+    help: 'Notices that the receiver has not accepted within three days.',
+    read: () => counts.givenUp,
   });
 }
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, readConfig } from '../../src/config/config.js';
-import { parseHeaders, parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
+import { parseHeaders, parseNotifyUrl, parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
 import { SETTINGS, type Config } from '../../src/config/settings.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
@@ -108,6 +108,26 @@ const CASES: {
     { ' mailto:a@b.example ': 'mailto:a@b.example', 'https://h/report': 'https://h/report' },
     ['a@b.example', 'mailto:a', 'http://h', 'https://', 'https://h/a b', 'https://h\nContact: x', 'tel:+1'],
   ],
+  notifyUrl: [
+    undefined,
+    {
+      'https://hooks.example/a/b?token=c': 'https://hooks.example/a/b?token=c',
+      'http://localhost:1/': 'http://localhost:1/',
+    },
+    ['hooks.example', 'http://hooks.example/', 'https://u:hunter2@h/', 'https://h/#hunter2', 'ftp://h/'],
+  ],
+  notifySecret: [
+    undefined,
+    { [`whsec_${'A'.repeat(32)}`]: Buffer.alloc(24), [`whsec_${'A'.repeat(84)}AA==`]: Buffer.alloc(64) },
+    [
+      'hunter2',
+      'A'.repeat(32),
+      `whsec_${'A'.repeat(28)}`,
+      `whsec_${'A'.repeat(88)}`,
+      `whsec_${'A'.repeat(31)}`,
+      'whsec_hunter2',
+    ],
+  ],
   workers: [1, { '1': 1, '128': 128 }, ['0', '129', '-1', '1.5', 'auto', '1e2']],
   drainSeconds: [5, { '0': 0, '600': 600 }, ['-1', '601', '1.5', '5s', 'off']],
   dataDir: [undefined, { './some where': './some where' }, []],
@@ -167,6 +187,7 @@ const COMPLETE = {
   OIDC_CLIENT_ID: 'catalog',
   OIDC_CLIENT_SECRET: 'secret',
   PUBLIC_URL: 'https://catalog.example',
+  NOTIFY_SECRET: `whsec_${'A'.repeat(32)}`,
 };
 
 /** Settings that cannot be combined, and the line about them. */
@@ -175,6 +196,7 @@ const CONFLICTS: readonly (readonly [settings: Record<string, string>, line: str
     { DATABASE_READ_URL: 'postgres://u:hunter2@replica/catalog' },
     'DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set',
   ],
+  [{ NOTIFY_URL: 'https://hooks.example/hunter2' }, 'NOTIFY_URL requires NOTIFY_SECRET, which signs the notices'],
   [
     { REDIS_SENTINELS: 'h' },
     'REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster',
@@ -277,6 +299,7 @@ describe('the settings', () => {
           parse === parsePostgresUrl ||
           parse === parseRedisUrl ||
           parse === parseHeaders ||
+          parse === parseNotifyUrl ||
           /PASSWORD|SECRET|TOKEN|KEY/.test(name);
         assert.equal(isSecret, mayContainPassword, name);
       }

@@ -14,6 +14,7 @@ import type { ServerProcess } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
+import { startReceiver, type Receiver } from '../notices/receiver.js';
 import { FORMS, settingsPages, UNKNOWN } from '../site/pages.js';
 import { Person, startProvider } from '../site/settings/oidc-service.js';
 
@@ -37,6 +38,7 @@ const OLD_ROWS = {
     'signed_in_at',
   ],
   api_key_usage: ["select id, '2020-01-01Z', 1, 0, 0 from api_keys", 'hour'],
+  notices: ["(type, subject, data, created_at) values ('notice.test', 's', '{}', '2020-01-01Z')", 'created_at'],
   events: ["(at, developer_id, kind, actor) values ('2020-01-01Z', 1, 'registered', 'operator')", 'at'],
 } as const;
 
@@ -46,6 +48,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
   let key: string;
   let prefix: string;
   let serverUrl: string;
+  let receiver: Receiver;
   let identities: Awaited<ReturnType<typeof startProvider>>;
 
   before(async () => {
@@ -63,7 +66,9 @@ describe('a server with the rights that the guide grants, and no others', () => 
     world.defer(() => db.raw('drop owned by catalog_server; drop role catalog_server'));
     identities = await startProvider('on', 'localhost');
     world.defer(() => identities.provider.stop());
-    server = await world.startServer({ ...identities.settings, SITE: 'on', DATABASE_URL: serverUrl });
+    receiver = await startReceiver(world);
+    const settings = { ...identities.settings, ...receiver.settings, SITE: 'on', DATABASE_URL: serverUrl };
+    server = await world.startServer(settings);
   });
 
   async function statusOf(path: string): Promise<number> {
@@ -165,6 +170,10 @@ describe('a server with the rights that the guide grants, and no others', () => 
         'registered by developer',
       ],
     );
+  });
+
+  it('a server with the rights of the guide sends notices', async () => {
+    await receiver.get('key.leaked');
   });
 
   it('a server with the rights of the guide cannot suspend developers, give them plans, or change events', async () => {

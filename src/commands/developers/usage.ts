@@ -13,7 +13,7 @@ import { addNotes } from '../help.js';
 import { addJsonCommand, report } from '../report.js';
 import { table } from '../table.js';
 
-/** How many days are added up unless the command says otherwise, as on the pages of developers. */
+/** The default of `--days`, as on the pages of developers. */
 const DEFAULT_DAYS = 30;
 
 /** Spreadsheets read a text that starts like this as a formula, which can leak other cells. */

@@ -116,6 +116,12 @@ export const GUIDES: readonly ListedGuide[] = [
     audience: 'operators',
   },
   {
+    name: 'notices',
+    title: 'Receive notices',
+    description: 'A signed webhook for expiring and leaked keys, used-up quotas, and lost components.',
+    audience: 'operators',
+  },
+  {
     name: 'operators/runbook',
     title: 'When something is down',
     description: 'Symptoms, what to check, and what to do.',

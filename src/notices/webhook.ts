@@ -1,0 +1,59 @@
+import { createHmac } from 'node:crypto';
+import type { Notice } from './outbox.js';
+
+/** Where notices are sent. */
+export interface Webhook {
+  /** It may contain a token, and is never printed. */
+  readonly url: string;
+  /** The key of the signatures. */
+  readonly secret: Buffer;
+}
+
+/** How an attempt ended. A reason names neither the address nor anything that the receiver has sent. */
+export type Delivery =
+  | { readonly kind: 'delivered'; readonly status: number }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+/** Bound on an attempt, in milliseconds. */
+const ATTEMPT_MS = 10_000;
+
+/**
+ * Sends a notice as Standard Webhooks (https://www.standardwebhooks.com) describes it. The receiver accepts it by a status
+ * from 200 to 299. Redirects are not followed, and the body of the response is not read.
+ *
+ * @param options - `stopping` aborts the attempt, and `timeoutMs` bounds it
+ */
+export async function sendNotice(
+  { url, secret }: Webhook,
+  { id, type, occurredAt, data }: Notice,
+  { stopping, timeoutMs = ATTEMPT_MS }: { readonly stopping?: AbortSignal; readonly timeoutMs?: number } = {},
+): Promise<Delivery> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const body = JSON.stringify({ type, timestamp: occurredAt, data });
+  const messageId = `msg_${id}`;
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  try {
+    const {
+      status,
+      ok,
+      body: unread,
+    } = await fetch(url, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        'Webhook-Id': messageId,
+        'Webhook-Timestamp': timestamp,
+        'Webhook-Signature': `v1,${createHmac('sha256', secret).update(`${messageId}.${timestamp}.${body}`).digest('base64')}`,
+      },
+      body,
+      redirect: 'manual',
+      signal: stopping === undefined ? timeout : AbortSignal.any([timeout, stopping]),
+    });
+    await unread?.cancel();
+    return ok ? { kind: 'delivered', status } : { kind: 'failed', reason: `status ${status}` };
+  } catch (error) {
+    if (timeout.aborted) return { kind: 'failed', reason: `no response within ${timeoutMs / 1000} s` };
+    const { cause, name } = error as { readonly cause?: { readonly code?: unknown }; readonly name: string };
+    return { kind: 'failed', reason: typeof cause?.code === 'string' ? cause.code : name };
+  }
+}

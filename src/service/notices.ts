@@ -1,0 +1,135 @@
+import { hostname } from 'node:os';
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import type { QuotaReader } from '../admission/charge/limiter.js';
+import { listPlans } from '../limits/plans.js';
+import { WINDOW_SECONDS } from '../limits/quotas.js';
+import { claimNotice, countPendingNotices, giveUpNotices, markDelivered } from '../notices/outbox.js';
+import {
+  recordComponentNotices,
+  recordKeyNotices,
+  recordQuotaNotices,
+  type ComponentChange,
+  type ReachedQuota,
+} from '../notices/record-notices.js';
+import { sendNotice, type Webhook } from '../notices/webhook.js';
+import { recurring, type Recurring } from '../platform/async/recurring.js';
+import type { Dependency, DependencyState } from '../platform/telemetry/health.js';
+import { findNearDayQuota } from '../usage/day-quotas.js';
+import { attempt } from './background.js';
+
+/** The interval at which notices are recorded and sent, in milliseconds. */
+const INTERVAL_MS = 10_000;
+
+/** Rounds from one reading of the quotas to the next: about a minute. */
+const ROUNDS_PER_QUOTAS = 6;
+
+/** The most notices that one round sends. The next round continues. */
+const NOTICES_PER_ROUND = 50;
+
+/** The most changes of components that wait for the database. The oldest are dropped. */
+const MOST_CHANGES = 100;
+
+/** The parts of a day's quota that have a notice, in percent, the largest first. */
+const QUOTA_PERCENTS = [100, 80] as const;
+
+/** Notices that were not delivered. */
+export interface NoticeCounts {
+  /** Of all servers, when this one last looked. */
+  readonly pending: number;
+  /** By this process. */
+  readonly givenUp: number;
+}
+
+/**
+ * Records what the operator should know in the database, and sends it. No request waits for it. What happens while the
+ * database is down is recorded when it is back.
+ */
+export class Notices {
+  readonly counts = { pending: 0, givenUp: 0 } satisfies NoticeCounts;
+  #changes: readonly ComponentChange[] = [];
+  readonly #stopping = new AbortController();
+
+  constructor(
+    private readonly webhook: Webhook,
+    private readonly log: Logger,
+  ) {}
+
+  /** Notes that a component was lost or is back, to be recorded in the next round. */
+  noteChange(component: Dependency, state: DependencyState): void {
+    const change = { component, state, at: new Date().toISOString(), server: hostname() };
+    this.#changes = [...this.#changes, change].slice(-MOST_CHANGES);
+  }
+
+  /** Starts to record and to send notices. @param quotas - reads what developers have used */
+  start(db: Knex, quotas: QuotaReader, intervalMs = INTERVAL_MS): Recurring {
+    let rounds = 0;
+    const work = recurring(async () => {
+      const isForQuotas = rounds % ROUNDS_PER_QUOTAS === 0;
+      rounds += 1;
+      await attempt(this.log, 'could not record notices; trying again later', () =>
+        this.#record(db, isForQuotas ? quotas : undefined),
+      );
+      await attempt(this.log, 'could not send notices; trying again later', () => this.#send(db));
+    }, intervalMs);
+    return {
+      stop: () => {
+        this.#stopping.abort();
+        return work.stop();
+      },
+    };
+  }
+
+  async #record(db: Knex, quotas: QuotaReader | undefined): Promise<void> {
+    const changes = this.#changes;
+    await recordComponentNotices(db, changes);
+    // Only now: if the database is down, they are recorded later. Others may have been noted meanwhile.
+    this.#changes = this.#changes.filter((change) => !changes.includes(change));
+    await recordKeyNotices(db);
+    if (quotas !== undefined) await recordQuotaNotices(db, await readReachedQuotas(db, quotas));
+  }
+
+  async #send(db: Knex): Promise<void> {
+    for (const { id, type, attempt: attempts } of await giveUpNotices(db)) {
+      this.counts.givenUp += 1;
+      this.log.error({ notice: id, type, attempts }, 'a notice was given up: its receiver did not accept it');
+    }
+    for (let sent = 0; sent < NOTICES_PER_ROUND && !this.#stopping.signal.aborted; sent += 1) {
+      const notice = await claimNotice(db);
+      if (notice === undefined) break;
+      const delivery = await sendNotice(this.webhook, notice, { stopping: this.#stopping.signal });
+      if (delivery.kind === 'failed') {
+        const { id, type, attempt: attempts } = notice;
+        this.log.warn(
+          { notice: id, type, attempts, reason: delivery.reason },
+          'a notice could not be sent; trying again',
+        );
+        // The receiver is likely to refuse the others too.
+        break;
+      }
+      await markDelivered(db, notice);
+    }
+    this.counts.pending = await countPendingNotices(db);
+  }
+}
+
+/** @returns the day's quotas that developers have used to one of the parts which have a notice */
+async function readReachedQuotas(db: Knex, quotas: QuotaReader): Promise<readonly ReachedQuota[]> {
+  const near = await findNearDayQuota(db, Math.min(...QUOTA_PERCENTS) / 100);
+  if (near.length === 0) return [];
+  const plans = new Map((await listPlans(db)).map((plan) => [plan.id, plan]));
+  const reached = near.map(async ({ developerId, planId }): Promise<ReachedQuota[]> => {
+    const plan = plans.get(planId);
+    if (plan === undefined) return [];
+    const state = await quotas.read({ developerId, plan });
+    return state.quotas.flatMap(({ name, limit, remaining, resetSeconds }) => {
+      const used = limit - remaining;
+      const percent = QUOTA_PERCENTS.find((each) => used * 100 >= limit * each);
+      if (name !== 'day' || percent === undefined) return [];
+      const elapsedSeconds = WINDOW_SECONDS.day - resetSeconds;
+      const resetsAt = new Date(Date.now() + resetSeconds * 1000).toISOString();
+      return [{ developerId, planId, percent, used, limit, elapsedSeconds, resetsAt }];
+    });
+  });
+  return (await Promise.all(reached)).flat();
+}
