@@ -50,10 +50,11 @@ process.once('exit', () => {
 
 const [, script = ''] = process.argv;
 const fromHere = relative('', script);
-/** npm, and an installation, start a link of the name that package.json gives the program. */
+const name = basename(script);
+/** A link to this file: npm makes one of the name that package.json gives the program, and operators make a shorter one. */
 const command =
-  basename(script) === 'catalog'
-    ? `${process.env.npm_command === 'exec' ? 'npx --no -- ' : ''}catalog`
+  name === 'catalog' || name === 'catalog-lookup-service'
+    ? `${process.env.npm_command === 'exec' ? 'npx --no -- ' : ''}${name}`
     : `node ${fromHere.startsWith('..') ? script : fromHere}`;
 
 const base = { packageRoot: PACKAGE_ROOT, pid: process.pid, config: () => readConfig(process.env) };

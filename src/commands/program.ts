@@ -10,6 +10,7 @@ import { addExamples, HELP_WIDTH } from './help.js';
 /** The commands. Only the command that the arguments name is loaded: all of them take a third of a second. */
 const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   serve: async () => (await import('./serve/serve.js')).registerServe,
+  health: async () => (await import('./serve/health.js')).registerHealth,
   migrate: async () => (await import('./migrate.js')).registerMigrate,
   import: async () => (await import('./import/import.js')).registerImport,
   export: async () => (await import('./export/export.js')).registerExport,

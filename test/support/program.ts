@@ -35,8 +35,8 @@ export interface RunningProgram {
 
 /** How a program is started. */
 interface StartOptions {
-  /** The program of another version. */
-  readonly cli?: string;
+  /** What starts the program. By default Node.js and the build of the checkout. */
+  readonly program?: readonly string[];
   /** In a process group of its own. */
   readonly detached?: boolean;
   /** The most files that it may have open. */
@@ -56,9 +56,9 @@ interface StartOptions {
 export function startProgram(
   args: readonly string[],
   environment: Environment,
-  { cli = CLI, detached = false, openFiles, fileBlocks, stdout, stderr }: StartOptions = {},
+  { program = [process.execPath, CLI], detached = false, openFiles, fileBlocks, stdout, stderr }: StartOptions = {},
 ): RunningProgram {
-  const command = [process.execPath, cli, ...args];
+  const command = [...program, ...args];
   const limits = [
     ...(openFiles === undefined ? [] : [`ulimit -n ${openFiles}`]),
     ...(fileBlocks === undefined ? [] : [`ulimit -S -f ${fileBlocks}`]),

@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { OperatorError } from '../../errors.js';
+import { urlOf } from '../../http/connection/server.js';
+import { printable } from '../../platform/text/plain-text.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
+import { addNotes } from '../help.js';
+import { addJsonCommand, report } from '../report.js';
+
+/** Bound on the whole check, in milliseconds. A server bounds its own look at the database more tightly. */
+const TIMEOUT_MS = 3_000;
+
+const NOTES = `Requests /readyz of the server that HOST and PORT name. The exit code is 0 if the server is ready, also when it is degraded,
+such as without its Redis. It is 1 if the server is not ready, is shutting down, or has not replied within
+${TIMEOUT_MS / 1000} seconds.`;
+
+/** The body of /readyz: when it is ready, and the problem when it is not. */
+interface Readiness {
+  readonly status?: unknown;
+  readonly detail?: unknown;
+  readonly reasons?: readonly { readonly detail: string }[];
+}
+
+export const registerHealth: RegisterCommand = (program, context) => {
+  addNotes(addJsonCommand(program, 'health', 'catalog health', 'PORT=9000 catalog health'), NOTES)
+    .description('Check that the server on this machine is ready.')
+    .action((flags: { json?: boolean }) => run(flags.json, context));
+};
+
+async function run(asJson: boolean | undefined, { config, stdout }: CommandContext): Promise<void> {
+  const { host, port } = config();
+  if (port === 0) throw new OperatorError('PORT is 0, so the port of the server is not known. Set PORT to its number.');
+  const url = urlOf(host, port);
+  const { status, detail, reasons = [] } = await readReadiness(url);
+  if (status !== 'ready' && status !== 'degraded') {
+    throw new OperatorError(`The server on ${url} is not ready. ${printable(String(detail))}`);
+  }
+  const details = reasons.map((reason) => ` ${printable(reason.detail)}`).join('');
+  report(stdout, asJson, { url, status, reasons }, `The server on ${url} is ${status}.${details}`);
+}
+
+/** By node:http, since fetch refuses some ports that a server may have, such as 6000. */
+async function readReadiness(url: string): Promise<Readiness> {
+  try {
+    const request = get(`${url}/readyz`, { signal: AbortSignal.timeout(TIMEOUT_MS), agent: false });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    return (await json(response)) as Readiness;
+  } catch (error) {
+    const { message, cause } = error as Error;
+    const reason = cause instanceof Error ? cause.message : message;
+    throw new OperatorError(`The server on ${url} does not answer as expected: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { runCommand } from '../../support/programs/command.js';
+import type { Outcome } from '../../support/program.js';
+import { testWorld } from '../../support/world.js';
+
+/** Checks the server on a port of this machine. */
+function health(port: number | string, settings: Record<string, string> = {}, ...flags: string[]): Promise<Outcome> {
+  return runCommand(['health', ...flags], { PORT: String(port), ...settings });
+}
+
+describe('catalog health', () => {
+  const world = testWorld({ ownServer: true, service: true });
+
+  it('catalog health succeeds while the server is ready, and fails once it cannot serve', async () => {
+    const { port, origin } = new URL(world.service.url);
+    const ready = `The server on ${origin} is ready.\n`;
+    assert.deepEqual(await health(port), { code: 0, stdout: ready, stderr: '' });
+    // A server that listens everywhere is reached by loopback.
+    assert.deepEqual(await health(port, { HOST: '0.0.0.0' }), { code: 0, stdout: ready, stderr: '' });
+    const { stdout } = await health(port, {}, '--json');
+    assert.deepEqual(JSON.parse(stdout), { url: origin, status: 'ready', reasons: [] });
+
+    await world.postgres.stop('immediate');
+    const failed = await health(port);
+    assert.deepEqual([failed.code, failed.stdout], [1, '']);
+    assert.match(failed.stderr, new RegExp(`^catalog: The server on ${origin} is not ready\\. .+\\n$`));
+  });
+
+  it('catalog health says why a degraded server still counts as ready', async () => {
+    const degraded = { status: 'degraded', reasons: [{ code: 'redis_lost', detail: 'Redis is lost.' }] };
+    await withServer(
+      (_request, response) => response.end(JSON.stringify(degraded)),
+      async (port) => {
+        assert.deepEqual(await health(port), {
+          code: 0,
+          stdout: `The server on http://127.0.0.1:${port} is degraded. Redis is lost.\n`,
+          stderr: '',
+        });
+      },
+    );
+  });
+
+  it('catalog health fails without a server, with another program on the port, and without a port', async () => {
+    const freePort = await withServer(
+      (_request, response) => response.end('<html>'),
+      async (port) => {
+        const { code, stderr } = await health(port);
+        assert.equal(code, 1);
+        assert.match(stderr, /^catalog: The server on \S+ does not answer as expected: .*JSON/);
+        return port;
+      },
+    );
+    const { code, stderr } = await health(freePort);
+    assert.equal(code, 1);
+    assert.match(stderr, /does not answer as expected: connect ECONNREFUSED/);
+    assert.match((await health(0)).stderr, /^catalog: PORT is 0/);
+  });
+
+  it('catalog health waits at most three seconds for a server that does not answer', async () => {
+    await withServer(
+      () => undefined,
+      async (port) => {
+        const start = performance.now();
+        const { code, stderr } = await health(port);
+        assert.equal(code, 1);
+        assert.match(stderr, /does not answer as expected: .*timeout/);
+        const elapsed = performance.now() - start;
+        assert.ok(elapsed > 2_900 && elapsed < 10_000, `${elapsed} ms`);
+      },
+    );
+  });
+});
+
+/** Runs a test against a server of its own. */
+async function withServer<T>(answer: RequestListener, test: (port: number) => Promise<T>): Promise<T> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    return await test((server.address() as AddressInfo).port);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}

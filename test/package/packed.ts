@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { ROOT } from '../support/guides.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+
+const execute = promisify(execFile);
+
+/** Bound on `npm pack`, in milliseconds. */
+const PACK_TIMEOUT_MS = 120_000;
+
+/** The package as `npm pack` makes it of the built checkout, laid out in an empty folder. */
+export interface PackedPackage {
+  /** The folder of its package.json. Outside the checkout, so that nothing is found there by accident. */
+  readonly folder: string;
+  /** Starts its program. */
+  readonly program: readonly string[];
+  /** The packed file. */
+  readonly file: string;
+  /** Every file, by its path in the package, with its size in bytes. */
+  readonly files: ReadonlyMap<string, number>;
+}
+
+/** What `npm pack --json` reports. */
+interface PackReport {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string; readonly size: number }[];
+}
+
+/** Packs the checkout without building it again, and lays the package out. */
+export async function packCheckout(): Promise<PackedPackage> {
+  const parent = await temporaryFolder();
+  const { stdout } = await execute('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', parent], {
+    cwd: fileURLToPath(ROOT),
+    timeout: PACK_TIMEOUT_MS,
+    maxBuffer: 2 ** 26,
+  });
+  const [report] = JSON.parse(stdout) as [PackReport];
+  const folder = join(parent, 'catalog');
+  const file = join(parent, report.filename);
+  await mkdir(folder);
+  await execute('tar', ['-xzf', file, '-C', folder, '--strip-components=1']);
+  const program = [process.execPath, join(folder, '.build/cli.js')];
+  return { folder, program, file, files: new Map(report.files.map(({ path, size }) => [path, size])) };
+}
