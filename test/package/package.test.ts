@@ -20,7 +20,9 @@ interface Manifest {
 }
 
 interface LockFile {
-  readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>;
+  readonly packages: Readonly<
+    Record<string, { readonly dev?: boolean; readonly optional?: boolean; readonly inBundle?: boolean }>
+  >;
 }
 
 async function readJson(path: URL | string): Promise<unknown> {
@@ -51,11 +53,11 @@ describe('the package that npm pack makes', function () {
     );
   });
 
-  it('the package brings exactly the production packages of the lock file', async () => {
+  it('the package brings exactly the production packages of the lock file, without the optional ones', async () => {
     const { packages } = (await readJson(new URL('package-lock.json', ROOT))) as LockFile;
     // A package of types is a peer of another one. npm brings no peers, and only the compiler needs it.
-    const production = Object.entries(packages).flatMap(([path, { dev }]) =>
-      path === '' || dev || path.includes('/@types/') ? [] : [path],
+    const production = Object.entries(packages).flatMap(([path, { dev, optional, inBundle }]) =>
+      path === '' || dev || (optional && !inBundle) || path.includes('/@types/') ? [] : [path],
     );
     const brought = [...packed.files.keys()].flatMap(
       (path) => /^(node_modules\/.+)\/package\.json$/.exec(path)?.[1] ?? [],
