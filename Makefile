@@ -21,10 +21,18 @@ CHECKS := check-format check-lint check-types check-layers check-dead-code
 # Written for any version of Node.js, since it checks the version.
 NODE_FITS := var v = process.versions.node.split(".").map(Number); \
   process.exit((v[0] === 20 && v[1] >= 19) || (v[0] === 22 && v[1] >= 12) || v[0] > 22 ? 0 : 1)
-# What an installation depends on.
-STATE := $$(node -p '[process.versions.modules, process.platform, process.arch].join(" ")') \
+# What an installation depends on. Not the version of Node.js: every native package uses Node-API.
+STATE := $$(node -p 'process.platform + " " + process.arch') \
   $$(cksum < package.json) $$(cksum < package-lock.json)
 NODE_WANTED := install Node.js 20.19 or later, or 22.12 or later, from https://nodejs.org and run make again.
+
+# A number, as in `make test NODE=24`, runs any target with that version of Node.js, from the npm package `node`.
+ifneq ($(shell expr "$(NODE)" : '[1-9][0-9]*$$'),0)
+OTHER_NODE := .cache/node-$(NODE)/node_modules/node/bin/node
+export PATH := $(CURDIR)/$(dir $(OTHER_NODE)):$(PATH)
+override NODE := $(CURDIR)/$(OTHER_NODE)
+export NODE
+endif
 
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
@@ -41,7 +49,7 @@ key: $(BUILT) ## Create another demo key
 	@exec node .build/cli.js keys create --demo
 
 # The folders of the longest files come first, so that no processor is idle at the end.
-test: $(INSTALLED) ## Run every check, then every test
+test: $(INSTALLED) ## Run every check, then every test; NODE=24 runs any target with that version of Node.js
 	@$(MAKE) --keep-going --jobs=2 programs $(BUILT) $(CHECKS)
 	@echo '== tests'
 	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) \
@@ -128,9 +136,9 @@ clean: ## Remove everything that make created, except the data in .data
 	rm -rf .build .cache node_modules
 
 # Checked on every call, and written at the end of an installation. Its content decides, not its time: it names the
-# version of Node.js and the packages. Both kinds of package are named, because NODE_ENV=production or the user's npmrc
+# platform and the packages. Both kinds of package are named, because NODE_ENV=production or the user's npmrc
 # would leave some out. npm needs a cache of its own if the user has no writable home.
-$(INSTALLED): FORCE
+$(INSTALLED): $(OTHER_NODE) FORCE
 	@command -v node >/dev/null || { echo 'Node.js is missing: $(NODE_WANTED)' >&2; exit 1; }
 	@node -e '$(NODE_FITS)' || { echo "Node.js $$(node --version) does not fit: $(NODE_WANTED)" >&2; exit 1; }
 	@command -v npm >/dev/null || { echo 'npm, which comes with Node.js, is missing: $(NODE_WANTED)' >&2; exit 1; }
@@ -140,6 +148,11 @@ $(INSTALLED): FORCE
 	  test -w "$${HOME:-/nowhere}" || export npm_config_cache="$${npm_config_cache:-$$PWD/.cache/npm}"; \
 	  exec npm ci --include=dev --include=optional --no-fund --no-audit --loglevel=error; }
 	@test "$(STATE)" = "$$(cat $@ 2>/dev/null)" || echo "$(STATE)" > $@
+
+$(OTHER_NODE):
+	@echo '== install $(@:.cache/%/node_modules/node/bin/node=%)'
+	@npm install --prefix $(@:/node_modules/node/bin/node=) --no-save --no-package-lock --loglevel=error \
+	  $(@:.cache/node-%/node_modules/node/bin/node=node@%)
 
 # Built from scratch each time, which takes seconds, so that no removed source remains in .build. The stamp has the time
 # of the start, so that a file saved during the compilation is compiled next time. `make check-types` checks the types.
