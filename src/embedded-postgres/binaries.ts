@@ -86,7 +86,8 @@ export async function prepareBinaries(
   }
   if (typeof found !== 'string') return found;
   throw new OperatorError(
-    `PostgreSQL's programs do not run on this system (${found}). Set DATABASE_URL to a PostgreSQL of your own.`,
+    `PostgreSQL's programs do not run on this system (${found}). On Linux they need glibc, which Alpine Linux, for example, does not ` +
+      'have. Set DATABASE_URL to a PostgreSQL of your own.',
   );
 }
 
