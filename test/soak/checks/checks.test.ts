@@ -205,6 +205,16 @@ const TABLE: readonly {
         /Developer 1 on plan limited got 3 calls in the minute to 59\.50 s, with a limit of 2 and 0 counts begun anew/,
       ],
       [
+        'a limit that allows one call too many, of which one is answered with 304',
+        [PLAN, counted(0, 60), { ...counted(1, 60), status: 304 }, counted(2, 60)],
+        /got 3 calls/,
+      ],
+      [
+        'an answer without the state of its limits',
+        [PLAN, call([0, 1], 200, { plan: 'limited' })],
+        /at 0\.00 s was served without its limits/,
+      ],
+      [
         'a counter that ends before its minute',
         [PLAN, counted(0, 60), counted(1, 60), counted(20_000, 60)],
         /got a new minute before the one to 59\.50 s was over/,

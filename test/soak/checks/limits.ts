@@ -3,6 +3,9 @@ import { at, type Check } from './check.js';
 
 const WINDOW_MS = 60_000;
 
+/** Answers that are charged. */
+const SERVED = new Set([200, 304]);
+
 /** How far apart the ends of one window may seem: they are reported in whole seconds. */
 const SAME_WINDOW_MS = 5_000;
 
@@ -27,7 +30,7 @@ export const limitsCheck: Check = {
     for (const event of history()) {
       if (event.kind === 'plan') limits.set(event.plan, event.perMinute);
       if (startsCounting(event)) resets.push(event.start);
-      if (event.kind !== 'call' || event.status !== 200) continue;
+      if (event.kind !== 'call' || !SERVED.has(event.status)) continue;
       const limit = limits.get(event.plan);
       if (limit === undefined) continue;
       served += 1;
