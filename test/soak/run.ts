@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ROOT } from '../support/guides.js';
+import { killPrograms } from '../support/program.js';
 import { renderReport } from './report/report.js';
 import { soak } from './soak.js';
 
@@ -26,6 +27,8 @@ const { MINUTES, SECONDS, RATE, SEED } = process.env;
 const seconds = SECONDS ? positive('SECONDS', SECONDS) : MINUTES ? positive('MINUTES', MINUTES) * 60 : USUAL_SECONDS;
 const faultSeconds = Math.min(FAULT_SECONDS, seconds / FAULTS);
 
+// Also after Ctrl-C.
+process.once('exit', killPrograms);
 await mkdir(FOLDER, { recursive: true });
 const result = await soak({
   seconds,

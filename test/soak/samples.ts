@@ -1,7 +1,6 @@
-import { readdirSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
 import { cpus, loadavg } from 'node:os';
 import { Redis } from 'ioredis';
-import { residentMiB } from '../bench/load/process-figures.js';
 import { MACHINE } from './checks/healing.js';
 import type { Deployment } from './deployment.js';
 import type { History } from './history.js';
@@ -35,7 +34,9 @@ export class Sampler {
     history.note({ kind: 'sample', subject: MACHINE, figures: { load: (loadavg()[0] ?? 0) / cpus().length } });
     for (const [subject, pid] of deployment.processes()) {
       try {
-        const figures = { 'memory, MiB': residentMiB(pid), descriptors: readdirSync(`/proc/${pid}/fd`).length };
+        const [, kibibytes] = /VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];
+        const { length: descriptors } = await readdir(`/proc/${pid}/fd`);
+        const figures = { 'memory, MiB': Number(kibibytes) / 1024, descriptors };
         history.note({ kind: 'sample', subject, figures });
       } catch {
         // It ended meanwhile, or the system has no /proc.

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { send } from '../../support/request.js';
+import { send, type Reply } from '../../support/request.js';
 import type { Visitor } from '../../support/http/visitor.js';
 import { LIMITED } from '../deployment.js';
 import type { History } from '../history.js';
@@ -61,8 +61,7 @@ export class Calls {
     const start = history.now();
     const { status, minute, etag } = await send(this.url, path, { headers, ...(agent && { agent }) }).then(
       (reply) => ({
-        // The balancer answers for a server that gave no whole answer.
-        status: reply.headers['x-request-id'] === undefined ? 0 : reply.status,
+        status: statusOf(reply),
         minute: MINUTE.exec(String(reply.headers.ratelimit)),
         etag: path.endsWith('/stats') ? reply.headers.etag : undefined,
       }),
@@ -116,13 +115,16 @@ export async function viewPages(
   for (let turn = 0; !signal.aborted; turn += 1) {
     const path = pages[turn % pages.length] ?? '/';
     const start = history.now();
-    const status = await visitor.get(path).then(
-      (reply) => (reply.headers['x-request-id'] === undefined ? 0 : reply.status),
-      () => 0,
-    );
+    const status = await visitor.get(path).then(statusOf, () => 0);
     history.record({ kind: 'view', path, status, start, end: history.now() });
     await delay(pauseMs, undefined, { signal }).catch(() => undefined);
   }
+}
+
+/** @returns the status of the service; 0 when the balancer answered because a server gave no whole answer */
+function statusOf({ status, headers }: Reply): number {
+  // 503 is also the answer of a balancer whose servers are all not ready.
+  return headers['x-request-id'] === undefined && status !== 503 ? 0 : status;
 }
 
 function anyPath(): string {

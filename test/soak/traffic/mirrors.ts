@@ -101,6 +101,10 @@ export class FollowerProcess {
     await this.#end('SIGKILL');
   }
 
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+
   #run(): void {
     const child = this.start();
     let failure = '';
@@ -164,6 +168,7 @@ export async function startFollowers(
       () => readFile(state, 'utf8').then(position, () => settings.since),
       history,
     );
+    process.once('exit', () => follower.signal('SIGKILL'));
     follower.begin(settings.since);
     followers.push(follower);
   }
