@@ -122,7 +122,7 @@ export class Deployment {
     });
   }
 
-  /** Stops all parts, also those that a fault has frozen. */
+  /** Stops all parts, also if a fault has frozen them. */
   async stop(): Promise<void> {
     await this.balancer?.stop();
     for (const { process: server, log } of this.servers.values()) {

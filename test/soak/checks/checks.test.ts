@@ -140,7 +140,7 @@ const TABLE: readonly {
         /was accepted/,
       ],
       [
-        'a suspension that leaves one of the keys active',
+        'a suspension of one key only',
         [key('create', [0, 10]), developer('suspend', [20, 30]), call([31, 32], 200)],
         /was accepted/,
       ],
@@ -149,11 +149,7 @@ const TABLE: readonly {
         [key('create', [0, 10]), developer('suspend', [20, 30]), developer('reinstate', [40, 50]), call([51, 52], 401)],
         /was refused \(401\), but its key svc_a was active/,
       ],
-      [
-        'an outage that is taken for an unknown key',
-        [key('create', [0, 10]), FAULT, call([10_500, 10_600], 401)],
-        /was refused/,
-      ],
+      ['an outage taken for a wrong key', [key('create', [0, 10]), FAULT, call([10_500, 10_600], 401)], /was refused/],
     ],
   },
   {

@@ -16,7 +16,7 @@ const NAMES: Readonly<Record<Failure, string>> = { unavailable: 'got 503', broke
 
 /** Requests fail only as a fault allows, and until its bound; what servers lose comes back within it. */
 export const healingCheck: Check = {
-  promise: 'Requests fail only as the fault at hand allows, and all is well again within its bound.',
+  promise: 'Requests fail only as a fault allows, and all is well again within its bound.',
   judge(history) {
     const loads = [...history()].filter((event) => event.kind === 'sample' && event.subject === MACHINE) as Sample[];
     const loadAt = (time: number): number => loads.findLast(({ start }) => start <= time)?.figures.load ?? 0;

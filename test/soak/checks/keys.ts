@@ -1,7 +1,7 @@
 import type { Call, DeveloperChange, KeyChange } from '../history.js';
 import { at, type Check } from './check.js';
 
-/** Bound on a change that servers could not be told of at once, in milliseconds, with a margin for a busy machine. */
+/** Bound on a change that does not apply at once, in milliseconds, with a margin for a busy machine. */
 const MOMENTS_MS = 2_500;
 
 /** A period in which it is certain whether keys are accepted. */
