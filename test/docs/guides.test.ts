@@ -83,6 +83,17 @@ describe('the guides', () => {
     }
   });
 
+  it('every command that a file of a deployment starts exists', async () => {
+    const files = (await readdir(new URL('.deploy', ROOT), { recursive: true, withFileTypes: true }))
+      .filter((entry) => entry.isFile())
+      .map((entry) => `${entry.parentPath}/${entry.name}`);
+    const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+    const started = [...texts.join('\n').matchAll(/(?:cli\.js['",]* |^ *(?:args|command): \[)(\w+)[\];\n ]/gm)];
+    assert.ok(started.length > 5);
+    const names = (await programCommands()).map(({ name }) => name);
+    for (const [text, command = ''] of started) assert.ok(names.includes(command), text);
+  });
+
   it('no guide, page or program starts a foreign package by npx or puts a key on a command line', async () => {
     const files = (await readdir(new URL('src', ROOT), { recursive: true, withFileTypes: true }))
       .filter((entry) => entry.isFile() && /\.(md|tsx?|js)$/.test(entry.name))

@@ -24,6 +24,9 @@ describe('metrics with Redis and a replica', () => {
       // Nothing listens there: the replica is lost with the first query.
       DATABASE_READ_URL: 'postgres://nobody@127.0.0.1:1/nothing',
       REDIS_URL: redis.url,
+      // For the metrics of notices. Nothing listens there either.
+      NOTIFY_URL: 'http://127.0.0.1:1/',
+      NOTIFY_SECRET: `whsec_${'A'.repeat(32)}`,
     });
   });
 
