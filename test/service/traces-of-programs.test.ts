@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { startOtlpReceiver, type OtlpReceiver } from '../support/http/otlp-receiver.js';
+import { startOtlpReceiver, type OtlpReceiver } from '../support/telemetry/otlp-receiver.js';
 import { runProgram } from '../support/program.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { eventually } from '../../support/eventually.js';
-import { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from '../../support/http/otlp-receiver.js';
+import { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from '../../support/telemetry/otlp-receiver.js';
 import { send } from '../../support/request.js';
 import { addTitles } from '../../support/titles.js';
 import { testWorld } from '../../support/world.js';

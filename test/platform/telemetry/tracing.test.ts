@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Tracing, type TracingOptions } from '../../../src/platform/telemetry/tracing.js';
 import { eventually } from '../../support/eventually.js';
-import { startOtlpReceiver, type OtlpReceiver } from '../../support/http/otlp-receiver.js';
+import { startOtlpReceiver, type OtlpReceiver } from '../../support/telemetry/otlp-receiver.js';
 
 /** The most spans that wait for the receiver. */
 const MAX_WAITING = 4_096;
