@@ -19,7 +19,7 @@ interface Output {
 }
 
 /** The columns that are cut where a table is too wide for its terminal. The others hold what people copy. */
-const FREE_TEXT = ['label', 'project name', 'state', 'details', 'subject', 'name'];
+const FREE_TEXT = ['label', 'project name', 'state', 'details', 'subject', 'name', 'browser'];
 
 /** No column gets narrower. */
 const LEAST_WIDTH = 8;

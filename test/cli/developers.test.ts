@@ -357,7 +357,8 @@ describe('the commands for developers, keys and sign-in', () => {
     await output(`keys revoke ${revoked.prefix}`);
     await output(`developers link ${id} --issuer https://id.example --subject show`);
     await addPasskey(db, { developerId: id }, { ...somePublicKey(), name: 'Laptop' });
-    await startSession(db, { developerId: id, way: 'link', userAgent: '', replaced: undefined });
+    const details = { developerId: id, way: 'link', userAgent: 'Firefox/140.0', replaced: undefined } as const;
+    await db.transaction((transaction) => startSession(transaction, details));
     const stdout = await output(`developers show ${id}`);
     for (const line of [
       `^developer +${id}$`,
@@ -368,6 +369,9 @@ describe('the commands for developers, keys and sign-in', () => {
       '^identities +show at https://id.example$',
       '^passkeys +Laptop \\(never used\\)$',
       '^sessions +1$',
+      '^requests in 30 days +0, 0 refused, 0 failed$',
+      '^signed in +with +last seen +browser$',
+      '^\\S+Z +link +\\S+Z +Firefox/140.0$',
       '^keys +1 active, 2 in all$',
       `^${active.prefix} +free +production .* active$`,
       `^${revoked.prefix} +pro +- .* revoked `,
@@ -375,18 +379,20 @@ describe('the commands for developers, keys and sign-in', () => {
     ]) {
       assert.match(stdout, new RegExp(line, 'm'));
     }
-    const document = await json<Record<string, unknown> & Record<'keys' | 'identities' | 'events', object[]>>(
-      `developers show ${id}`,
-    );
-    assert.deepEqual(Object.keys(document), ['developer', 'identities', 'passkeys', 'sessions', 'keys', 'events']);
-    assert.deepEqual([document.sessions, document.keys.length, document.identities.length], [1, 2, 1]);
+    const document = await json<
+      Record<string, unknown> & Record<'keys' | 'identities' | 'events' | 'sessions', object[]>
+    >(`developers show ${id}`);
+    assert.deepEqual(Object.keys(document), [
+      ...['developer', 'usage', 'identities', 'passkeys', 'sessions', 'sessions_in_all', 'keys', 'events'],
+    ]);
+    assert.deepEqual([document.sessions.length, document.keys.length, document.identities.length], [1, 2, 1]);
     assert.equal(document.events.length, 7);
     await output(`developers suspend ${id}`);
     assert.match(await output(`developers show ${id}`), /^state +suspended \d{4}-\S+Z$/m);
     const empty = await world.newDeveloper();
     assert.match(
       await output(`developers show ${empty}`),
-      /^identities +-\npasskeys +-\nsessions +0\nkeys +0 active, 0 in all\n\nat +event/m,
+      /^identities +-\npasskeys +-\nsessions +0\nrequests in 30 days +0, 0 refused, 0 failed\nkeys +0 active, 0 in all\n\nat +event/m,
     );
   });
 
