@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { removeInBatches } from '../platform/postgres/rows.js';
+import { inBatches } from '../platform/postgres/rows.js';
 
 /**
  * How long events are kept, in days. A key made for a year still has its creation event when it expires.
@@ -147,7 +147,7 @@ export async function listEvents(
  * @throws the database's error
  */
 export function removeOldEvents(db: Knex): Promise<number> {
-  return removeInBatches(async () => {
+  return inBatches(async () => {
     const { rows } = await db.raw<{ rows: { removed: number }[] }>('select events_remove_old() as removed');
     return rows[0]?.removed ?? 0;
   });

@@ -8,7 +8,7 @@ import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
 import type { CloseStack } from '../platform/process/close-stack.js';
 import { recurring } from '../platform/async/recurring.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
-import { removeOldUsage } from '../usage/write-usage.js';
+import { mergeOldHours, removeOldUsage } from '../usage/write-usage.js';
 
 /** The interval at which records are saved, in milliseconds. A crash loses the records of one interval. */
 const FLUSH_INTERVAL_MS = 10_000;
@@ -53,6 +53,7 @@ export function startBackgroundWork(
 async function removeOldRows(db: Knex, log: Logger): Promise<void> {
   await attempt(log, 'could not remove expired sessions; trying again later', () => removeExpired(db));
   await attempt(log, 'could not remove old usage; trying again later', () => removeOldUsage(db));
+  await attempt(log, 'could not merge the hours of old usage; trying again later', () => mergeOldHours(db));
   await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
   await attempt(log, 'could not remove old notices; trying again later', () => removeOldNotices(db));
 }

@@ -1,8 +1,14 @@
 import type { Knex } from 'knex';
-import { removeRows } from '../platform/postgres/rows.js';
+import { BATCH, inBatches, removeRows } from '../platform/postgres/rows.js';
 
 /** How long usage is kept, in days: the 30 that are shown, and a few for operators. */
 export const KEPT_DAYS = 35;
+
+/** How many days before today are kept by the hour. Reads by the hour reach back two days. */
+const HOURLY_DAYS = 3;
+
+/** How many days before them are searched for hours to merge. */
+const MERGED_DAYS = 2;
 
 /** Requests by how they ended. */
 export interface UsageCounts {
@@ -57,4 +63,36 @@ export async function writeUsage(db: Knex, rows: readonly UsageRow[]): Promise<v
  */
 export function removeOldUsage(db: Knex): Promise<number> {
   return removeRows(db, 'api_key_usage', `hour < now() - interval '${KEPT_DAYS} days'`);
+}
+
+/**
+ * Merges the hours of days that are no longer read by the hour into the first hour of each day, a bounded number at a time.
+ * With 10,000 keys in use, a table by the hour alone would have eight times as many rows, and 30 days would take longer to
+ * add up than a request may. If no server runs for days, the hours of these days remain until they are removed.
+ *
+ * @returns how many rows were merged
+ * @throws the database's error
+ */
+export function mergeOldHours(db: Knex): Promise<number> {
+  const today = `date_trunc('day', now(), 'UTC')`;
+  return inBatches(async () => {
+    const { rows } = await db.raw<{ rows: { merged: number }[] }>(
+      `with merged as (
+         delete from api_key_usage where ctid = any(array(
+           select ctid from api_key_usage
+            where hour >= ${today} - interval '${HOURLY_DAYS + MERGED_DAYS} days'
+              and hour < ${today} - interval '${HOURLY_DAYS} days'
+              and hour <> date_trunc('day', hour, 'UTC')
+            order by hour limit ${BATCH} for update skip locked))
+         returning *),
+       written as (
+         insert into api_key_usage as u (key_id, hour, served, refused, failed)
+         select key_id, date_trunc('day', hour, 'UTC'), sum(served), sum(refused), sum(failed) from merged
+          group by 1, 2 order by 1, 2
+         on conflict (key_id, hour) do update
+           set served = u.served + excluded.served, refused = u.refused + excluded.refused, failed = u.failed + excluded.failed)
+       select count(*)::integer as merged from merged`,
+    );
+    return rows[0]?.merged ?? 0;
+  });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readUsageCsv, readUsageOverTime, USAGE_RANGES, type UsageRange } from '../../src/usage/read-usage.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
-import { removeOldUsage, type UsageCounts } from '../../src/usage/write-usage.js';
+import { mergeOldHours, removeOldUsage, type UsageCounts } from '../../src/usage/write-usage.js';
 import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;
@@ -148,6 +148,35 @@ describe('the usage of keys', () => {
       (await rowsOf(keyId)).map(({ hour }) => hour),
       [-34 * 24, 0],
     );
+  });
+
+  it('usage of days that are not read by the hour is merged by the day, and no request is lost or added', async () => {
+    const keys = await newKeys(5_001, 5_060);
+    const usage = new UsageCounter();
+    const today = Math.floor(NOW / (24 * HOUR_MS)) * 24 * HOUR_MS;
+    for (const keyId of keys) {
+      for (let hour = -5 * 24; hour <= 0; hour += 1) {
+        usage.count(keyId, 200, today + hour * HOUR_MS);
+        usage.count(keyId, 429, today + hour * HOUR_MS);
+        usage.count(keyId, 500, today + hour * HOUR_MS);
+      }
+    }
+    await usage.flush(world.db);
+    // Two servers at the same time.
+    const merged = await Promise.all([mergeOldHours(world.db), mergeOldHours(world.db)]);
+    assert.equal(merged[0] + merged[1] + (await mergeOldHours(world.db)), keys.length * 2 * 23);
+    assert.equal(await mergeOldHours(world.db), 0);
+    const startOfToday = (today - NOW) / HOUR_MS;
+    const day = { served: 24, refused: 24, failed: 24 };
+    const hour = { served: 1, refused: 1, failed: 1 };
+    for (const keyId of [keys[0], keys.at(-1)]) {
+      const rows = (await rowsOf(keyId ?? 0)).map((row) => ({ ...row, hour: row.hour - startOfToday }));
+      assert.deepEqual(rows, [
+        { ...day, hour: -5 * 24 },
+        { ...day, hour: -4 * 24 },
+        ...Array.from({ length: 3 * 24 + 1 }, (_, i) => ({ ...hour, hour: i - 3 * 24 })),
+      ]);
+    }
   });
 
   it('usage is read by hour for 24 hours, and by day for 7 and 30 days, for the keys of one developer', async () => {

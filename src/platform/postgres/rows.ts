@@ -8,8 +8,8 @@ export interface Slice {
   readonly offset: number;
 }
 
-/** The most rows that one statement removes, so that it stays short and does not hold up other work. */
-const BATCH = 1_000;
+/** The most rows that one statement removes or merges, so that it stays short and does not hold up other work. */
+export const BATCH = 1_000;
 
 /** The most statements of one run; the next run continues. */
 const BATCHES_PER_RUN = 20;
@@ -23,7 +23,7 @@ const BATCHES_PER_RUN = 20;
  * @throws the database's error
  */
 export function removeRows(db: Knex, table: string, condition: string): Promise<number> {
-  return removeInBatches(async () => {
+  return inBatches(async () => {
     const { rowCount } = await db.raw<{ rowCount: number }>(
       `delete from ${table} where ctid = any(array(
          select ctid from ${table} where ${condition} limit ${BATCH} for update skip locked))`,
@@ -33,17 +33,17 @@ export function removeRows(db: Knex, table: string, condition: string): Promise<
 }
 
 /**
- * Removes rows until none is left, or until enough is done for one run.
+ * Removes or merges rows until none is left, or until enough is done for one run.
  *
- * @param removeBatch - removes up to 1,000 rows, and returns how many
- * @returns how many rows were removed; there may be more
+ * @param actOnBatch - removes or merges up to {@link BATCH} rows, and returns how many
+ * @returns how many rows there were; there may be more
  */
-export async function removeInBatches(removeBatch: () => Promise<number>): Promise<number> {
-  let removed = 0;
+export async function inBatches(actOnBatch: () => Promise<number>): Promise<number> {
+  let done = 0;
   for (let batch = 0; batch < BATCHES_PER_RUN; batch += 1) {
-    const rows = await removeBatch();
-    removed += rows;
+    const rows = await actOnBatch();
+    done += rows;
     if (rows < BATCH) break;
   }
-  return removed;
+  return done;
 }
