@@ -9,7 +9,7 @@ import { findProgram, HAPROXY } from '../support/programs/system-program.js';
 import { guideConfiguration, startBalancer, type Balancer } from '../support/proxies/haproxy.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
-import { addTitles } from '../support/titles.js';
+import { addTitles, titleIds } from '../support/titles.js';
 import type { History } from './history.js';
 import { ServerLog } from './server-log.js';
 
@@ -19,7 +19,7 @@ export const LIMITED = 'limited';
 const PER_MINUTE = { [UNLIMITED]: 2_000_000_000, [LIMITED]: 30 };
 
 /** Titles of the catalogue in the beginning. */
-const TITLES = 300;
+export const TITLES = titleIds(300);
 
 /** The worker processes of the first server. */
 const WORKERS = 2;
@@ -59,7 +59,7 @@ export class Deployment {
     const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
     const networks = await Promise.all([TcpProxy.start(postgres.url), TcpProxy.start(redis.url)]);
     const deployment = new Deployment(postgres, redis, networks, history);
-    await addTitles(deployment.db, TITLES);
+    await addTitles(deployment.db, TITLES.length);
     for (const [plan, perMinute] of Object.entries(PER_MINUTE)) {
       await newPlan(deployment.db, plan, perMinute, PER_MINUTE[UNLIMITED]);
     }

@@ -92,9 +92,8 @@ async function runTraffic(
   const { db, url } = deployment;
   const keyring = new Keyring(deployment, history);
   await keyring.open(DEVELOPERS);
-  const reader = await keyring.newDeveloper('Reader');
-  const { key, prefix } = await keyring.newKey(reader);
-  const visitor = await signIn({ url, db }, reader);
+  const { key, prefix, developer } = await keyring.newKey();
+  const visitor = await signIn({ url, db }, developer);
   const pages = [...PAGES, ...settingsPages(prefix)];
 
   const rate = options.rate ?? (await measureHalf(url, keyring, history));

@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { send, type Reply } from '../../support/request.js';
 import type { Visitor } from '../../support/http/visitor.js';
-import { LIMITED } from '../deployment.js';
+import { LIMITED, TITLES } from '../deployment.js';
 import type { History } from '../history.js';
 import type { Keyring, KnownKey } from './keys.js';
 
@@ -24,7 +24,6 @@ export class Calls {
   #etag = '';
   readonly #stop = new AbortController();
   #lanes: Promise<void>[] = [];
-  #agents: Agent[] = [];
 
   constructor(
     private readonly url: string,
@@ -35,17 +34,13 @@ export class Calls {
   /** Begins to call. @param rate - calls a second; Infinity for as many as are answered */
   start(rate: number): void {
     const pauseMs = (LANES / rate) * 1000;
-    const lanes = Array.from({ length: LANES }, () => this.#lane(pauseMs));
-    this.#lanes.push(...lanes);
+    this.#lanes = Array.from({ length: LANES }, () => this.#lane(pauseMs));
   }
 
   /** Ends when all calls are answered. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#lanes);
-    for (const agent of this.#agents) agent.destroy();
-    this.#lanes = [];
-    this.#agents = [];
   }
 
   /** Calls once, and records what came back. */
@@ -86,7 +81,6 @@ export class Calls {
 
   async #lane(pauseMs: number): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    this.#agents.push(agent);
     let next = performance.now() + Math.random() * pauseMs;
     while (!this.#stop.signal.aborted) {
       const wait = next - performance.now();
@@ -95,6 +89,7 @@ export class Calls {
       next = Math.max(next, performance.now() - pauseMs) + pauseMs;
       await this.call(this.#anyKey(), anyPath(), agent);
     }
+    agent.destroy();
   }
 
   #anyKey(): KnownKey {
@@ -128,15 +123,14 @@ function statusOf({ status, headers }: Reply): number {
 }
 
 function anyPath(): string {
-  const title = String(1 + Math.floor(Math.random() * 300)).padStart(4, '0');
-  const paths = ['me', 'me', 'stats', `titles/title-${title}`, `titles/title-${title}`];
+  const title = `titles/${any(TITLES)}`;
   // Nearly the end of the feed, where mirrors are most of the time.
-  paths.push(`changes?since=${Math.floor(Date.now() / 1000) - 5}`);
-  return `/api/v1/${any(paths)}`;
+  const tail = `changes?since=${Math.floor(Date.now() / 1000) - 5}`;
+  return `/api/v1/${any(['me', 'me', 'stats', title, title, tail])}`;
 }
 
 /** @returns one of several, by chance */
-export function any<Item>(items: readonly [Item, ...Item[]] | readonly Item[]): Item {
+export function any<Item>(items: readonly Item[]): Item {
   const item = items[Math.floor(Math.random() * items.length)];
   if (item === undefined) throw new Error('there is none to choose');
   return item;

@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { createKey } from '../../../src/keys/keys.js';
+import { newKey } from '../../support/deployments/deployment.js';
 import { runCommand } from '../../support/programs/command.js';
 import { LIMITED, UNLIMITED, type Deployment } from '../deployment.js';
 import type { DeveloperChange, History, KeyChange } from '../history.js';
@@ -40,25 +42,23 @@ export class Keyring {
   /** Creates developers and their first keys. */
   async open(developers: number): Promise<void> {
     for (let i = 0; i <= developers; i += 1) {
-      const developer = await this.newDeveloper(`Project ${i}`);
       const plan = i === 0 ? LIMITED : UNLIMITED;
-      for (let count = 0; count < KEYS_EACH; count += 1) await this.#create(developer, plan);
-      if (i > 0) this.#developers.push(developer);
+      const first = await this.newKey(plan);
+      const { developer } = first;
+      const second = await createKey(this.deployment.db, { developerId: developer, planId: plan });
+      const keys = [first, { key: second.key, prefix: second.prefix, developer, plan }];
+      if (plan === LIMITED) this.limited.push(...keys);
+      else this.active.push(...keys);
+      for (const { prefix } of keys)
+        this.history.note({ kind: 'key', act: 'create', key: prefix, developer, outcome: 'immediate' });
+      if (plan === UNLIMITED) this.#developers.push(developer);
     }
   }
 
-  async newDeveloper(name: string): Promise<number> {
-    const { document } = await this.#run('developers', 'create', '--project-name', name);
-    if (document === undefined) throw new Error('no developer was created');
-    return (document as { developer: { id: number } }).developer.id;
-  }
-
-  /** Creates a key on the plan without a limit. */
-  async newKey(developer: number): Promise<KnownKey> {
-    const key = await this.#create(developer, UNLIMITED);
-    if (key === undefined) throw new Error('no key was created');
-    this.active = this.active.filter((one) => one !== key);
-    return key;
+  /** Creates a developer with a key that nobody changes. */
+  async newKey(plan = UNLIMITED): Promise<KnownKey> {
+    const { key, prefix, developerId } = await newKey(this.deployment.db, plan);
+    return { key, prefix, developer: developerId, plan };
   }
 
   /** Changes one key or developer after the other. @param call - calls with a key whose state has just changed */
@@ -74,28 +74,33 @@ export class Keyring {
   async #changeOne(): Promise<KnownKey | undefined> {
     const developer = any(this.#developers);
     const own = this.active.filter((key) => key.developer === developer);
-    if (own.length < KEYS_EACH) return this.#create(developer, UNLIMITED);
+    if (own.length < KEYS_EACH) return this.#create(developer);
     const key = any(own);
     // A developer who is suspended is soon reinstated.
     if (this.#suspended.has(developer)) return this.#changeDeveloper(key, 'reinstate');
     const chance = Math.random();
     if (chance < 0.2) return this.#changeDeveloper(key, 'suspend');
-    if (chance < 0.5) return this.#create(developer, UNLIMITED);
+    if (chance < 0.5) return this.#create(developer);
     return chance < 0.75 ? this.#roll(key) : this.#revoke(key);
   }
 
-  async #create(developer: number, plan: string): Promise<KnownKey | undefined> {
-    const { start, end, outcome, document } = await this.#run(
-      ...['keys', 'create', '--developer', String(developer), '--plan', plan],
+  async #create(developer: number): Promise<KnownKey | undefined> {
+    const { document, ...change } = await this.#run(
+      'keys',
+      'create',
+      '--developer',
+      String(developer),
+      '--plan',
+      UNLIMITED,
     );
-    return document && this.#noteNew(document as KeyDocument, { developer, plan }, { start, end, outcome });
+    return document && this.#noteNew(document, developer, change);
   }
 
   async #roll(key: KnownKey): Promise<KnownKey> {
     const { document, ...change } = await this.#run('keys', 'roll', key.prefix, '--overlap', 'now');
     this.#noteEnd(key, change);
     // The successor is active at the same moment as the other key is not.
-    if (document) this.#noteNew(document as KeyDocument, key, { ...change, outcome: 'immediate' });
+    if (document) this.#noteNew(document, key.developer, { ...change, outcome: 'immediate' });
     return key;
   }
 
@@ -116,12 +121,12 @@ export class Keyring {
 
   #noteNew(
     { key, key_prefix: prefix }: KeyDocument,
-    { developer, plan }: Pick<KnownKey, 'developer' | 'plan'>,
+    developer: number,
     times: Pick<KeyChange, 'start' | 'end' | 'outcome'>,
   ): KnownKey {
-    const known = { key, prefix, developer, plan };
+    const known = { key, prefix, developer, plan: UNLIMITED };
     this.history.record({ kind: 'key', act: 'create', key: prefix, developer, ...times });
-    (plan === LIMITED ? this.limited : this.active).push(known);
+    this.active.push(known);
     return known;
   }
 
@@ -137,17 +142,17 @@ export class Keyring {
   /** Runs a command as an operator does. */
   async #run(
     ...args: readonly string[]
-  ): Promise<{ start: number; end: number; outcome: Outcome; document: object | undefined }> {
+  ): Promise<{ start: number; end: number; outcome: Outcome; document: KeyDocument | undefined }> {
     const start = this.history.now();
     const { code, stdout, stderr } = await runCommand([...args, '--json'], this.deployment.environment);
     const end = this.history.now();
     if (code !== 0) return { start, end, outcome: 'unknown', document: undefined };
     const outcome = stderr === '' ? 'immediate' : 'within moments';
-    return { start, end, outcome, document: JSON.parse(stdout) as object };
+    return { start, end, outcome, document: JSON.parse(stdout) as KeyDocument };
   }
 }
 
-/** What matters of a key as commands print it. */
+/** What matters of the output of a command that creates a key. */
 interface KeyDocument {
   readonly key: string;
   readonly key_prefix: string;
