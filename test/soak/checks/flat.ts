@@ -11,8 +11,8 @@ const BOUNDS: Readonly<Record<string, { readonly absolute: number; readonly part
 /** Samples before this are not judged: caches fill, code is compiled, pools open connections. */
 const WARM_UP_MS = 120_000;
 
-/** A slope over less time says nothing. */
-const LEAST_MS = 240_000;
+/** A slope over less time says nothing: the memory of a process rises and falls by 30 MiB within four minutes. */
+const LEAST_MS = 600_000;
 
 /** One figure of a process or a server over time. */
 interface Series {
