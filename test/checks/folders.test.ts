@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 /** The most files of a folder, which a reader can still take in at once. */
 const MOST_FILES = 12;
 
-const PLACES = ['src', 'test', 'db', '.config'];
+const PLACES = ['src', 'test', 'db', '.config', '.deploy'];
 
 /** The migrations stay in one folder, and their number grows. */
 const MAY_GROW = 'db/migrations';
