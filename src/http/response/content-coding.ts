@@ -6,7 +6,7 @@ import Negotiator from 'negotiator';
 export type ContentCoding = 'gzip' | 'br';
 
 /**
- * How content is compressed, and which coding stands first if a client accepts several equally, as most do.
+ * How content is compressed, and which coding is preferred if a client accepts several equally, as most do.
  *
  * - `fast`, for content of one response: gzip takes half to two thirds of the time of br for 3 to 10 % more bytes. Level 3 is
  *   zlib's last fast one; 4 takes half as long again for 2 % fewer bytes. Quality 1 of br makes more bytes than gzip, and 3

@@ -11,8 +11,8 @@ const MAX_VALUE = 400;
 const MAX_ADDRESS = 3_500;
 
 /**
- * The address of the page that a request belongs to, which GET opens: the path and the query of the request itself or, after
- * POST, those of the page with the form, which is filled in as it was sent.
+ * The address to return to after a request. For GET it is the requested one. For POST it is the page with the form, with
+ * the submitted fields in its query.
  *
  * @param more - further parameters
  */

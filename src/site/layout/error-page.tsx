@@ -37,7 +37,7 @@ const DETAILS: Partial<Record<number, ComponentChildren>> = {
   503: 'This page is temporarily unavailable. Try again in a few seconds.',
 };
 
-/** Where the reader of an error goes on. */
+/** The link of an error page. */
 interface NextStep {
   readonly address: string;
   readonly label: string;
