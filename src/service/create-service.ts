@@ -4,7 +4,6 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { callerLoader } from '../admission/callers.js';
 import { beginChange } from '../admission/invalidate-callers.js';
-import { FailedAddresses } from '../limits/failed-addresses.js';
 import { FailedAttempts, type FailurePolicy } from '../limits/failed-attempts.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
@@ -136,13 +135,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   const replica = openReplica(config, health, database);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
   const admission = opened.add(await openAdmission(options, clock, health, database), (it) => it.close());
-  const failedAddresses = new FailedAddresses(admission.redis);
-  const failedAttempts = new FailedAttempts(
-    admission.redis,
-    overrides.failurePolicy,
-    'failures',
-    config.operatorPages ? failedAddresses : undefined,
-  );
+  const failedAttempts = new FailedAttempts(admission.redis, overrides.failurePolicy);
   const { metrics, requestMetrics } = await createMetrics({
     packageRoot,
     operationIds: Object.keys(operations),
@@ -215,7 +208,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     packageRoot,
     database,
     redis,
-    failedAddresses,
+    failedAttempts,
     metrics,
     publicUrl,
     loadPages: options.loadOperatorPages,

@@ -66,6 +66,20 @@ describe('the guides', () => {
     assert.deepEqual(listed.sort(), [...names].sort());
   });
 
+  it('a guide lists the changes of this version and of every migration', async () => {
+    const text = await readGuide('changes');
+    const { version } = JSON.parse(await readFile(new URL('package.json', ROOT), 'utf8')) as { version: string };
+    assert.equal(/^## (\d.*)$/m.exec(text)?.[1], version);
+    const ranges = [...text.matchAll(/migrations? (?:is|are)\s(\d{3})(?: (?:to|and) (\d{3}))?/g)];
+    for (const file of (await readdir(new URL('db/migrations', ROOT))).filter((name) => name.endsWith('.sql'))) {
+      const number = file.slice(0, 3);
+      assert.ok(
+        ranges.some(([, first = '', last = first]) => first <= number && number <= last),
+        `no version names ${file}`,
+      );
+    }
+  });
+
   it('every command and option in a guide exists', async () => {
     const text = (await Promise.all([readReadme(), ...GUIDES.map(readGuide)])).join('\n');
     const commands = (await programCommands()).filter(

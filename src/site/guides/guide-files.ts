@@ -62,6 +62,12 @@ export const GUIDES: readonly ListedGuide[] = [
     audience: 'developers',
   },
   {
+    name: 'changes',
+    title: 'Changes',
+    description: 'What each version changes for callers, mirrors and operators, and what never changes.',
+    audience: 'developers',
+  },
+  {
     name: 'operators/install',
     title: 'Install the service',
     description: 'Go from a checkout to a server on your own PostgreSQL, with a proxy and file limits.',
@@ -106,7 +112,7 @@ export const GUIDES: readonly ListedGuide[] = [
   {
     name: 'operators/operator-pages',
     title: 'Operator pages',
-    description: 'See the state of the service and its developers in your browser, on the internal address.',
+    description: 'The state of the service in your browser, on the internal address.',
     audience: 'operators',
   },
   {

@@ -12,7 +12,8 @@ import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/events';
 
-const ACTORS: Readonly<Record<Exclude<Actor, 'developer'>, string>> = {
+const ACTORS: Readonly<Record<Actor, string>> = {
+  developer: 'You',
   operator: 'Operator',
   finder: 'Somebody who found the key',
   system: 'The service',
@@ -54,12 +55,10 @@ interface EventTableProps {
   readonly now: number;
   /** Whether all events are those of one key, which they need not name. */
   readonly isOfOneKey?: boolean;
-  /** What the developer is called; an operator reads the events of others. */
-  readonly developer?: string;
 }
 
 /** Events in the order given, each with its key unless all have the same one. */
-export function EventTable({ events, now, isOfOneKey = false, developer = 'You' }: EventTableProps): VNode {
+export function EventTable({ events, now, isOfOneKey = false }: EventTableProps): VNode {
   if (events.length === 0) return <p class="empty">No events</p>;
   return (
     <Table
@@ -69,7 +68,7 @@ export function EventTable({ events, now, isOfOneKey = false, developer = 'You' 
       rows={events.map((event) => [
         describe(event),
         ...(isOfOneKey ? [] : [<EventKey event={event} />]),
-        event.actor === 'developer' ? developer : ACTORS[event.actor],
+        ACTORS[event.actor],
         <RelativeTime at={event.at} now={now} />,
       ])}
     />

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { Slice } from '../../platform/postgres/rows.js';
-import type { PageContext } from '../context.js';
+import type { SettingsContext } from './guards.js';
 
 /** Rows on one page of a list. */
 const PAGE_SIZE = 50;
@@ -20,7 +20,7 @@ export interface ListPage<T> {
  *   const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
  */
 export async function readListPage<T>(
-  { state }: Pick<PageContext, 'state'>,
+  { state }: SettingsContext,
   read: (slice: Slice) => Promise<readonly T[]>,
 ): Promise<ListPage<T>> {
   const text = state.target.search.get('page') ?? '';
