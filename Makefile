@@ -12,6 +12,7 @@ INSTALLED := node_modules/.installed
 BUILT := .build/.built
 # Test files that run in parallel. Four on two cores, because most wait for servers to start and stop.
 JOBS := 4
+IMAGE := catalog-lookup-service
 # Installed only for its own target: it would be a quarter of all packages.
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 # The last version whose package contains the generator; later ones download it.
@@ -37,7 +38,7 @@ endif
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench soak screenshots screen-reader mutants stryker drill clients contract generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench soak screenshots screen-reader mutants stryker drill clients contract image sbom generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -128,6 +129,25 @@ generate: $(INSTALLED) ## Write generated/ from openapi.yaml and db/schema.sql f
 	@$(BIN)/openapi-typescript openapi.yaml -o generated/openapi.d.ts
 	@mkdir -p .cache && $(BIN)/js-yaml openapi.yaml > .cache/openapi.json && mv .cache/openapi.json generated/openapi.json
 	@node --import tsx db/dump-schema.ts
+
+# Docker's format has the health check, which that of OCI lacks.
+image: ## Build the container image with docker, podman or buildah: IMAGE names it, IMAGE_FLAGS are more options
+	@for tool in docker podman buildah; do \
+	  if $$tool info >/dev/null 2>&1; then \
+	    BUILDAH_FORMAT=docker exec $$tool build -f .deploy/Containerfile -t '$(IMAGE)' \
+	      --build-arg REVISION="$$(git rev-parse HEAD 2>/dev/null)" $(IMAGE_FLAGS) .; \
+	  fi; \
+	done; \
+	echo 'Neither docker, podman nor buildah works here: install one of them.' >&2; exit 1
+
+# Of a copy without the packages of development: with --omit=dev, npm sbom also leaves out those that both kinds need. And
+# without the bundle, since npm reports the override of a bundled package as a fault.
+sbom: $(INSTALLED) ## Write a list of the production packages, in CycloneDX, to .cache/sbom/sbom.json
+	@rm -rf .cache/sbom && mkdir -p .cache/sbom && cp package.json package-lock.json .cache/sbom
+	@cd .cache/sbom && npm pkg delete devDependencies bundleDependencies && \
+	  npm install --package-lock-only --prefer-offline --loglevel=error > /dev/null && \
+	  npm sbom --sbom-format=cyclonedx --sbom-type=application --package-lock-only > sbom.json
+	@echo .cache/sbom/sbom.json
 
 format: $(INSTALLED) ## Format every file with Oxfmt
 	@$(BIN)/oxfmt .

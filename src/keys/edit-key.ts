@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { expiresAt, type Expiry } from './expiry.js';
 import { changeKeys, KeyRefused, lockKey, OPERATOR, type KeyActor } from './key-change.js';
-import { keyFields, stateOf, type KeyRecord } from './key-record.js';
+import { IS_ACTIVE, keyFields, stateOf, type KeyRecord } from './key-record.js';
 import { requirePlan } from './keys.js';
 
 /** How many labels and expiries a developer may change within 24 hours. Every change is recorded as an event. */
@@ -65,6 +65,25 @@ export function setKeyPlan(db: Knex, prefix: string, planId: string): Promise<Ed
   return editKey(db, prefix, OPERATOR, async (_, transaction) => {
     await requirePlan(transaction, planId);
     return ['plan_id', planId];
+  });
+}
+
+/**
+ * Moves all active keys of a developer to another plan, whose limits apply from the next request.
+ *
+ * @returns how many were on another plan
+ * @throws OperatorError when there is no such plan
+ */
+export function setPlanOfKeys(db: Knex, developerId: number, planId: string): Promise<number> {
+  return changeKeys(db, OPERATOR, async (transaction) => {
+    await requirePlan(transaction, planId);
+    const keys = transaction('api_keys')
+      .where({ developer_id: developerId })
+      .whereNot({ plan_id: planId })
+      .whereRaw(IS_ACTIVE);
+    // In the order in which servers lock keys to write their last use; any other could deadlock with them.
+    await keys.clone().orderBy('id').forNoKeyUpdate().select('id');
+    return keys.update({ plan_id: planId });
   });
 }
 

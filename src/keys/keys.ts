@@ -121,6 +121,11 @@ export async function findKeyOf(db: Knex, developerId: number, prefix: string): 
   return db('api_keys').where({ developer_id: developerId, prefix }).first<KeyRecord | undefined>(keyFields(db));
 }
 
+/** @returns the key with a prefix, whoever owns it; undefined for none */
+export async function findKey(db: Knex, prefix: string): Promise<KeyRecord | undefined> {
+  return db('api_keys').where({ prefix }).first<KeyRecord | undefined>(keyFields(db));
+}
+
 /** @returns the key that was rolled to this one; undefined when this one was not made by rolling */
 export async function findPredecessor(db: Knex, prefix: string): Promise<KeyRecord | undefined> {
   return db('api_keys')

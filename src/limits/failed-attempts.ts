@@ -1,5 +1,6 @@
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
+import type { FailedAddresses } from './failed-addresses.js';
 import type { LimitState } from './quotas.js';
 
 export interface FailurePolicy {
@@ -23,8 +24,16 @@ export class FailedAttempts {
   /** Attempts that failed since the process began, and those of them over the limit. */
   readonly counts = { failed: 0, overLimit: 0 };
 
-  /** @param name - names the counters in Redis; each kind of attempt has a limit of its own */
-  constructor(redis?: RedisLink, policy = FAILURE_POLICY, name = 'failures') {
+  /**
+   * @param name - names the counters in Redis; each kind of attempt has a limit of its own
+   * @param addresses - where failures within the limit are kept for operators; undefined for nowhere
+   */
+  constructor(
+    redis?: RedisLink,
+    policy = FAILURE_POLICY,
+    name = 'failures',
+    private readonly addresses?: FailedAddresses,
+  ) {
     const options = { keyPrefix: redisKey(name), points: policy.limit, duration: policy.windowSeconds };
     this.#policy = policy;
     this.#memory = new RateLimiterMemory(options);
@@ -44,6 +53,7 @@ export class FailedAttempts {
     this.counts.failed += 1;
     const result = this.#toResult(await this.#run((limiter) => consume(limiter, address)));
     if (result.kind === 'over_limit') this.counts.overLimit += 1;
+    else await this.addresses?.count(address);
     return result;
   }
 

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { EndChange } from '../admission/invalidate-callers.js';
 import type { Config } from '../config/settings.js';
-import type { FailedAttempts } from '../limits/failed-attempts.js';
+import type { FailedAddresses } from '../limits/failed-addresses.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { PageState } from '../site/context.js';
 import type { StaticFiles } from '../site/delivery/static-files.js';
@@ -23,8 +23,8 @@ export interface OperatorParts {
   readonly beginChange: () => EndChange;
   /** What all processes of this server have counted. */
   readonly lastHour: LastHour;
-  /** Where the addresses that fail are counted. */
-  readonly failedAttempts: FailedAttempts;
+  /** The addresses whose keys failed. */
+  readonly failedAddresses: FailedAddresses;
   /** The origin of the operator pages. Known once the server listens. */
   readonly url: () => string;
   /** The origin of the public pages. */

@@ -3,6 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { Brand, Document } from '../site/layout/document.js';
 import type { LayoutProps } from '../site/layout/layout.js';
 import { answerPage } from '../site/layout/page.js';
+import { KeyPath } from '../site/settings/key-name.js';
 import type { OperatorContext } from './context.js';
 
 /** The pages, as their navigation lists them. */
@@ -12,6 +13,11 @@ const TABS = [
   { id: 'failed-keys', path: '/failed-keys', label: 'Failed keys' },
   { id: 'settings', path: '/settings', label: 'Settings' },
 ] as const;
+
+/** @returns the address of the page of a key, for operators */
+export function operatorKeyPath(prefix: string): string {
+  return `/keys/${prefix}`;
+}
 
 /** The frame of every page for operators. */
 export function OperatorLayout(props: LayoutProps): VNode {
@@ -74,7 +80,7 @@ export function operatorPage(
         </p>
       )}
       <h1>{options.title}</h1>
-      {body}
+      <KeyPath.Provider value={operatorKeyPath}>{body}</KeyPath.Provider>
     </div>,
   );
 }

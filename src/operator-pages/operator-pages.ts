@@ -8,8 +8,14 @@ import type { PageContext, PageFrame, PageRouter, PageState } from '../site/cont
 import { receiveForm } from '../site/delivery/form.js';
 import { setSecurityFields } from '../site/delivery/headers.js';
 import type { OperatorParts } from './context.js';
+import { addDeveloper } from './developers/developer.js';
+import { addDeveloperActs } from './developers/developer-acts.js';
+import { addDevelopers } from './developers/developers.js';
+import { addKey } from './developers/key.js';
 import { operatorErrorPage, requireAnswer } from './error-page.js';
+import { addFailedKeys } from './failed-keys.js';
 import { OperatorLayout } from './layout.js';
+import { addSettings } from './settings.js';
 import { addSignIn } from './sign-in.js';
 import { addStatus } from './status/status.js';
 
@@ -27,6 +33,12 @@ export function routeOperatorPages(parts: OperatorParts): PageRouter {
   router.use(deadline(DEADLINE_MS) as Parameters<PageRouter['use']>[0]);
   const requireOperator = addSignIn(router, parts);
   addStatus(router, parts, requireOperator);
+  addDevelopers(router, parts, requireOperator);
+  addDeveloper(router, parts, requireOperator);
+  addDeveloperActs(router, parts, requireOperator);
+  addKey(router, parts, requireOperator);
+  addFailedKeys(router, parts, requireOperator);
+  addSettings(router, parts, requireOperator);
   return router;
 }
 

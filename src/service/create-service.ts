@@ -4,6 +4,7 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { callerLoader } from '../admission/callers.js';
 import { beginChange } from '../admission/invalidate-callers.js';
+import { FailedAddresses } from '../limits/failed-addresses.js';
 import { FailedAttempts, type FailurePolicy } from '../limits/failed-attempts.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
@@ -135,7 +136,13 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   const replica = openReplica(config, health, database);
   if (replica) opened.add(replica.pool, (pool) => pool.destroy());
   const admission = opened.add(await openAdmission(options, clock, health, database), (it) => it.close());
-  const failedAttempts = new FailedAttempts(admission.redis, overrides.failurePolicy);
+  const failedAddresses = new FailedAddresses(admission.redis);
+  const failedAttempts = new FailedAttempts(
+    admission.redis,
+    overrides.failurePolicy,
+    'failures',
+    config.operatorPages ? failedAddresses : undefined,
+  );
   const { metrics, requestMetrics } = await createMetrics({
     packageRoot,
     operationIds: Object.keys(operations),
@@ -208,7 +215,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     packageRoot,
     database,
     redis,
-    failedAttempts,
+    failedAddresses,
     metrics,
     publicUrl,
     loadPages: options.loadOperatorPages,

@@ -4,7 +4,7 @@ import type { Config } from '../config/settings.js';
 import type { Listener } from '../http/connection/server.js';
 import { OperatorError } from '../errors.js';
 import { serveMetrics } from '../http/telemetry/metrics-server.js';
-import type { FailedAttempts } from '../limits/failed-attempts.js';
+import type { FailedAddresses } from '../limits/failed-addresses.js';
 import { LastHour } from '../operator-pages/status/last-hour.js';
 import { recurring } from '../platform/async/recurring.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
@@ -33,8 +33,8 @@ interface InternalServerOptions {
   readonly packageRoot: string;
   readonly database: ConnectedDatabase;
   readonly redis: RedisLink | undefined;
-  /** Counts requests whose key failed. */
-  readonly failedAttempts: FailedAttempts;
+  /** The addresses whose keys failed. */
+  readonly failedAddresses: FailedAddresses;
   readonly metrics: MetricsSource;
   /** Undefined for a server without operator pages. */
   readonly loadPages: LoadOperatorPages | undefined;

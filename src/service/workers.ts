@@ -1,7 +1,7 @@
 import { redisAddressOf } from '../config/config.js';
 import type { Config } from '../config/settings.js';
 import { urlOf } from '../http/connection/server.js';
-import { FailedAttempts } from '../limits/failed-attempts.js';
+import { FailedAddresses } from '../limits/failed-addresses.js';
 import { CloseStack } from '../platform/process/close-stack.js';
 import { Workers } from '../platform/process/workers.js';
 import { RedisLink } from '../platform/redis/link.js';
@@ -47,7 +47,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
       packageRoot: options.packageRoot,
       database,
       redis,
-      failedAttempts: new FailedAttempts(redis),
+      failedAddresses: new FailedAddresses(redis),
       metrics: createPrimaryMetrics(workers),
       publicUrl: () => config.publicUrl ?? url,
       loadPages: loadOperatorPages,

@@ -9,6 +9,8 @@ export interface TotalsQuery extends Partial<Slice> {
   readonly days: number;
   /** Undefined for all developers. */
   readonly developerId?: number | undefined;
+  /** Which developers: by id, by the prefix of a key, or by a part of the project's name in upper or lower case. */
+  readonly search?: string | undefined;
 }
 
 /** The requests of all keys of a developer. */
@@ -48,7 +50,10 @@ export async function readUsageByDeveloper(db: Knex, query: TotalsQuery): Promis
             coalesce(served, 0) as served, coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
        from developers d
        left join owned on developer_id = d.id
-      where cast(:developerId as integer) is null or d.id = :developerId
+      where (cast(:developerId as integer) is null or d.id = :developerId)
+        and (cast(:search as text) is null or d.id::text = :search
+             or strpos(lower(d.project_name), lower(:search)) > 0
+             or d.id = (select developer_id from api_keys where prefix = :search))
       order by coalesce(served + refused + failed, 0) desc, d.id
       limit :limit offset :offset`,
     query,
@@ -73,7 +78,7 @@ export async function readUsageByOwnedKey(db: Knex, query: TotalsQuery): Promise
 async function read<Row>(
   db: Knex,
   sql: string,
-  { days, developerId, limit, offset = 0 }: TotalsQuery,
+  { days, developerId, search, limit, offset = 0 }: TotalsQuery,
 ): Promise<readonly Row[]> {
   // First, and not in the query: PostgreSQL then compares with a constant, and can tell how many hours match.
   const { rows: starts } = await db.raw<{ rows: { since: string }[] }>(
@@ -81,7 +86,13 @@ async function read<Row>(
     [days - 1],
   );
   const since = starts[0]?.since;
-  const bindings = { since, developerId: developerId ?? null, limit: limit ?? null, offset };
+  const bindings = {
+    since,
+    developerId: developerId ?? null,
+    search: search ?? null,
+    limit: limit ?? null,
+    offset,
+  };
   const { rows } = await db.raw<{ rows: Row[] }>(`${usedSince(developerId !== undefined)} ${sql}`, bindings);
   return rows;
 }

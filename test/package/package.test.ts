@@ -1,32 +1,52 @@
 import assert from 'node:assert/strict';
-import { constants } from 'node:fs';
-import { access, readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { constants, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { runningAsRoot } from '../../src/embedded-postgres/account.js';
 import { ROOT } from '../support/guides.js';
 import { createEmptyDatabase } from '../support/postgres.js';
 import { freePort } from '../support/programs/free-port.js';
+import { skipWithout } from '../support/programs/skip.js';
+import { BUILDAH, findProgram } from '../support/programs/system-program.js';
 import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
 import { send } from '../support/request.js';
+import { buildImage, type BuiltImage } from './image.js';
 import { packCheckout, type PackedPackage } from './packed.js';
 
 const MEGABYTE = 1e6;
 
+const execute = promisify(execFile);
+
 interface Manifest {
   readonly name: string;
   readonly version: string;
+  readonly license: string;
   readonly bin: Readonly<Record<string, string>>;
-  readonly dependencies: Readonly<Record<string, string>>;
-  readonly devDependencies: Readonly<Record<string, string>>;
 }
 
 interface LockFile {
   readonly packages: Readonly<
-    Record<string, { readonly dev?: boolean; readonly optional?: boolean; readonly inBundle?: boolean }>
+    Record<
+      string,
+      { readonly version: string; readonly dev?: boolean; readonly optional?: boolean; readonly inBundle?: boolean }
+    >
   >;
+}
+
+interface Sbom {
+  readonly bomFormat: string;
+  readonly components: readonly { readonly purl: string; readonly hashes?: readonly unknown[] }[];
 }
 
 async function readJson(path: URL | string): Promise<unknown> {
   return JSON.parse(await readFile(path, 'utf8'));
+}
+
+async function readLockFile(): Promise<LockFile> {
+  return (await readJson(new URL('package-lock.json', ROOT))) as LockFile;
 }
 
 describe('the package that npm pack makes', function () {
@@ -54,7 +74,7 @@ describe('the package that npm pack makes', function () {
   });
 
   it('the package brings exactly the production packages of the lock file, without the optional ones', async () => {
-    const { packages } = (await readJson(new URL('package-lock.json', ROOT))) as LockFile;
+    const { packages } = await readLockFile();
     // A package of types is a peer of another one. npm brings no peers, and only the compiler needs it.
     const production = Object.entries(packages).flatMap(([path, { dev, optional, inBundle }]) =>
       path === '' || dev || (optional && !inBundle) || path.includes('/@types/') ? [] : [path],
@@ -77,7 +97,7 @@ describe('the package that npm pack makes', function () {
     await access(join(packed.folder, '.build/cli.js'), constants.X_OK);
   });
 
-  it('without DATABASE_URL, the program says that the embedded PostgreSQL is not part of the package', async () => {
+  it('without DATABASE_URL, the program reports that the package has no embedded PostgreSQL', async () => {
     assert.deepEqual(await catalog(['stats']), {
       code: 1,
       stdout: '',
@@ -126,4 +146,94 @@ describe('the package that npm pack makes', function () {
       await database.drop();
     }
   });
+
+  it('make sbom lists exactly the production packages, each with its hash', async () => {
+    const { stdout } = await execute('make', ['--silent', 'sbom'], { cwd: fileURLToPath(ROOT), timeout: 60_000 });
+    const { bomFormat, components } = (await readJson(new URL(stdout.trim().split('\n').at(-1) ?? '', ROOT))) as Sbom;
+    assert.equal(bomFormat, 'CycloneDX');
+    const { packages } = await readLockFile();
+    const production = Object.entries(packages).flatMap(([path, { dev, version }]) =>
+      path === '' || dev ? [] : [`${path.split('node_modules/').at(-1)}@${version}`],
+    );
+    assert.deepEqual(
+      components.map(({ purl }) => decodeURIComponent(purl.replace('pkg:npm/', ''))).sort(),
+      [...new Set(production)].sort(),
+    );
+    assert.ok(components.every(({ hashes = [] }) => hashes.length > 0));
+  });
+
+  describe('as a container image', () => {
+    let image: BuiltImage;
+    let files: { readonly path: string; readonly size: number; readonly mode: number }[];
+
+    before(async function () {
+      const buildah = findProgram(BUILDAH);
+      if (buildah === undefined) skipWithout('Buildah', this);
+      if (!runningAsRoot()) skipWithout('the rights of root', this);
+      image = await buildImage(buildah, packed.folder);
+      const entries = await readdir(image.root, { recursive: true, withFileTypes: true });
+      files = entries
+        .filter((entry) => entry.isFile())
+        .map((entry) => {
+          const path = join(entry.parentPath, entry.name);
+          const { size, mode } = statSync(path);
+          return { path, size, mode };
+        });
+    });
+
+    it('the image takes at most 200 MB, of which the service takes at most 50', () => {
+      const sizeOf = (list: typeof files) => list.reduce((sum, { size }) => sum + size, 0) / MEGABYTE;
+      const [all, service] = [sizeOf(files), sizeOf(files.filter(({ path }) => path.startsWith(image.service)))];
+      assert.ok(all <= 200 && service <= 50 && service > 10, `${all.toFixed(1)} MB, of which ${service.toFixed(1)}`);
+    });
+
+    it('the image runs as a numeric user that is not root and can write none of its files', () => {
+      assert.match(image.config.User, /^[1-9]\d*:[1-9]\d*$/);
+      assert.deepEqual(
+        files.filter(({ mode }) => (mode & 0o022) !== 0).map(({ path }) => path),
+        [],
+      );
+    });
+
+    it('the image is labelled with the version of the package and its licence', () => {
+      const { Labels } = image.config;
+      const label = (name: string) => Labels[`org.opencontainers.image.${name}`];
+      assert.deepEqual([label('version'), label('licenses')], [manifest.version, manifest.license]);
+      assert.ok(label('title') && label('description'));
+    });
+
+    it('the image migrates and serves from read-only files without a shell, and its health check follows the server', async () => {
+      const { Entrypoint, Cmd, Healthcheck } = image.config;
+      const database = await createEmptyDatabase();
+      const secret = await image.addSecret('database-url', `${database.url}\n`);
+      const environment = { DATABASE_URL_FILE: secret, PORT: String(await freePort()), LOG_FORMAT: 'json', SITE: 'on' };
+      const run = (program: readonly string[], args: readonly string[] = []): Promise<Outcome> =>
+        runProgram(args, environment, '', { program: image.run(program) });
+      try {
+        const migrated = await run(Entrypoint, ['migrate']);
+        assert.equal(migrated.code, 0, migrated.stderr);
+        const [kind, ...check] = Healthcheck.Test;
+        assert.deepEqual([kind, Cmd], ['CMD', ['serve']]);
+        assert.equal((await run(check)).code, 1, 'nothing serves yet');
+        const server = await startServer(environment, [], { program: image.run(Entrypoint) });
+        assert.equal((await run(check)).code, 0);
+        assert.equal((await send(server.url, '/docs')).status, 200);
+        const { Uid, Root } = describeProcess(server.child.pid);
+        assert.equal(Uid, image.config.User.split(':')[0]);
+        assert.equal(Root, image.root);
+        assert.equal((await server.stop()).code, 0, 'SIGTERM reaches the server');
+        assert.equal((await run(check)).code, 1);
+        const write = `require('node:fs').writeFileSync('/opt/catalog/file', '')`;
+        assert.match((await run(['node', '--eval', write])).stderr, /EROFS/);
+      } finally {
+        await database.drop();
+      }
+    });
+  });
 });
+
+/** The user and the root folder of a process, as Linux has them. */
+function describeProcess(pid: number | undefined): { readonly Uid: string | undefined; readonly Root: string } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return { Uid: /^Uid:\s+(\d+)/m.exec(status)?.[1], Root: readlinkSync(`/proc/${pid}/root`) };
+}

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
-import { ROOT } from '../support/guides.js';
+import { readGuide, ROOT } from '../support/guides.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 const execute = promisify(execFile);
@@ -17,19 +16,16 @@ export interface PackedPackage {
   readonly folder: string;
   /** Starts its program. */
   readonly program: readonly string[];
-  /** The packed file. */
-  readonly file: string;
   /** Every file, by its path in the package, with its size in bytes. */
   readonly files: ReadonlyMap<string, number>;
 }
 
 /** What `npm pack --json` reports. */
 interface PackReport {
-  readonly filename: string;
   readonly files: readonly { readonly path: string; readonly size: number }[];
 }
 
-/** Packs the checkout without building it again, and lays the package out. */
+/** Packs the checkout without building it again, and unpacks the package with the commands of the guide. */
 export async function packCheckout(): Promise<PackedPackage> {
   const parent = await temporaryFolder();
   const { stdout } = await execute('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', parent], {
@@ -38,10 +34,10 @@ export async function packCheckout(): Promise<PackedPackage> {
     maxBuffer: 2 ** 26,
   });
   const [report] = JSON.parse(stdout) as [PackReport];
-  const folder = join(parent, 'catalog');
-  const file = join(parent, report.filename);
-  await mkdir(folder);
-  await execute('tar', ['-xzf', file, '-C', folder, '--strip-components=1']);
+  const folder = join(parent, 'opt/catalog');
+  const guide = await readGuide('operators/install');
+  const [, commands = ''] = /```sh\n(\s*mkdir -p \/opt\/catalog\n.+?)```/s.exec(guide) ?? [];
+  await execute('sh', ['-ec', commands.replaceAll('/opt/catalog', folder)], { cwd: parent });
   const program = [process.execPath, join(folder, '.build/cli.js')];
-  return { folder, program, file, files: new Map(report.files.map(({ path, size }) => [path, size])) };
+  return { folder, program, files: new Map(report.files.map(({ path, size }) => [path, size])) };
 }

@@ -112,7 +112,7 @@ export const GUIDES: readonly ListedGuide[] = [
   {
     name: 'operators/operator-pages',
     title: 'Operator pages',
-    description: 'The state of the service in your browser, on the internal address.',
+    description: 'See the state of the service and its developers in your browser, on the internal address.',
     audience: 'operators',
   },
   {

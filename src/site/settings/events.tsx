@@ -12,8 +12,7 @@ import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/events';
 
-const ACTORS: Readonly<Record<Actor, string>> = {
-  developer: 'You',
+const ACTORS: Readonly<Record<Exclude<Actor, 'developer'>, string>> = {
   operator: 'Operator',
   finder: 'Somebody who found the key',
   system: 'The service',
@@ -55,10 +54,12 @@ interface EventTableProps {
   readonly now: number;
   /** Whether all events are those of one key, which they need not name. */
   readonly isOfOneKey?: boolean;
+  /** What the developer is called; an operator reads the events of others. */
+  readonly developer?: string;
 }
 
 /** Events in the order given, each with its key unless all have the same one. */
-export function EventTable({ events, now, isOfOneKey = false }: EventTableProps): VNode {
+export function EventTable({ events, now, isOfOneKey = false, developer = 'You' }: EventTableProps): VNode {
   if (events.length === 0) return <p class="empty">No events</p>;
   return (
     <Table
@@ -68,7 +69,7 @@ export function EventTable({ events, now, isOfOneKey = false }: EventTableProps)
       rows={events.map((event) => [
         describe(event),
         ...(isOfOneKey ? [] : [<EventKey event={event} />]),
-        ACTORS[event.actor],
+        event.actor === 'developer' ? developer : ACTORS[event.actor],
         <RelativeTime at={event.at} now={now} />,
       ])}
     />

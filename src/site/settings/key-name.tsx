@@ -1,10 +1,14 @@
-import type { VNode } from 'preact';
+import { createContext, type VNode } from 'preact';
+import { useContext } from 'preact/hooks';
 import { harmless, UserText } from '../layout/values.js';
 
 /** @returns the address of the page of a key */
 export function keyPath(prefix: string): string {
   return `/settings/keys/${prefix}`;
 }
+
+/** Where the pages of keys are. For operators they are elsewhere. */
+export const KeyPath = createContext(keyPath);
 
 interface KeyNameProps {
   readonly prefix: string;
@@ -14,7 +18,7 @@ interface KeyNameProps {
 }
 
 /** A key in a table: its label as a link, and its prefix below. A long label is cut off, to leave room on a phone. */
-export function KeyName({ prefix, label, address = keyPath(prefix) }: KeyNameProps): VNode {
+export function KeyName({ prefix, label, address = useContext(KeyPath)(prefix) }: KeyNameProps): VNode {
   return label === null ? (
     <div class="key-name">
       <a href={address}>
@@ -35,7 +39,7 @@ export function KeyName({ prefix, label, address = keyPath(prefix) }: KeyNamePro
 export function KeyReference({ prefix, label }: Omit<KeyNameProps, 'address'>): VNode {
   return (
     <>
-      <a class="nowrap" href={keyPath(prefix)}>
+      <a class="nowrap" href={useContext(KeyPath)(prefix)}>
         <code>{prefix}</code>
       </a>
       {label !== null && (

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { Slice } from '../../platform/postgres/rows.js';
-import type { SettingsContext } from './guards.js';
+import type { PageContext } from '../context.js';
 
 /** Rows on one page of a list. */
 const PAGE_SIZE = 50;
@@ -20,7 +20,7 @@ export interface ListPage<T> {
  *   const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
  */
 export async function readListPage<T>(
-  { state }: SettingsContext,
+  { state }: Pick<PageContext, 'state'>,
   read: (slice: Slice) => Promise<readonly T[]>,
 ): Promise<ListPage<T>> {
   const text = state.target.search.get('page') ?? '';

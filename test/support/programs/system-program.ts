@@ -73,6 +73,14 @@ export const KUBECTL: SystemProgram = {
   packages: ['kubectl'],
 };
 
+/** Builds container images without a daemon. */
+export const BUILDAH: SystemProgram = {
+  title: 'Buildah',
+  programs: ['buildah'],
+  debianPackages: ['buildah'],
+  packages: ['buildah'],
+};
+
 /** Where package managers put programs that a short PATH leaves out. */
 const MORE_FOLDERS = ['/usr/local/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 

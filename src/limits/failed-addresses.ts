@@ -1,0 +1,76 @@
+import { LRUCache } from 'lru-cache';
+import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
+
+const HOUR_MS = 3_600_000;
+
+/** How long an hour is kept in Redis, in seconds: until the hour after it has ended. */
+const KEPT_SECONDS = 2 * 3_600;
+
+/** The most addresses of an hour. Those that failed least make room, so that no number of addresses fills the memory. */
+const MAX_ADDRESSES = 10_000;
+
+/** An address whose keys failed. */
+export interface FailedAddress {
+  readonly address: string;
+  /** In the hour that has begun and in the one before. */
+  readonly failures: number;
+}
+
+/** Counts by address and hour how often keys failed, for operators: in Redis, or in this process while there is none. */
+export class FailedAddresses {
+  /** By hour and address. */
+  readonly #memory = new LRUCache<string, { readonly hour: number; readonly address: string; failures: number }>({
+    max: MAX_ADDRESSES,
+  });
+
+  /** @param now - in milliseconds since 1970 */
+  constructor(
+    private readonly redis: RedisLink | undefined,
+    private readonly now: () => number = Date.now,
+  ) {}
+
+  /** Counts a failure. */
+  async count(address: string): Promise<void> {
+    const [hour] = this.#hours();
+    const counted = this.redis?.run((client) =>
+      client
+        .multi()
+        .zincrby(keyOf(hour), 1, address)
+        .zremrangebyrank(keyOf(hour), 0, -MAX_ADDRESSES - 1)
+        .expire(keyOf(hour), KEPT_SECONDS)
+        .exec(),
+    );
+    if (counted !== undefined && (await ifAvailable(counted)) !== undefined) return;
+    const slot = `${hour} ${address}`;
+    const known = this.#memory.get(slot);
+    if (known === undefined) this.#memory.set(slot, { hour, address, failures: 1 });
+    else known.failures += 1;
+  }
+
+  /** @returns the addresses with the most failures, of all servers that share a Redis */
+  async list(limit: number): Promise<readonly FailedAddress[]> {
+    const hours = this.#hours();
+    const sums = new Map<string, number>();
+    const add = (address: string, failures: number): unknown => sums.set(address, (sums.get(address) ?? 0) + failures);
+    for (const hour of hours) {
+      const read = this.redis?.run((client) => client.zrevrange(keyOf(hour), 0, MAX_ADDRESSES, 'WITHSCORES'));
+      const found = (read && (await ifAvailable(read))) ?? [];
+      for (let i = 0; i < found.length; i += 2) add(found[i] ?? '', Number(found[i + 1]));
+    }
+    for (const { hour, address, failures } of this.#memory.values()) if (hours.includes(hour)) add(address, failures);
+    return [...sums]
+      .map(([address, failures]) => ({ address, failures }))
+      .sort((one, other) => other.failures - one.failures)
+      .slice(0, limit);
+  }
+
+  /** @returns the hour that has begun and the one before, since 1970 */
+  #hours(): readonly [number, number] {
+    const hour = Math.floor(this.now() / HOUR_MS);
+    return [hour, hour - 1];
+  }
+}
+
+function keyOf(hour: number): string {
+  return redisKey('failed-addresses', hour);
+}

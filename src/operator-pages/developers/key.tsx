@@ -1,0 +1,142 @@
+import type { Knex } from 'knex';
+import type { VNode } from 'preact';
+import { findDeveloper, type Developer } from '../../developers/developers.js';
+import { listEvents } from '../../events/events.js';
+import { isKeyPrefix } from '../../keys/api-key.js';
+import { isAccepted, type KeyRecord } from '../../keys/key-record.js';
+import { findKey } from '../../keys/keys.js';
+import { revokeKey } from '../../keys/revoke.js';
+import type { PageRouter } from '../../site/context.js';
+import { Fact } from '../../site/layout/components.js';
+import { PageError } from '../../site/layout/error-page.js';
+import { FormActions } from '../../site/layout/form-field.js';
+import { RelativeTime, Time, UserText } from '../../site/layout/values.js';
+import { EventTable } from '../../site/settings/events.js';
+import { KeyStateText } from '../../site/settings/keys/key-state.js';
+import { Pager, readListPage } from '../../site/settings/list-page.js';
+import { applies, performAct, redirectAndConfirm } from '../acts.js';
+import type { OperatorContext, OperatorParts } from '../context.js';
+import { operatorKeyPath, operatorPage } from '../layout.js';
+import type { OperatorGuard } from '../sign-in.js';
+import { developerPath, trailTo } from './developer.js';
+
+/** Finds the key that the path of a request names. @throws PageError 404 */
+async function keyOf(ctx: OperatorContext, db: Knex): Promise<KeyRecord> {
+  const { prefix = '' } = ctx.params as { prefix?: string };
+  const key = isKeyPrefix(prefix) ? await findKey(db, prefix) : undefined;
+  if (key === undefined) throw new PageError(404, 'Not found', 'No key has this prefix.');
+  return key;
+}
+
+/** Adds the page of a key of any developer, and the form that revokes it. */
+export function addKey(router: PageRouter, parts: OperatorParts, requireOperator: OperatorGuard): void {
+  const { db } = parts;
+
+  router.get(
+    '/keys/:prefix',
+    requireOperator(async (ctx) => {
+      const key = await keyOf(ctx, db);
+      const { prefix, developerId } = key;
+      const developer = await findDeveloper(db, developerId);
+      const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
+      operatorPage(
+        ctx,
+        { title: prefix, tab: 'developers', trail: trailTo(developer) },
+        <>
+          <Facts record={key} developer={developer} />
+          {isAccepted(key) && (
+            <p>
+              <a class="button button-danger" href={`${operatorKeyPath(prefix)}/revoke`}>
+                Revoke key
+              </a>
+            </p>
+          )}
+          <section>
+            <h2 id="events">Events</h2>
+            <EventTable events={events.rows} now={Date.now()} developer="Developer" isOfOneKey />
+            <Pager path={operatorKeyPath(prefix)} page={events} />
+          </section>
+        </>,
+      );
+    }),
+  );
+
+  router.get(
+    '/keys/:prefix/revoke',
+    requireOperator(async (ctx) => {
+      const { prefix, label, lastUsedAt } = await keyOf(ctx, db);
+      operatorPage(
+        ctx,
+        { title: `Revoke ${prefix}`, tab: 'developers', trail: { path: operatorKeyPath(prefix), label: prefix } },
+        <>
+          <p>
+            {label !== null && (
+              <>
+                The key is labelled “<UserText text={label} />
+                ”.{' '}
+              </>
+            )}
+            {lastUsedAt === null ? (
+              'It was never used.'
+            ) : (
+              <>
+                It was last used <RelativeTime at={lastUsedAt} />.
+              </>
+            )}{' '}
+            Requests that use it will fail with 401. This cannot be undone.
+          </p>
+          <form class="form" method="post" action={`${operatorKeyPath(prefix)}/revoke`}>
+            <FormActions label="Revoke key" tone="danger" cancel={operatorKeyPath(prefix)} />
+          </form>
+        </>,
+      );
+    }),
+  );
+
+  router.post(
+    '/keys/:prefix/revoke',
+    requireOperator(async (ctx) => {
+      const { prefix, developerId } = await keyOf(ctx, db);
+      const { result, propagation } = await performAct(
+        ctx,
+        parts,
+        { act: 'revoke_key', developer: developerId, key_prefix: prefix },
+        (change) => revokeKey(change, prefix),
+        ({ wasRevoked }) => !wasRevoked,
+      );
+      redirectAndConfirm(
+        ctx,
+        operatorKeyPath(prefix),
+        result.wasRevoked
+          ? 'The key was already revoked.'
+          : `The key is revoked. It is refused ${applies(propagation)}.`,
+      );
+    }),
+  );
+}
+
+function Facts({ record, developer }: { readonly record: KeyRecord; readonly developer: Developer }): VNode {
+  const { label, planId, createdAt, lastUsedAt, expiresAt } = record;
+  const now = Date.now();
+  return (
+    <dl class="facts">
+      <Fact name="State">
+        <KeyStateText record={record} now={now} isSuspended={developer.suspendedAt !== null} />
+      </Fact>
+      <Fact name="Developer">
+        <a href={developerPath(developer.id)}>
+          <UserText text={developer.projectName} />
+        </a>
+      </Fact>
+      <Fact name="Label">{label === null ? 'None' : <UserText text={label} />}</Fact>
+      <Fact name="Plan">
+        <code>{planId}</code>
+      </Fact>
+      <Fact name="Created">
+        <Time at={createdAt} />
+      </Fact>
+      <Fact name="Last used">{lastUsedAt === null ? 'Never' : <RelativeTime at={lastUsedAt} now={now} />}</Fact>
+      <Fact name="Expires">{expiresAt === null ? 'Never' : <Time at={expiresAt} />}</Fact>
+    </dl>
+  );
+}

@@ -1,0 +1,56 @@
+import type { VNode } from 'preact';
+import type { FailedAddress } from '../limits/failed-addresses.js';
+import type { PageRouter } from '../site/context.js';
+import { Table } from '../site/layout/components.js';
+import { formatNumber } from '../site/layout/values.js';
+import type { OperatorParts } from './context.js';
+import { operatorPage } from './layout.js';
+import type { OperatorGuard } from './sign-in.js';
+
+/** Addresses that are listed. */
+const SHOWN = 50;
+
+/** Adds the list of addresses whose keys failed. */
+export function addFailedKeys(
+  router: PageRouter,
+  { failedAddresses, config }: OperatorParts,
+  requireOperator: OperatorGuard,
+): void {
+  router.get(
+    '/failed-keys',
+    requireOperator(async (ctx) => {
+      operatorPage(
+        ctx,
+        { title: 'Failed keys', tab: 'failed-keys' },
+        <FailedKeys addresses={await failedAddresses.list(SHOWN)} isShared={config.redisUrl !== undefined} />,
+      );
+    }),
+  );
+}
+
+interface FailedKeysProps {
+  readonly addresses: readonly FailedAddress[];
+  /** Whether the addresses are those of all servers. */
+  readonly isShared: boolean;
+}
+
+function FailedKeys({ addresses, isShared }: FailedKeysProps): VNode {
+  return (
+    <>
+      <p>
+        Addresses that sent keys which are unknown, revoked or expired, or whose developer is suspended, in this hour of
+        the clock and in the one before{isShared ? ', on all servers' : ''}. After 30 within a minute an address gets
+        429 for its further ones, which are not counted here.
+      </p>
+      {addresses.length === 0 ? (
+        <p class="empty">No failed keys</p>
+      ) : (
+        <Table
+          caption="Addresses by failed keys"
+          columns={['Address', { label: 'Failed keys', numeric: true }]}
+          rows={addresses.map(({ address, failures }) => [<code>{address}</code>, formatNumber(failures)])}
+        />
+      )}
+    </>
+  );
+}
