@@ -81,6 +81,18 @@ describe('the Compose file', () => {
     }
   });
 
+  it('the servers run the image that the checkout builds, with its health check', async () => {
+    const [makefile, containerfile] = await Promise.all(
+      ['Makefile', '.deploy/Containerfile'].map((file) => readFile(new URL(file, ROOT), 'utf8')),
+    );
+    const [, image = ''] = /^IMAGE := (.+)$/m.exec(makefile) ?? [];
+    const [, check = ''] = /^HEALTHCHECK .*CMD (\[.+\])$/m.exec(containerfile) ?? [];
+    for (const [, service] of own) {
+      assert.equal(service.image, `\${CATALOG_IMAGE:-${image}}`);
+      if (service.healthcheck) assert.deepEqual(service.healthcheck.test, ['CMD', ...(JSON.parse(check) as string[])]);
+    }
+  });
+
   it('the servers have valid settings, secrets from files and the time to drain', () => {
     for (const [, service] of own) {
       const environment = service.environment ?? {};
