@@ -82,7 +82,7 @@ describe('the Compose file', () => {
   });
 
   it('the servers run the image that the checkout builds, with its health check', async () => {
-    const [makefile, containerfile] = await Promise.all(
+    const [makefile = '', containerfile = ''] = await Promise.all(
       ['Makefile', '.deploy/Containerfile'].map((file) => readFile(new URL(file, ROOT), 'utf8')),
     );
     const [, image = ''] = /^IMAGE := (.+)$/m.exec(makefile) ?? [];
