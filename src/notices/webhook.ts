@@ -17,6 +17,11 @@ export type Delivery =
 /** Bound on an attempt, in milliseconds. */
 const ATTEMPT_MS = 10_000;
 
+/** @returns the id of a notice as its receiver sees it, in `Webhook-Id` */
+export function messageId({ id }: Pick<Notice, 'id'>): string {
+  return `msg_${id}`;
+}
+
 /**
  * Sends a notice as Standard Webhooks (https://www.standardwebhooks.com) describes it. The receiver accepts it by a status
  * from 200 to 299. Redirects are not followed, and the body of the response is not read.
@@ -25,12 +30,13 @@ const ATTEMPT_MS = 10_000;
  */
 export async function sendNotice(
   { url, secret }: Webhook,
-  { id, type, occurredAt, data }: Notice,
+  notice: Notice,
   { stopping, timeoutMs = ATTEMPT_MS }: { readonly stopping?: AbortSignal; readonly timeoutMs?: number } = {},
 ): Promise<Delivery> {
   const timeout = AbortSignal.timeout(timeoutMs);
+  const { type, occurredAt, data } = notice;
   const body = JSON.stringify({ type, timestamp: occurredAt, data });
-  const messageId = `msg_${id}`;
+  const id = messageId(notice);
   const timestamp = String(Math.floor(Date.now() / 1000));
   try {
     const {
@@ -41,9 +47,9 @@ export async function sendNotice(
       method: 'POST',
       headers: {
         'Content-Type': 'application/json',
-        'Webhook-Id': messageId,
+        'Webhook-Id': id,
         'Webhook-Timestamp': timestamp,
-        'Webhook-Signature': `v1,${createHmac('sha256', secret).update(`${messageId}.${timestamp}.${body}`).digest('base64')}`,
+        'Webhook-Signature': `v1,${createHmac('sha256', secret).update(`${id}.${timestamp}.${body}`).digest('base64')}`,
       },
       body,
       redirect: 'manual',

@@ -4,7 +4,13 @@ import type { Logger } from 'pino';
 import type { QuotaReader } from '../admission/charge/limiter.js';
 import { listPlans } from '../limits/plans.js';
 import { WINDOW_SECONDS } from '../limits/quotas.js';
-import { claimNotice, countPendingNotices, giveUpNotices, markDelivered } from '../notices/outbox.js';
+import {
+  claimNotice,
+  countPendingNotices,
+  giveUpNotices,
+  markDelivered,
+  type ClaimedNotice,
+} from '../notices/outbox.js';
 import {
   recordComponentNotices,
   recordKeyNotices,
@@ -12,7 +18,7 @@ import {
   type ComponentChange,
   type ReachedQuota,
 } from '../notices/record-notices.js';
-import { sendNotice, type Webhook } from '../notices/webhook.js';
+import { messageId, sendNotice, type Webhook } from '../notices/webhook.js';
 import { recurring, type Recurring } from '../platform/async/recurring.js';
 import type { Dependency, DependencyState } from '../platform/telemetry/health.js';
 import { findNearDayQuota } from '../usage/day-quotas.js';
@@ -90,20 +96,16 @@ export class Notices {
   }
 
   async #send(db: Knex): Promise<void> {
-    for (const { id, type, attempt: attempts } of await giveUpNotices(db)) {
+    for (const notice of await giveUpNotices(db)) {
       this.counts.givenUp += 1;
-      this.log.error({ notice: id, type, attempts }, 'a notice was given up: its receiver did not accept it');
+      this.log.error(describe(notice), 'a notice was given up: its receiver did not accept it');
     }
     for (let sent = 0; sent < NOTICES_PER_ROUND && !this.#stopping.signal.aborted; sent += 1) {
       const notice = await claimNotice(db);
       if (notice === undefined) break;
       const delivery = await sendNotice(this.webhook, notice, { stopping: this.#stopping.signal });
       if (delivery.kind === 'failed') {
-        const { id, type, attempt: attempts } = notice;
-        this.log.warn(
-          { notice: id, type, attempts, reason: delivery.reason },
-          'a notice could not be sent; trying again',
-        );
+        this.log.warn({ ...describe(notice), reason: delivery.reason }, 'a notice could not be sent; trying again');
         // The receiver is likely to refuse the others too.
         break;
       }
@@ -111,6 +113,11 @@ export class Notices {
     }
     this.counts.pending = await countPendingNotices(db);
   }
+}
+
+/** @returns the members of a notice for the log */
+function describe(notice: ClaimedNotice): object {
+  return { notice: messageId(notice), type: notice.type, attempts: notice.attempt };
 }
 
 /** @returns the day's quotas that developers have used to one of the parts which have a notice */

@@ -28,9 +28,17 @@ export interface UsageRow extends UsageCounts {
 }
 
 /**
- * Adds counts to those of all servers, in one statement. Deleted keys are left out. Rows are locked in the order of their
- * keys, so that servers which write at the same time do not deadlock. An hour that has not begun by the database's clock
- * counts as the present one: the process's clock is ahead.
+ * The end of an INSERT into `api_key_usage as u`, which adds counts to those of the same keys and hours. Rows are locked in the
+ * order of their keys, so that servers which write at the same time do not deadlock.
+ */
+const ADDED_UP = `
+  group by 1, 2 order by 1, 2
+  on conflict (key_id, hour) do update
+    set served = u.served + excluded.served, refused = u.refused + excluded.refused, failed = u.failed + excluded.failed`;
+
+/**
+ * Adds counts to those of all servers, in one statement. Deleted keys are left out. An hour that has not begun by the
+ * database's clock counts as the present one: the process's clock is ahead.
  *
  * @throws the database's error; when only the reply was lost, the counts are written
  */
@@ -42,9 +50,7 @@ export async function writeUsage(db: Knex, rows: readonly UsageRow[]): Promise<v
        from unnest(?::integer[], ?::integer[], ?::bigint[], ?::bigint[], ?::bigint[])
               as counted (id, hour, served, refused, failed)
        join api_keys using (id)
-      group by 1, 2 order by 1, 2
-     on conflict (key_id, hour) do update
-       set served = u.served + excluded.served, refused = u.refused + excluded.refused, failed = u.failed + excluded.failed`,
+      ${ADDED_UP}`,
     [
       rows.map(({ keyId }) => keyId),
       rows.map(({ hour }) => hour),
@@ -88,9 +94,7 @@ export function mergeOldHours(db: Knex): Promise<number> {
        written as (
          insert into api_key_usage as u (key_id, hour, served, refused, failed)
          select key_id, date_trunc('day', hour, 'UTC'), sum(served), sum(refused), sum(failed) from merged
-          group by 1, 2 order by 1, 2
-         on conflict (key_id, hour) do update
-           set served = u.served + excluded.served, refused = u.refused + excluded.refused, failed = u.failed + excluded.failed)
+          ${ADDED_UP})
        select count(*)::integer as merged from merged`,
     );
     return rows[0]?.merged ?? 0;

@@ -24,9 +24,20 @@ function textOf(write: (log: ReturnType<typeof createLog>) => void, { hasColors 
 describe('the log as text', () => {
   it('an entry is one line of the local time, the level, the message and its members', () => {
     const text = textOf((log) =>
-      log.info({ url: 'http://h:1', attempts: 3, missing: undefined, none: null, empty: [] }, 'listening'),
+      log.info(
+        {
+          url: 'http://h:1',
+          attempts: 3,
+          missing: undefined,
+          none: null,
+          empty: [],
+          few: ['a'],
+          many: [1, 2, 3, 4, 5, 6],
+        },
+        'listening',
+      ),
     );
-    assert.match(text, new RegExp(`^${TIME}  info   listening  url=http://h:1 attempts=3\n$`));
+    assert.match(text, new RegExp(`^${TIME}  info   listening  url=http://h:1 attempts=3 few=\\["a"\\] many=6\n$`));
     const at = new Date();
     const line = textFormatter(false)(JSON.stringify({ time: at.toISOString(), level: 40, msg: 'x' }));
     assert.ok(line.startsWith(`${at.toTimeString().slice(0, 8)}.`), line);

@@ -215,7 +215,7 @@ describe('notices to the operator', () => {
     assert.deepEqual(new Set(attempts.map((attempt) => attempt.id)), new Set([id]));
     assert.equal(new Set(attempts.map(({ text }) => text)).size, 1);
     const log = services.flatMap(({ logged }) => logged);
-    const attemptsLogged = log.filter((line) => line.includes(id.replace('msg_', '')));
+    const attemptsLogged = log.filter((line) => line.includes(`"notice":"${id}"`));
     assert.equal(attemptsLogged.filter((line) => line.includes('status 500')).length, 2);
     const { NOTIFY_SECRET: secret } = receiver.settings;
     for (const text of [TOKEN, secret, secret.replace('whsec_', '')]) assert.ok(!log.join('\n').includes(text), text);

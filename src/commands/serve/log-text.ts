@@ -13,6 +13,9 @@ const LEVELS: Readonly<Record<number, readonly [name: string, style: Style]>> = 
   60: ['fatal', 'red'],
 };
 
+/** The most elements of a list that are shown. */
+const LONG_LIST = 5;
+
 /** An error in the log, as the log describes it. */
 interface LoggedError {
   readonly message?: string;
@@ -89,11 +92,12 @@ function styleOf(status: number): Style {
   return status >= 400 ? 'yellow' : 'green';
 }
 
-/** Members as `name=value`, in one part. */
+/** Members as `name=value`, in one part. Of a long list, such as all migrations at a first start, only the length is shown. */
 function list(members: object, paint: (style: Style, text: string) => string): string[] {
   const pairs = Object.entries(members).flatMap(([name, value]: [string, unknown]) => {
     if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return [];
-    return [`${paint('gray', `${name}=`)}${printable(typeof value === 'string' ? value : JSON.stringify(value))}`];
+    const shown = Array.isArray(value) && value.length > LONG_LIST ? value.length : value;
+    return [`${paint('gray', `${name}=`)}${printable(typeof shown === 'string' ? shown : JSON.stringify(shown))}`];
   });
   return pairs.length === 0 ? [] : [pairs.join(' ')];
 }

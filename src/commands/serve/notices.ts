@@ -12,11 +12,16 @@ export const registerNotices: RegisterCommand = (program, { stdout, config }) =>
     .action(async ({ json }: { json?: boolean }) => {
       const webhook = webhookOf(config());
       if (webhook === undefined) throw new OperatorError('Set NOTIFY_URL and NOTIFY_SECRET as for your servers.');
-      const { sendNotice } = await import('../../notices/webhook.js');
+      const { messageId, sendNotice } = await import('../../notices/webhook.js');
       const notice = { id: randomUUID(), type: 'notice.test', occurredAt: new Date().toISOString(), data: {} };
       const delivery = await sendNotice(webhook, notice);
       if (delivery.kind === 'failed') throw new OperatorError(`The notice was not accepted: ${delivery.reason}.`);
       const { status } = delivery;
-      report(stdout, json, { id: notice.id, status }, `The receiver accepted the notice with status ${status}.`);
+      report(
+        stdout,
+        json,
+        { id: messageId(notice), status },
+        `The receiver accepted the notice with status ${status}.`,
+      );
     });
 };
