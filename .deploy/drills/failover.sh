@@ -15,7 +15,7 @@ if [ $# -eq 0 ]; then
   exit
 fi
 MODE=$1
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib/lib.sh"
 
 echo "== Failover of PostgreSQL: $MODE${POOLER:+, behind PgBouncer}"
 start_deployment

@@ -5,7 +5,7 @@
 #
 # Usage: power-loss.sh   (as root on Linux, with mkfs.ext4)
 [ "$(id -u)" -eq 0 ] || { echo "Run this drill as root: it mounts file systems." >&2; exit 1; }
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib/lib.sh"
 
 FAILURES=12
 DISK=$WORK/disk

@@ -3,7 +3,7 @@
 # of the feed and a fresh copy for a mirror.
 #
 # Usage: recovery.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib/lib.sh"
 
 echo "== Backup and point-in-time recovery"
 start_deployment

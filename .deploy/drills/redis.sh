@@ -2,7 +2,7 @@
 # Rehearses a failover of Redis: the master of a pair that a Sentinel watches is killed, and comes back as a replica.
 #
 # Usage: redis.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib/lib.sh"
 
 echo "== Failover of Redis by Sentinel"
 MASTER=$(free_port) REPLICA=$(free_port) SENTINEL=$(free_port)
@@ -40,7 +40,7 @@ revoke "$BEFORE"
 sleep 2
 say "two servers and 20 clients are at work, and a key has been revoked"
 
-kill -KILL "$MASTER_PID"
+{ kill -KILL "$MASTER_PID"; wait "$MASTER_PID"; } 2>/dev/null || true
 say "the master is killed"
 is_lost() { curl -s "http://127.0.0.1:$SERVER_ONE/readyz" | grep -q redis_lost; }
 await "the loss is reported" is_lost

@@ -4,7 +4,7 @@
 #
 # Usage: upgrade.sh OLD_HOME   (CATALOG_HOME or the installation of this file is the new version; OLD_HOME the old one)
 OLD_HOME=$(cd "${1:?the folder of the old version}" && pwd) || exit
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib/lib.sh"
 
 version_of() { node "$1/.build/cli.js" --version; }
 echo "== Upgrade from $(version_of "$OLD_HOME") to $(version_of "$CATALOG_HOME"), and back"
