@@ -3,6 +3,7 @@ import { setPlan } from '../../src/limits/plans.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
+import { readGuide, tableOf } from '../support/guides.js';
 import { eventually } from '../support/eventually.js';
 import { scrape } from '../support/http/exposition.js';
 import { freePort } from '../support/programs/free-port.js';
@@ -246,6 +247,13 @@ describe('notices to the operator', () => {
     await settle();
     const ids = receiver.find('notice.test').map(({ id }) => id);
     assert.deepEqual([ids.length, new Set(ids).size], [60, 60]);
+  });
+
+  it('the guide lists exactly the types of notices that are sent, with their data', async () => {
+    const rows = tableOf(await readGuide('notices'), 'The notices');
+    const documented = rows.map(([type = '', data = '']) => [type, data === 'none' ? [] : data.split(', ').sort()]);
+    const sent = new Map(receiver.received.map(({ type, data }) => [type, Object.keys(data).sort()]));
+    assert.deepEqual(Object.fromEntries(sent), Object.fromEntries(documented));
   });
 
   it('a server that stops waits for no receiver, and another server sends the notice', async () => {
