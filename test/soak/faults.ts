@@ -40,6 +40,7 @@ const SLOW_REDIS_MS = 400;
 const SLOW_POSTGRES_MS = 80;
 
 let frozen = 0;
+let endSwallowed: () => void;
 
 /** Every fault. Their order in a run comes from its seed. */
 export const FAULTS: readonly Fault[] = [
@@ -98,7 +99,9 @@ export const FAULTS: readonly Fault[] = [
     name: 'the network to PostgreSQL drops all connections silently',
     allows: ['unavailable'],
     boundMs: POSTGRES_MS,
-    strike: ({ deployment }) => deployment.toPostgres.swallow(),
+    strike: ({ deployment }) => (endSwallowed = deployment.toPostgres.swallow()),
+    // PostgreSQL keeps the sessions until its keep-alive finds out.
+    mend: () => endSwallowed(),
   },
   {
     name: 'PostgreSQL is slow',

@@ -45,9 +45,17 @@ export class TcpProxy {
     return url.href;
   }
 
-  /** Swallows all that is sent on the connections there are, and closes none; new ones work. */
-  swallow(): void {
-    for (const link of this.#links) for (const socket of link) socket.pause();
+  /**
+   * Swallows all that is sent on the connections there are, and closes none; new ones work.
+   *
+   * @returns ends these connections, as the keep-alive of either end does after a while
+   */
+  swallow(): () => void {
+    const links = [...this.#links];
+    for (const socket of links.flat()) socket.pause();
+    return () => {
+      for (const socket of links.flat()) socket.destroy();
+    };
   }
 
   /** Leads new connections elsewhere, as a changed DNS record does. Those there are stay where they are. */
