@@ -136,17 +136,22 @@ function markPlace(sidebar) {
   const links = new Map(all('a[href^="#"]', sidebar).map((link) => [link.hash.slice(1), link]));
   const places = all('[id]').filter(({ id }) => links.has(id));
   let marked;
-  const mark = () => {
-    const link = links.get(currentPlace(places)?.id);
-    if (link === marked) return;
+  const markLink = (link) => {
     marked?.removeAttribute('aria-current');
     marked = link;
     marked?.setAttribute('aria-current', 'location');
+  };
+  const mark = () => {
+    const link = links.get(currentPlace(places)?.id);
+    if (link === marked) return;
+    markLink(link);
     if (marked) scrollIntoBox(sidebar, marked);
   };
   addEventListener('scroll', mark, { passive: true });
   addEventListener('hashchange', mark);
-  mark();
+  // Measuring here would make the browser lay the page out twice before its first paint. Most pages open at their top.
+  markLink(links.get(places[0]?.id));
+  requestAnimationFrame(() => setTimeout(mark));
   // On a narrow screen the contents lie over the page until something else is clicked, such as one of their links.
   const contents = sidebar.querySelector('details');
   const narrow = matchMedia('(width < 60rem)');
