@@ -149,7 +149,9 @@ async function delayScripts(page: Page): Promise<void> {
 function someHashes(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const links = Array.from(document.querySelectorAll<HTMLAnchorElement>('main a[href^="#"]'), ({ hash }) => hash);
-    const folded = links.find((hash) => document.querySelector(`details:not([open]) > ${hash}`) !== null);
+    const folded = links.find(
+      (hash) => document.querySelector(`details:not([open]) > #${CSS.escape(hash.slice(1))}`) !== null,
+    );
     return [links[Math.floor(links.length / 2)] ?? '', folded ?? ''].filter((hash) => hash !== '');
   });
 }
