@@ -6,8 +6,11 @@ const HOUR_MS = 3_600_000;
 /** How long an hour is kept in Redis, in seconds: until the hour after it has ended. */
 const KEPT_SECONDS = 2 * 3_600;
 
-/** The most addresses of an hour. Those that failed least make room, so that no number of addresses fills the memory. */
+/** Addresses of an hour that are kept. The others go now and then, so that no number of addresses fills the memory. */
 const MAX_ADDRESSES = 10_000;
+
+/** Failures from one removal to the next. In between, a new address gets ahead of those that have failed once. */
+const FAILURES_PER_REMOVAL = 1_000;
 
 /** An address whose keys failed. */
 export interface FailedAddress {
@@ -23,6 +26,8 @@ export class FailedAddresses {
     max: MAX_ADDRESSES,
   });
 
+  #counted = 0;
+
   /** @param now - in milliseconds since 1970 */
   constructor(
     private readonly redis: RedisLink | undefined,
@@ -32,14 +37,12 @@ export class FailedAddresses {
   /** Counts a failure. */
   async count(address: string): Promise<void> {
     const [hour] = this.#hours();
-    const counted = this.redis?.run((client) =>
-      client
-        .multi()
-        .zincrby(keyOf(hour), 1, address)
-        .zremrangebyrank(keyOf(hour), 0, -MAX_ADDRESSES - 1)
-        .expire(keyOf(hour), KEPT_SECONDS)
-        .exec(),
-    );
+    this.#counted += 1;
+    const counted = this.redis?.run((client) => {
+      const commands = client.multi().zincrby(keyOf(hour), 1, address).expire(keyOf(hour), KEPT_SECONDS);
+      if (this.#counted % FAILURES_PER_REMOVAL === 0) commands.zremrangebyrank(keyOf(hour), 0, -MAX_ADDRESSES - 1);
+      return commands.exec();
+    });
     if (counted !== undefined && (await ifAvailable(counted)) !== undefined) return;
     const slot = `${hour} ${address}`;
     const known = this.#memory.get(slot);

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
+import { createOperatorLink } from '../../src/accounts/operator-sign-in-links.js';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { createKey } from '../../src/keys/keys.js';
 import { startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
@@ -8,7 +9,7 @@ import { ROOT } from '../support/guides.js';
 import { startDemoService } from '../support/catalog/demo-service.js';
 import type { TestService } from '../support/service.js';
 import { CHROMIUM, provideProgram } from '../support/programs/system-program.js';
-import { PAGES, settingsPages } from './pages.js';
+import { operatorPages, PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
 import { startWithProvider } from './settings/oidc-service.js';
 
@@ -61,7 +62,7 @@ async function useMostOfAMinute(service: TestService, developerId: number): Prom
 
 async function showPages(): Promise<void> {
   // Passkeys need a host name.
-  const { service } = await startDemoService({ settings: { HOST: 'localhost' } });
+  const { service } = await startDemoService({ settings: { HOST: 'localhost', METRICS_ADDRESS: '127.0.0.1:0' } });
   const browser = await startBrowser(program, service.url);
   try {
     const developerId = await createSampleDeveloper(service.db);
@@ -80,6 +81,14 @@ async function showPages(): Promise<void> {
         await takePicture(page, `${FOLDER}/${name}-${kind}.png`);
         if (README === '1' && path === SHOWN.path && kind === 'desktop-light')
           await takePicture(page, SHOWN.file, false);
+      }
+      await open(`${service.operatorUrl}/sign-in/${await createOperatorLink(service.db)}`);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.waitForURL(`${service.operatorUrl}/`);
+      const ofDeveloper = { id: String(developerId), prefix: prefix ?? '' };
+      for (const path of operatorPages(ofDeveloper).filter((each) => `/operator${each}`.includes(ONLY))) {
+        await open(service.operatorUrl + path);
+        await takePicture(page, `${FOLDER}/operator${path.replace(/\/$/, '').replaceAll('/', '-')}-${kind}.png`);
       }
     });
   } finally {

@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.js';
 import { ask, newKey, newPlan, tally } from '../support/deployments/deployment.js';
 import { areGone, linesOf, logOf, startLoad, startWorkers, workersOf } from '../support/deployments/workers.js';
 import { scrape, metricsUrlOf } from '../support/http/exposition.js';
+import { signInOperator } from '../support/http/operator.js';
 import { runProgram, startProgram, type ServerProcess } from '../support/program.js';
 import { freePort } from '../support/programs/free-port.js';
 import { send } from '../support/request.js';
@@ -62,6 +63,32 @@ describe('a server with workers', () => {
         await seriesOf('catalog_component_up{component="redis"}', 'catalog_build_info{version="1.0.0"}'),
         [1, 1],
       );
+    });
+
+    it('the operator pages, which the primary serves, show all workers, and their acts apply on each at once', async () => {
+      const { key: victim, prefix, developerId } = await world.newKey();
+      const statuses = async (): Promise<Set<number>> => {
+        const headers = { 'x-api-key': victim };
+        const replies = Array.from({ length: WORKERS * 2 }, () => send(server.url, '/api/v1/me', { headers }));
+        return new Set((await Promise.all(replies)).map(({ status }) => status));
+      };
+      assert.deepEqual(await statuses(), new Set([200]));
+      const operator = await signInOperator({ operatorUrl: new URL(metricsUrlOf(server)).origin, db: world.db });
+      const { text } = await operator.get('/');
+      const [served] = await seriesOf(SERVED);
+      assert.match(text, new RegExp(`${WORKERS} of ${WORKERS} workers`));
+      assert.match(text, new RegExp(`<code>getMe</code></th><td class="numeric">${served}<`));
+      assert.match(text, /<dt>Redis<\/dt><dd>(?:Valkey )?\d/);
+      for (const [path, status] of [
+        [`/developers/${developerId}/suspend`, 401],
+        [`/developers/${developerId}/reinstate`, 200],
+        [`/keys/${prefix}/revoke`, 401],
+      ] as const) {
+        const { headers } = await operator.post(path);
+        assert.ok((await operator.get(headers.location ?? '')).text.includes('from the next request'), path);
+        assert.deepEqual(await statuses(), new Set([status]), path);
+      }
+      assert.ok((await operator.get('/failed-keys')).text.includes('<code>127.0.0.1</code>'));
     });
 
     it('workers serve exactly 50 of 200 concurrent requests on a plan of 50 a minute', async () => {

@@ -6,7 +6,7 @@ import { ifAvailable, type RedisLink } from '../../platform/redis/link.js';
 import { toRfc3339 } from '../../platform/time/micros.js';
 import type { Knex } from 'knex';
 
-/** What the database says of itself and of the feed. */
+/** Facts about the database server, its schema and the feed. */
 export interface DatabaseFacts {
   readonly version: string;
   readonly migrations: { readonly applied: readonly string[]; readonly pending: readonly string[] };

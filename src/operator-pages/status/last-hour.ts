@@ -38,7 +38,7 @@ export interface Traffic {
 export interface LatestTraffic {
   /** When counting began, in milliseconds since 1970: an hour ago, or when the server started. */
   readonly since: number;
-  /** All requests of the API. Those that were refused before they reached an operation count here alone. */
+  /** All requests of the API. Requests that were refused before they reached an operation count here alone. */
   readonly api: Traffic;
   /** By the id of the operation. */
   readonly operations: ReadonlyMap<string, Traffic>;
