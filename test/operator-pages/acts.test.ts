@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { listEvents } from '../../src/events/events.js';
 import { listKeysOf } from '../../src/keys/keys.js';
 import { listDevelopers } from '../../src/developers/developers.js';
+import { RedisLink } from '../../src/platform/redis/link.js';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { metricsUrlOf } from '../support/http/exposition.js';
 import { signInOperator } from '../support/http/operator.js';
@@ -16,10 +18,24 @@ const settings = { METRICS_ADDRESS: '127.0.0.1:0' };
 describe('the acts of an operator', () => {
   const world = testWorld({ redis: true, service: { settings } });
   let operator: Visitor;
+  let redis: RedisLink;
+
+  before(async () => {
+    redis = new RedisLink({ url: world.redis.url }, () => undefined);
+    world.defer(() => redis.close());
+    await redis.settled();
+  });
 
   beforeEach(async () => {
     operator = await signInOperator(world.service);
   });
+
+  /** Checks whether an act makes every server drop its cached callers before it is reported. */
+  async function assertInvalidates(expected: boolean, act: () => Promise<unknown>): Promise<void> {
+    const before = await redis.client.get(EPOCH_KEY);
+    await act();
+    assert.equal((await redis.client.get(EPOCH_KEY)) !== before, expected);
+  }
 
   async function statusOf(key: string): Promise<number> {
     return (await world.service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
@@ -79,12 +95,16 @@ describe('the acts of an operator', () => {
   it('suspending refuses the keys from the next request, and reinstating accepts them again', async () => {
     const { key, developerId } = await world.newKey();
     assert.equal(await statusOf(key), 200);
-    const suspended = await submit(`/developers/${developerId}/suspend`);
-    assert.ok(suspended.text.includes('Their keys are refused from the next request.'), suspended.text);
+    await assertInvalidates(true, async () => {
+      const { text } = await submit(`/developers/${developerId}/suspend`);
+      assert.ok(text.includes('Their keys are refused from the next request.'), text);
+    });
     assert.equal(await statusOf(key), 401);
     assert.ok(!(await operator.get(`/developers/${developerId}`)).text.includes('Their keys are refused'), 'said once');
-    const reinstated = await submit(`/developers/${developerId}/reinstate`);
-    assert.ok(reinstated.text.includes('Their keys are accepted from the next request.'), reinstated.text);
+    await assertInvalidates(true, async () => {
+      const { text } = await submit(`/developers/${developerId}/reinstate`);
+      assert.ok(text.includes('Their keys are accepted from the next request.'), text);
+    });
     assert.equal(await statusOf(key), 200);
     assert.deepEqual((await eventsOf(developerId)).slice(0, 2), ['reinstated by operator', 'suspended by operator']);
   });
@@ -95,11 +115,15 @@ describe('the acts of an operator', () => {
       const keys = await listKeysOf(world.db, developerId, { limit: 10, offset: 0 });
       return keys.map(({ planId }) => planId);
     };
-    const alone = await submit(`/developers/${developerId}/plan`, { plan: 'pro' });
-    assert.match(alone.text, /New keys are on plan <code>pro<\/code>\.</);
+    await assertInvalidates(false, async () => {
+      const { text } = await submit(`/developers/${developerId}/plan`, { plan: 'pro' });
+      assert.match(text, /New keys are on plan <code>pro<\/code>\.</);
+    });
     assert.deepEqual(await plansOf(), ['free']);
-    const all = await submit(`/developers/${developerId}/plan`, { plan: 'pro', keys: 'on' });
-    assert.match(all.text, /pro<\/code>\. One key moved to it from the next request\./);
+    await assertInvalidates(true, async () => {
+      const { text } = await submit(`/developers/${developerId}/plan`, { plan: 'pro', keys: 'on' });
+      assert.match(text, /pro<\/code>\. One key moved to it from the next request\./);
+    });
     assert.deepEqual(await plansOf(), ['pro']);
     assert.deepEqual((await eventsOf(developerId)).slice(0, 2), [
       'plan_changed by operator',
@@ -112,10 +136,14 @@ describe('the acts of an operator', () => {
     const { key, prefix, developerId } = await world.newKey({ label: 'production' });
     assert.equal(await statusOf(key), 200);
     assert.ok((await operator.get(`/keys/${prefix}/revoke`)).text.includes('labelled “<bdi>production</bdi>”'));
-    const revoked = await submit(`/keys/${prefix}/revoke`);
-    assert.ok(revoked.text.includes('It is refused from the next request.'), revoked.text);
+    await assertInvalidates(true, async () => {
+      const { text } = await submit(`/keys/${prefix}/revoke`);
+      assert.ok(text.includes('It is refused from the next request.'), text);
+    });
     assert.equal(await statusOf(key), 401);
-    assert.ok((await submit(`/keys/${prefix}/revoke`)).text.includes('The key was already revoked.'));
+    await assertInvalidates(false, async () => {
+      assert.ok((await submit(`/keys/${prefix}/revoke`)).text.includes('The key was already revoked.'));
+    });
     assert.equal((await eventsOf(developerId)).filter((event) => event === 'revoked by operator').length, 1);
   });
 

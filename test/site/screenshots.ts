@@ -87,7 +87,7 @@ async function showPages(): Promise<void> {
       await page.waitForURL(`${service.operatorUrl}/`);
       const ofDeveloper = { id: String(developerId), prefix: prefix ?? '' };
       for (const path of operatorPages(ofDeveloper).filter((each) => `/operator${each}`.includes(ONLY))) {
-        await open(service.operatorUrl + path);
+        await open(`${service.operatorUrl}${path}`);
         await takePicture(page, `${FOLDER}/operator${path.replace(/\/$/, '').replaceAll('/', '-')}-${kind}.png`);
       }
     });
