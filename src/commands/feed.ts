@@ -6,9 +6,9 @@ import { readLine } from '../platform/text/read-line.js';
 import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/time/micros.js';
 import { position } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';
-import { addNotes } from './help.js';
+import { addNotes } from './output/help.js';
 import { makeChange } from './make-change.js';
-import { addJsonCommand, report } from './report.js';
+import { addJsonCommand, report } from './output/report.js';
 
 /** How far ahead of the clock the feed may begin without a warning, in microseconds. */
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;

@@ -6,8 +6,8 @@ import { endBrokenLine, writeLines } from '../follower/lines.js';
 import { openState } from '../follower/state.js';
 import { position } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';
-import { addExamples, addNotes } from './help.js';
-import { printLine } from './report.js';
+import { addExamples, addNotes } from './output/help.js';
+import { printLine } from './output/report.js';
 
 interface FollowFlags {
   readonly baseUrl: string;

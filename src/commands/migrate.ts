@@ -1,6 +1,6 @@
 import { connectForCommand } from './connections.js';
 import type { RegisterCommand } from './context.js';
-import { addJsonCommand, report } from './report.js';
+import { addJsonCommand, report } from './output/report.js';
 
 export const registerMigrate: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'migrate', 'DATABASE_URL=postgres://catalog@db/catalog catalog migrate')

@@ -5,8 +5,8 @@ import { OperatorError } from '../errors.js';
 import { urlOf } from '../http/connection/server.js';
 import type { RegisterCommand } from './context.js';
 import { makeChange, UNCACHED } from './make-change.js';
-import { addNotes } from './help.js';
-import { addJsonCommand, report } from './report.js';
+import { addNotes } from './output/help.js';
+import { addJsonCommand, report } from './output/report.js';
 
 const NOTES = `The link leads to METRICS_ADDRESS on the machine of a server. For a server on another machine, forward the port first,
 and keep that command running:

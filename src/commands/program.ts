@@ -5,7 +5,7 @@ import { ConfigError } from '../config/config.js';
 import { printable } from '../platform/text/plain-text.js';
 import { OperatorError, UsageError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
-import { addExamples, HELP_WIDTH } from './help.js';
+import { addExamples, HELP_WIDTH } from './output/help.js';
 
 /** The commands. Only the command that the arguments name is loaded: all of them take a third of a second. */
 const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {

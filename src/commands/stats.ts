@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { readCatalogCounts, repairCounts, verifyCounts, type CountMismatch } from '../catalog/counts.js';
 import { OperatorError } from '../errors.js';
 import type { RegisterCommand } from './context.js';
-import { addJsonCommand, report } from './report.js';
-import { table } from './table.js';
+import { addJsonCommand, report } from './output/report.js';
+import { table } from './output/table.js';
 
 export const registerStats: RegisterCommand = (program, { stdout, withDatabase }) => {
   const stats = addJsonCommand(program, 'stats', 'catalog stats')

@@ -10,8 +10,8 @@ const MOST_FILES = 12;
 
 const PLACES = ['src', 'test', 'db', '.config', '.deploy'];
 
-/** The migrations stay in one folder, and their number grows. */
-const MAY_GROW = 'db/migrations';
+/** Their number grows, and readers find them by other lists: the history of the schema, and the guides on `/docs/guides`. */
+const MAY_GROW = ['db/migrations', 'src/site/guides/operators'];
 
 interface Folder {
   readonly path: string;
@@ -32,7 +32,7 @@ describe('the folders of the sources and the tests', () => {
 
   it(`every folder has at most ${MOST_FILES} files`, () => {
     const crowded = folders
-      .filter(({ path, files }) => path !== MAY_GROW && files.length > MOST_FILES)
+      .filter(({ path, files }) => !MAY_GROW.includes(path) && files.length > MOST_FILES)
       .map(({ path }) => path);
     assert.ok(folders.length > 50);
     assert.deepEqual(crowded, []);

@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
 import type { RegisterCommand } from '../context.js';
-import { addExamples, addNotes } from '../help.js';
+import { addExamples, addNotes } from '../output/help.js';
 import { bashCompletion } from './bash.js';
 import { describeCommand, type CompletedCommand } from './command-tree.js';
 import { fishCompletion } from './fish.js';

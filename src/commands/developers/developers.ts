@@ -9,9 +9,9 @@ import {
 import { planId, positiveInteger, projectName } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addNotes } from '../help.js';
-import { addJsonCommand, report } from '../report.js';
-import { age, table } from '../table.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { age, table } from '../output/table.js';
 import { registerPasskeys } from './passkeys.js';
 import { registerQuotas } from './quotas.js';
 import { registerShow } from './show.js';

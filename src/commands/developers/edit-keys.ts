@@ -4,9 +4,9 @@ import type { Expiry } from '../../keys/expiry.js';
 import { expiryOrNever, labelOrNone, planId } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addNotes } from '../help.js';
-import { addJsonCommand, report } from '../report.js';
-import { shortTime } from '../table.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { shortTime } from '../output/table.js';
 import { PREFIX_HELP, readPrefix } from './key-argument.js';
 import { keyDocument } from './key-document.js';
 

@@ -2,8 +2,8 @@ import { findDeveloper } from '../../developers/developers.js';
 import { listEvents, type DeveloperEvent } from '../../events/events.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report } from '../report.js';
-import { age, table, type Columns } from '../table.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { age, table, type Columns } from '../output/table.js';
 
 const DEFAULT_LIMIT = 50;
 

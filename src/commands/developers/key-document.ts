@@ -1,5 +1,5 @@
 import { isAccepted, stateOf, type KeyRecord } from '../../keys/key-record.js';
-import { age, shortTime, type Columns } from '../table.js';
+import { age, shortTime, type Columns } from '../output/table.js';
 
 /** The columns of a table of keys. */
 export const KEY_COLUMNS: Columns<KeyRecord> = {

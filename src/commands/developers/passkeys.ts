@@ -4,8 +4,8 @@ import { findDeveloper } from '../../developers/developers.js';
 import { positiveInteger } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addJsonCommand, report } from '../report.js';
-import { age, table } from '../table.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { age, table } from '../output/table.js';
 
 /** `catalog developers passkeys|remove-passkey` */
 export function registerPasskeys(developers: Command, context: CommandContext): void {

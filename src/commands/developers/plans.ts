@@ -2,8 +2,8 @@ import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report } from '../report.js';
-import { table, type Columns } from '../table.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { table, type Columns } from '../output/table.js';
 
 interface SetOptions {
   name?: string;

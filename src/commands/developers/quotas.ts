@@ -7,8 +7,8 @@ import { listPlans, type Plan } from '../../limits/plans.js';
 import { QUOTA_NAMES, toQuota, type Quota } from '../../limits/quotas.js';
 import { positiveInteger } from '../arguments.js';
 import type { CommandContext } from '../context.js';
-import { addJsonCommand, report } from '../report.js';
-import { table } from '../table.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { table } from '../output/table.js';
 
 /** A quota and what was counted, which exceeds the limit if the plan was lowered since. */
 interface UsedQuota extends Quota {

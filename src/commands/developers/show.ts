@@ -9,8 +9,8 @@ import { listKeys } from '../../keys/keys.js';
 import { readUsageByDeveloper } from '../../usage/usage-totals.js';
 import { positiveInteger } from '../arguments.js';
 import type { CommandContext } from '../context.js';
-import { addJsonCommand, report } from '../report.js';
-import { age, details, shortTime, table, type Columns } from '../table.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { age, details, shortTime, table, type Columns } from '../output/table.js';
 import { EVENT_COLUMNS } from './events.js';
 import { KEY_COLUMNS, keyDocument } from './key-document.js';
 

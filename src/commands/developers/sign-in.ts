@@ -10,8 +10,8 @@ import { urlOf } from '../../http/connection/server.js';
 import { positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addJsonCommand, report } from '../report.js';
-import { shortTime, table } from '../table.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { shortTime, table } from '../output/table.js';
 
 /** An example of the options that name an identity. */
 const IDENTITY = '--issuer https://id.example.com --subject 10769150';

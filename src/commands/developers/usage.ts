@@ -9,9 +9,9 @@ import {
 import { KEPT_DAYS, type UsageCounts } from '../../usage/write-usage.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { addNotes } from '../help.js';
-import { addJsonCommand, report } from '../report.js';
-import { table } from '../table.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { table } from '../output/table.js';
 
 /** The default of `--days`, as on the pages of developers. */
 const DEFAULT_DAYS = 30;

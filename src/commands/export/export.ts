@@ -10,8 +10,8 @@ import { openState, type FollowerState } from '../../follower/state.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { writeDestination } from './export-destination.js';
 import { formatOption, inferFormat, kindOption } from '../import/file-options.js';
-import { addNotes } from '../help.js';
-import { addJsonCommand, report } from '../report.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
 
 interface ExportFlags {
   readonly kind: Kind;

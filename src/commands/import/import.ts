@@ -15,8 +15,8 @@ import { assignment, valueMapping, type Assignments, type ValueMappings } from '
 import { ProgressDisplay } from './progress-display.js';
 import { Rejections } from './rejections.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addNotes } from '../help.js';
-import { addJsonCommand, report } from '../report.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
 
 interface ImportFlags {
   readonly kind: Kind;

@@ -5,8 +5,8 @@ import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
 import { printable } from '../../platform/text/plain-text.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addNotes } from '../help.js';
-import { addJsonCommand, report } from '../report.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
 
 /** Bound on the whole check, in milliseconds. A server bounds its own look at the database more tightly. */
 const TIMEOUT_MS = 3_000;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { webhookOf } from '../../config/config.js';
 import { OperatorError } from '../../errors.js';
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report } from '../report.js';
+import { addJsonCommand, report } from '../output/report.js';
 
 /** `catalog notices test` */
 export const registerNotices: RegisterCommand = (program, { stdout, config }) => {

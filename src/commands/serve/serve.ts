@@ -3,7 +3,7 @@ import { SETTINGS } from '../../config/settings.js';
 import type { OperatorError } from '../../errors.js';
 import type { RunningService, ServiceOptions, ServiceProcess } from '../../service/create-service.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addExamples, addItems, addNotes } from '../help.js';
+import { addExamples, addItems, addNotes } from '../output/help.js';
 import type { Demo } from '../demo/prepare-demo.js';
 import { openServerLog } from './server-log.js';
 

@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { printable } from '../platform/text/plain-text.js';
+import { printable } from '../../platform/text/plain-text.js';
 
 /** A time in RFC 3339 that is shown as an age on a terminal: `3d ago`. */
 export class Age {
