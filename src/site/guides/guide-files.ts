@@ -122,7 +122,7 @@ export const GUIDES: readonly ListedGuide[] = [
     audience: 'operators',
   },
   {
-    name: 'notices',
+    name: 'operators/notices',
     title: 'Receive notices',
     description: 'A signed webhook for expiring and leaked keys, used-up quotas, and lost components.',
     audience: 'operators',
