@@ -41,6 +41,8 @@ clean_up() {
   # The shell reports what it kills.
   exec 2>/dev/null
   for process in "${PROCESSES[@]}"; do kill -KILL "$process" 2>/dev/null || true; done
+  # It runs as another user, whose process is not a child of this shell.
+  if [ -e "$WORK/postgres/pgbouncer.pid" ]; then kill -KILL "$(cat "$WORK/postgres/pgbouncer.pid")"; fi
   for cluster in "${CLUSTERS[@]}"; do
     as_postgres pg_ctl -D "$cluster" stop -m immediate >/dev/null 2>&1 || true
   done
