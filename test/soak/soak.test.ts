@@ -42,7 +42,7 @@ describe('a short soak', function () {
       ['call', 100],
       ['view', 3],
       ['commit', 10],
-      ['key', 16],
+      ['key', 15],
       ['mirror', 8],
       ['fault', FAULTS.length],
       ['sample', 3],
