@@ -74,13 +74,13 @@ const PATIENCE_MS = 15_000;
 
 let loads = 0;
 
-/** Begins to send requests for `/me`. @param isKept - one connection for all requests, or a new one for each */
-export function startLoad(url: string, key: string, connections: number, isKept = true): Load {
+/** Begins to send requests for `/me`. */
+export function startLoad(url: string, key: string, connections: number): Load {
   const name = `load${++loads}`;
   const exchanges: Exchange[] = [];
   let isOver = false;
   const loops = Array.from({ length: connections }, async (_, connection) => {
-    const agent = new Agent({ keepAlive: isKept, maxSockets: 1 });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (let i = 0; !isOver; i += 1) {
       const id = `${name}-${connection}-${i}`;
       const outcome = await exchange(url, { authorization: `Bearer ${key}`, 'x-request-id': id }, agent);
