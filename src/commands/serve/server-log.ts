@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import pino, { type Logger } from 'pino';
 import { OperatorError } from '../../errors.js';
+import { withTimeout } from '../../platform/async/with-timeout.js';
 import { createLog } from '../../platform/telemetry/log.js';
 import { textFormatter } from './log-text.js';
 import type { CommandContext } from '../context.js';
@@ -110,8 +111,11 @@ export function openServerLog(context: CommandContext): ServerLog {
     write,
     ending: AbortSignal.any([signal, unread.signal]),
     async close() {
-      const bound = { signal: AbortSignal.timeout(LAST_LINES_MS) };
-      if (isWaiting && !unread.signal.aborted) await once(destination, 'drain', bound).catch(() => undefined);
+      if (isWaiting && !unread.signal.aborted) {
+        // Its timer keeps the process. That of AbortSignal.timeout() does not: with nothing else left to wait for, Node.js would
+        // exit with code 13.
+        await withTimeout(once(destination, 'drain'), LAST_LINES_MS).catch(() => undefined);
+      }
       isClosed = true;
       // The primary reports it for its workers.
       if (unread.signal.aborted && workerId === undefined) {
