@@ -107,7 +107,8 @@ export async function recordQuotaNotices(db: Knex, quotas: readonly ReachedQuota
 
 /**
  * Records that components were lost or are back. All servers report the same loss within seconds, which is one notice. A
- * loss counts as another one after an hour: the server that would have reported the return may have ended.
+ * loss counts as another one after an hour: the server that would have reported the return may have ended. A change is compared
+ * with the one before and, since another server may have recorded the same change first, with the one just after.
  */
 export async function recordComponentNotices(db: Knex, changes: readonly ComponentChange[]): Promise<void> {
   if (changes.length === 0) return;
@@ -118,9 +119,14 @@ export async function recordComponentNotices(db: Knex, changes: readonly Compone
          select :type, :subject, cast(:at as timestamptz), cast(:data as jsonb)
           where :type is distinct from (
             select type from notices
-             where subject = :subject and occurred_at > cast(:at as timestamptz) - interval '1 hour'
+             where subject = :subject and occurred_at <= cast(:at as timestamptz)
+               and occurred_at > cast(:at as timestamptz) - interval '1 hour'
+             order by occurred_at desc limit 1)
+            and :type is distinct from (
+            select type from notices
+             where subject = :subject and occurred_at > cast(:at as timestamptz)
                and occurred_at < cast(:at as timestamptz) + interval '5 seconds'
-             order by occurred_at desc limit 1)`,
+             order by occurred_at limit 1)`,
         {
           type: state === 'lost' ? 'component.lost' : 'component.back',
           subject: `component ${component}`,

@@ -59,7 +59,11 @@ export async function sendNotice(
     return ok ? { kind: 'delivered', status } : { kind: 'failed', reason: `status ${status}` };
   } catch (error) {
     if (timeout.aborted) return { kind: 'failed', reason: `no response within ${timeoutMs / 1000} s` };
-    const { cause, name } = error as { readonly cause?: { readonly code?: unknown }; readonly name: string };
+    const { cause, name } = error as {
+      readonly cause?: { readonly code?: unknown; readonly message?: unknown };
+      readonly name: string;
+    };
+    if (cause?.message === 'bad port') return { kind: 'failed', reason: 'fetch refuses this port' };
     return { kind: 'failed', reason: typeof cause?.code === 'string' ? cause.code : name };
   }
 }

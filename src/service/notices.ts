@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { QuotaReader } from '../admission/charge/limiter.js';
@@ -21,7 +22,7 @@ import {
 import { messageId, sendNotice, type Webhook } from '../notices/webhook.js';
 import { recurring, type Recurring } from '../platform/async/recurring.js';
 import type { Dependency, DependencyState } from '../platform/telemetry/health.js';
-import { findNearDayQuota } from '../usage/day-quotas.js';
+import { findNearDayQuota, type DeveloperPlan } from '../usage/day-quotas.js';
 import { attempt } from './background.js';
 
 /** The interval at which notices are recorded and sent, in milliseconds. */
@@ -38,6 +39,9 @@ const MOST_CHANGES = 100;
 
 /** The parts of a day's quota that have a notice, in percent, the largest first. */
 const QUOTA_PERCENTS = [100, 80] as const;
+
+/** Quotas that are read at a time. Requests are served between two batches. */
+const QUOTAS_PER_BATCH = 20;
 
 /** Notices that were not delivered. */
 export interface NoticeCounts {
@@ -125,7 +129,7 @@ async function readReachedQuotas(db: Knex, quotas: QuotaReader): Promise<readonl
   const near = await findNearDayQuota(db, Math.min(...QUOTA_PERCENTS) / 100);
   if (near.length === 0) return [];
   const plans = new Map((await listPlans(db)).map((plan) => [plan.id, plan]));
-  const reached = near.map(async ({ developerId, planId }): Promise<ReachedQuota[]> => {
+  const readReached = async ({ developerId, planId }: DeveloperPlan): Promise<ReachedQuota[]> => {
     const plan = plans.get(planId);
     if (plan === undefined) return [];
     const state = await quotas.read({ developerId, plan });
@@ -137,6 +141,11 @@ async function readReachedQuotas(db: Knex, quotas: QuotaReader): Promise<readonl
       const resetsAt = new Date(Date.now() + resetSeconds * 1000).toISOString();
       return [{ developerId, planId, percent, used, limit, elapsedSeconds, resetsAt }];
     });
-  });
-  return (await Promise.all(reached)).flat();
+  };
+  const reached: ReachedQuota[] = [];
+  for (let i = 0; i < near.length; i += QUOTAS_PER_BATCH) {
+    reached.push(...(await Promise.all(near.slice(i, i + QUOTAS_PER_BATCH).map(readReached))).flat());
+    await setImmediate();
+  }
+  return reached;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { sendNotice, type Delivery } from '../../src/notices/webhook.js';
 import { readGuide } from '../support/guides.js';
 import { freePort } from '../support/programs/free-port.js';
@@ -79,6 +79,11 @@ describe('the webhook of the operator', () => {
     });
   }
 
+  it('a notice fails with a reason when its URL has a port that fetch refuses', async () => {
+    const delivery = await sendNotice({ url: 'http://127.0.0.1:6000/', secret: Buffer.alloc(24) }, NOTICE);
+    assert.deepEqual(delivery, { kind: 'failed', reason: 'fetch refuses this port' });
+  });
+
   it('a notice is delivered as soon as its receiver responds with 200, and an endless body is not read', async () => {
     let sent = 0;
     const delivery = await sendTo((socket) => {
@@ -125,7 +130,7 @@ describe('the webhook of the operator', () => {
     }
   });
 
-  it('the program of the guide accepts signed notices, and refuses others and old ones', async () => {
+  it('the program of the guide accepts signed notices, refuses others, old ones and large ones, and survives an aborted one', async () => {
     const program = /```js\n([\s\S]+?)```/.exec(await readGuide('operators/notices'))?.[1] ?? assert.fail('no program');
     const port = await freePort();
     const child = spawn(
@@ -145,6 +150,11 @@ describe('the webhook of the operator', () => {
     const settings = { ...receiver.settings, NOTIFY_URL: url };
     assert.equal((await testNotice(settings)).code, 0);
     assert.match(printed, /notice\.test/);
+    const aborted = connect(port, '127.0.0.1');
+    aborted.end('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{').resume();
+    await once(aborted, 'close');
+    const large = await fetch(url, { method: 'POST', body: 'x'.repeat(65_537) });
+    assert.equal(large.status, 413);
     const another = { ...settings, NOTIFY_SECRET: `whsec_${'A'.repeat(32)}` };
     assert.match((await testNotice(another)).stderr, /status 401/);
     await testNotice(receiver.settings);
