@@ -29,7 +29,7 @@ export function readConfig(environment: Environment): Config {
       return [key, text === undefined ? setting.fallback : setting.parse(text)];
     } catch (error) {
       if (!(error instanceof InvalidSetting)) throw error;
-      problems.push(`${setting.name} ${error.message}`);
+      problems.push(`${error.variable ?? setting.name} ${error.message}`);
       return [key, setting.fallback];
     }
   });
@@ -47,6 +47,9 @@ export function readConfig(environment: Environment): Config {
   }
   if (isSet(SETTINGS.notifyUrl) && !isSet(SETTINGS.notifySecret)) {
     problems.push('NOTIFY_URL requires NOTIFY_SECRET, which signs the notices');
+  }
+  if (isSet(SETTINGS.notifySecret) && !isSet(SETTINGS.notifyUrl)) {
+    problems.push('NOTIFY_SECRET has no effect without NOTIFY_URL');
   }
   problems.push(...missingForOidc(config, isSet));
   if (problems.length > 0) {
@@ -102,7 +105,7 @@ function readRegularFile(path: string, variable: string): string {
     if (statSync(path).isFile()) return readFileSync(path, 'utf8');
   } catch (error) {
     const [reason] = (error as Error).message.split(',');
-    throw new InvalidSetting(`must be in the file that ${variable} names, which cannot be read (${reason})`);
+    throw new InvalidSetting(`names a file that cannot be read (${reason})`, variable);
   }
-  throw new InvalidSetting(`must be in the file that ${variable} names, which is not a regular file`);
+  throw new InvalidSetting('names something other than a regular file', variable);
 }

@@ -1,8 +1,18 @@
 // Each parser takes the text of an environment variable and returns its value. It throws InvalidSetting when it cannot.
 
-/** A setting has an invalid text. The message follows its name, and repeats the text only if that is no secret. */
+/**
+ * A setting has an invalid text. The message follows its name, or that of another variable, and repeats the text only if that
+ * is no secret.
+ */
 export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';
+
+  constructor(
+    message: string,
+    readonly variable?: string,
+  ) {
+    super(message);
+  }
 }
 
 export interface MetricsAddress {
@@ -137,7 +147,7 @@ export function parseOperatorContact(text: string): string {
 export function parseNotifyUrl(text: string): string {
   const url = parseWebUrl(text);
   if (url !== undefined && !text.includes('#')) return url.href;
-  throw new InvalidSetting('must be an https:// URL without a user and a fragment; http:// only for this machine');
+  throw new InvalidSetting('must be an https:// URL without a user or a fragment; http:// only for this machine');
 }
 
 /** @returns the bytes of a secret of Standard Webhooks */
@@ -148,7 +158,7 @@ export function parseNotifySecret(text: string): Buffer {
   throw new InvalidSetting('must be whsec_ and 24 to 64 random bytes in base64');
 }
 
-/** @returns undefined unless it is an https URL, or an http URL of this machine, without a user and a password */
+/** @returns undefined unless it is an https URL, or an http URL of this machine, without a user or a password */
 function parseWebUrl(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.username !== '' || url.password !== '') return undefined;
@@ -165,7 +175,7 @@ export function parseReceiver(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isBase = url !== undefined && /^https?:$/.test(url.protocol) && url.username + url.password === '';
   if (isBase && !/[?#]/.test(text)) return url.href;
-  throw new InvalidSetting('must be a URL such as http://localhost:4318, without a user, a password and parameters');
+  throw new InvalidSetting('must be a URL such as http://localhost:4318, without a user, a password or parameters');
 }
 
 /** @returns the header fields in a list such as `name=value,name=value`, decoded */

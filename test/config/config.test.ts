@@ -187,6 +187,7 @@ const COMPLETE = {
   OIDC_CLIENT_ID: 'catalog',
   OIDC_CLIENT_SECRET: 'secret',
   PUBLIC_URL: 'https://catalog.example',
+  NOTIFY_URL: 'https://hooks.example/hunter2',
   NOTIFY_SECRET: `whsec_${'A'.repeat(32)}`,
 };
 
@@ -197,6 +198,7 @@ const CONFLICTS: readonly (readonly [settings: Record<string, string>, line: str
     'DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set',
   ],
   [{ NOTIFY_URL: 'https://hooks.example/hunter2' }, 'NOTIFY_URL requires NOTIFY_SECRET, which signs the notices'],
+  [{ NOTIFY_SECRET: COMPLETE.NOTIFY_SECRET }, 'NOTIFY_SECRET has no effect without NOTIFY_URL'],
   [
     { REDIS_SENTINELS: 'h' },
     'REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster',
@@ -319,15 +321,13 @@ describe('the settings', () => {
         ]);
         // The path could be the secret itself.
         assert.deepEqual(linesFor('postgres://u:hunter2@h/d'), [
-          `  ${name} must be in the file that ${name}_FILE names, which cannot be read (ENOENT: no such file or directory)`,
+          `  ${name}_FILE names a file that cannot be read (ENOENT: no such file or directory)`,
         ]);
         assert.deepEqual(linesFor(join(folder, 'empty')), [
           `  ${name} must not be empty in the file that ${name}_FILE names`,
         ]);
         for (const other of ['folder', 'pipe']) {
-          assert.deepEqual(linesFor(join(folder, other)), [
-            `  ${name} must be in the file that ${name}_FILE names, which is not a regular file`,
-          ]);
+          assert.deepEqual(linesFor(join(folder, other)), [`  ${name}_FILE names something other than a regular file`]);
         }
       });
     }

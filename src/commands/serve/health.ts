@@ -17,8 +17,8 @@ ${TIMEOUT_MS / 1000} seconds.`;
 
 /** The body of /readyz: when it is ready, and the problem when it is not. */
 interface Readiness {
-  readonly status?: unknown;
-  readonly detail?: unknown;
+  readonly status: string | number;
+  readonly detail?: string;
   readonly reasons?: readonly { readonly detail: string }[];
 }
 
@@ -34,21 +34,35 @@ async function run(asJson: boolean | undefined, { config, stdout }: CommandConte
   const url = urlOf(host, port);
   const { status, detail, reasons = [] } = await readReadiness(url);
   if (status !== 'ready' && status !== 'degraded') {
-    throw new OperatorError(`The server on ${url} is not ready. ${printable(String(detail))}`);
+    throw new OperatorError(`The server on ${url} is not ready. ${printable(detail ?? '')}`);
   }
   const details = reasons.map((reason) => ` ${printable(reason.detail)}`).join('');
   report(stdout, asJson, { url, status, reasons }, `The server on ${url} is ${status}.${details}`);
 }
 
+/** Whether a body has the shape of /readyz. Another program may have the port. */
+function isReadiness(body: unknown): body is Readiness {
+  const { status, detail, reasons = [] } = (body ?? {}) as Readonly<Record<string, unknown>>;
+  if (status !== 'ready' && status !== 'degraded') return typeof status === 'number' && typeof detail === 'string';
+  return (
+    Array.isArray(reasons) &&
+    reasons.every((reason: { readonly detail?: unknown } | null) => typeof reason?.detail === 'string')
+  );
+}
+
 /** By node:http, since fetch refuses some ports that a server may have, such as 6000. */
 async function readReadiness(url: string): Promise<Readiness> {
+  let body: unknown;
   try {
     const request = get(`${url}/readyz`, { signal: AbortSignal.timeout(TIMEOUT_MS), agent: false });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
-    return (await json(response)) as Readiness;
+    body = await json(response);
   } catch (error) {
     const { message, cause } = error as Error;
     const reason = cause instanceof Error ? cause.message : message;
     throw new OperatorError(`The server on ${url} does not answer as expected: ${reason}`, { cause: error });
   }
+  if (!isReadiness(body))
+    throw new OperatorError(`The server on ${url} does not answer as expected: is it this service?`);
+  return body;
 }

@@ -59,6 +59,28 @@ describe('catalog health', () => {
     assert.match((await health(0)).stderr, /^catalog: PORT is 0/);
   });
 
+  it('catalog health fails with one sentence when another program answers with JSON of another shape', async () => {
+    for (const body of [
+      'null',
+      '[]',
+      '{}',
+      '5',
+      '{"status":"ready","reasons":5}',
+      '{"status":"ready","reasons":[null]}',
+    ]) {
+      await withServer(
+        (_request, response) => response.end(body),
+        async (port) => {
+          assert.deepEqual(await health(port), {
+            code: 1,
+            stdout: '',
+            stderr: `catalog: The server on http://127.0.0.1:${port} does not answer as expected: is it this service?\n`,
+          });
+        },
+      );
+    }
+  });
+
   it('catalog health waits at most three seconds for a server that does not answer', async () => {
     await withServer(
       () => undefined,
