@@ -3,8 +3,6 @@ import { setPlan } from '../../src/limits/plans.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
-import { recordComponentNotices } from '../../src/notices/record-notices.js';
-import type { DependencyState } from '../../src/platform/telemetry/health.js';
 import { readGuide, tableOf } from '../support/guides.js';
 import { eventually } from '../support/eventually.js';
 import { scrape } from '../support/http/exposition.js';
@@ -174,57 +172,6 @@ describe('notices to the operator', () => {
     const losses = services.map(({ changes }) => changes.filter((change) => change === 'redis lost').length);
     for (const type of ['component.lost', 'component.back']) {
       assert.ok(receiver.find(type, { component: 'redis' }).length <= Math.max(...losses), type);
-    }
-  });
-
-  it('an outage that several servers see is one loss and one return, however short it is and whoever records it first', async () => {
-    const component = 'replica';
-    /** Records the changes of three servers, which see each one after another. @returns the types that are stored */
-    const recordAll = async (
-      begin: string,
-      changes: readonly (readonly [DependencyState, number])[],
-      order: number[],
-    ) => {
-      const start = Date.parse(begin);
-      for (const i of order) {
-        const own = changes.map(([state, seconds]) => {
-          return {
-            component,
-            state,
-            at: new Date(start + seconds * 1000 + i * 100).toISOString(),
-            server: `s${i}`,
-          } as const;
-        });
-        await recordComponentNotices(world.db, own);
-      }
-      const rows = await world
-        .db('notices')
-        .where({ subject: `component ${component}` })
-        .andWhere('occurred_at', '>=', begin)
-        .orderBy('occurred_at')
-        .select<{ type: string }[]>('type');
-      return rows.map(({ type }) => type.replace('component.', '')).join(' ');
-    };
-    let day = 10;
-    for (const order of [
-      [0, 1, 2],
-      [2, 1, 0],
-      [1, 2, 0],
-    ]) {
-      for (const seconds of [0.6, 3, 60]) {
-        const begin = `2026-01-${day++}T00:00:00.000Z`;
-        const outage = [
-          ['lost', 0],
-          ['up', seconds],
-        ] as const;
-        assert.equal(await recordAll(begin, outage, order), 'lost back', `${seconds} s, ${String(order)}`);
-      }
-      const flap = [
-        ['lost', 0],
-        ['up', 10],
-        ['lost', 20],
-      ] as const;
-      assert.equal(await recordAll(`2026-01-${day++}T00:00:00.000Z`, flap, order), 'lost back lost');
     }
   });
 
