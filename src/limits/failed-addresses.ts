@@ -12,6 +12,9 @@ const MAX_ADDRESSES = 10_000;
 /** Failures from one removal to the next. In between, a new address gets ahead of those that have failed once. */
 const FAILURES_PER_REMOVAL = 1_000;
 
+/** Exists only within a transaction. */
+const SUM_KEY = redisKey('failed-addresses', 'sum');
+
 /** An address whose keys failed. */
 export interface FailedAddress {
   readonly address: string;
@@ -55,11 +58,20 @@ export class FailedAddresses {
     const hours = this.#hours();
     const sums = new Map<string, number>();
     const add = (address: string, failures: number): unknown => sums.set(address, (sums.get(address) ?? 0) + failures);
-    for (const hour of hours) {
-      const read = this.redis?.run((client) => client.zrevrange(keyOf(hour), 0, MAX_ADDRESSES, 'WITHSCORES'));
-      const found = (read && (await ifAvailable(read))) ?? [];
-      for (let i = 0; i < found.length; i += 2) add(found[i] ?? '', Number(found[i + 1]));
-    }
+    const read = this.redis?.run(async (client) => {
+      // Redis adds up and sorts: twenty thousand addresses would block this process.
+      const results = await client
+        .multi()
+        .zunionstore(SUM_KEY, hours.length, hours.map(keyOf))
+        .zrevrange(SUM_KEY, 0, limit - 1, 'WITHSCORES')
+        .del(SUM_KEY)
+        .exec();
+      const [error, worst] = results?.[1] ?? [];
+      if (error) throw error;
+      return worst as string[];
+    });
+    const found = (read && (await ifAvailable(read))) ?? [];
+    for (let i = 0; i < found.length; i += 2) add(found[i] ?? '', Number(found[i + 1]));
     for (const { hour, address, failures } of this.#memory.values()) if (hours.includes(hour)) add(address, failures);
     return [...sums]
       .map(([address, failures]) => ({ address, failures }))

@@ -36,9 +36,10 @@ export async function performAct<T>(
     }
     throw error;
   });
-  const propagation = await endChange(isChanged(result));
-  log.info({ request_id: ctx.state.requestId, ...act }, 'operator act');
-  return { result, propagation };
+  const affectsKeys = isChanged(result);
+  // The change is committed, and is logged even if what follows fails.
+  log.info({ request_id: ctx.state.requestId, ...act, affects_keys: affectsKeys }, 'operator act');
+  return { result, propagation: await endChange(affectsKeys) };
 }
 
 /** @returns when a change applies, as the end of a sentence */
@@ -48,11 +49,12 @@ export function applies(propagation: Propagation): string {
 
 /** Redirects to a page that confirms once what has been done. @param address - our own */
 export function redirectAndConfirm(ctx: OperatorContext, address: string, confirmation: ComponentChildren): void {
-  ctx.state.session.notice = (
+  const notice = (
     <Notice tone="ok" role="status">
       {confirmation}
     </Notice>
   );
+  ctx.state.session.confirmation = { address, notice };
   seeOther(ctx, address);
 }
 

@@ -6,6 +6,7 @@ import type { Config } from '../config/settings.js';
 import type { FailedAddresses } from '../limits/failed-addresses.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { PageState } from '../site/context.js';
+import { GUIDES_PATH } from '../site/guides/guide-files.js';
 import type { StaticFiles } from '../site/delivery/static-files.js';
 import type { OperatorSession } from './sessions.js';
 import type { LastHour } from './status/last-hour.js';
@@ -29,6 +30,11 @@ export interface OperatorParts {
   readonly url: () => string;
   /** The origin of the public pages. */
   readonly publicUrl: () => string;
+}
+
+/** @returns the address of the guides; undefined where this service has no public pages */
+export function guidesUrl({ config, publicUrl }: Pick<OperatorParts, 'config' | 'publicUrl'>): string | undefined {
+  return config.site ? publicUrl() + GUIDES_PATH : undefined;
 }
 
 /** The context of a request behind sign-in. */

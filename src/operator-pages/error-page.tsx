@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { PageContext } from '../site/context.js';
 import { PageError } from '../site/layout/error-page.js';
 import { page } from '../site/layout/page.js';
+import { guidesUrl, type OperatorParts } from './context.js';
 
 /** SQLSTATE of a missing privilege. */
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -20,11 +21,11 @@ const DETAILS: Partial<Record<number, string>> = {
 /** Converts any error to one that a page can show. What is a fault of the service goes to the log. */
 function toPageError(ctx: PageContext, error: unknown, log: Logger): PageError {
   if (error instanceof PageError) return error;
-  if ((error as { readonly code?: unknown } | undefined)?.code === INSUFFICIENT_PRIVILEGE) {
+  if (lacksRights(error)) {
     return new PageError(
       403,
       "This server's database role may not do that",
-      'Grant the role what the guide “Configure the service” lists for the operator pages, or run the command of the same name as the owner of the tables.',
+      'Grant the role the rights in the guide “Operator pages”, or run the command of the same name as the owner of the tables.',
     );
   }
   if (error instanceof OperatorError) return new PageError(404, 'Not found', withoutCommand(error.message));
@@ -34,6 +35,10 @@ function toPageError(ctx: PageContext, error: unknown, log: Logger): PageError {
     log.error({ request_id: ctx.state.requestId, err: describeRequestError(cause, ctx) }, 'an operator page failed');
   }
   return new PageError(status, status === 404 ? 'Page not found' : title, DETAILS[status] ?? detail, headers);
+}
+
+function lacksRights(error: unknown): boolean {
+  return (error as { readonly code?: unknown } | undefined)?.code === INSUFFICIENT_PRIVILEGE;
 }
 
 /** Messages of the command line end with the command that helps. */
@@ -53,7 +58,9 @@ function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: 
 }
 
 /** Answers with an error as a page. */
-export function operatorErrorPage(ctx: PageContext, error: unknown, log: Logger): void {
+export function operatorErrorPage(ctx: PageContext, error: unknown, parts: OperatorParts): void {
+  const { log } = parts;
+  const guides = guidesUrl(parts);
   const { status, title, detail, headers } = toPageError(ctx, error, log);
   ctx.set(headers);
   page(
@@ -61,6 +68,11 @@ export function operatorErrorPage(ctx: PageContext, error: unknown, log: Logger)
     { title, status },
     <>
       <p class="lead">{detail}</p>
+      {lacksRights(error) && guides !== undefined && (
+        <p>
+          <a href={`${guides}/operators/operator-pages#developers`}>Guide “Operator pages”</a>
+        </p>
+      )}
       {ctx.method === 'POST' && <Outcome ctx={ctx} status={status} />}
       <p>
         <a class="button" href="/">

@@ -39,8 +39,8 @@ function FailedKeys({ addresses, isShared }: FailedKeysProps): VNode {
     <>
       <p>
         Addresses that sent keys which are unknown, revoked or expired, or whose developer is suspended, in this hour of
-        the clock and in the one before{isShared ? ', on all servers' : ''}. After 30 within a minute an address gets
-        429 for its further ones, which are not counted here.
+        the clock and in the one before{isShared ? ', on all servers' : ''}. After 30 in a minute, the address gets 429
+        for the rest, which are not counted here.
       </p>
       {addresses.length === 0 ? (
         <p class="empty">No failed keys</p>

@@ -48,8 +48,9 @@ export function operatorPage(
   body: ComponentChildren,
 ): void {
   const { session } = ctx.state;
-  const { notice } = session;
-  session.notice = undefined;
+  // Another page may load first, in another tab.
+  const confirmation = session.confirmation?.address === ctx.path ? session.confirmation : undefined;
+  if (confirmation !== undefined) session.confirmation = undefined;
   answerPage(
     ctx,
     { ...options, hasErrors: (options.status ?? 200) >= 400 },
@@ -73,7 +74,7 @@ export function operatorPage(
           ))}
         </ul>
       </nav>
-      {notice}
+      {confirmation?.notice}
       {trail !== undefined && (
         <p class="trail">
           <a href={trail.path}>{trail.label}</a>

@@ -60,7 +60,7 @@ export function createOperatorPages(parts: OperatorParts): Listener {
     } catch (error) {
       // Content that was not read to its end would be parsed as the next request.
       if (ctx.state.form === undefined && ctx.method !== 'GET') ctx.set('Connection', 'close');
-      operatorErrorPage(ctx, error, log);
+      operatorErrorPage(ctx, error, parts);
     }
   });
   app.use(router.routes());

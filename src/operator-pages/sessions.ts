@@ -18,8 +18,8 @@ const MAX_FORMS = 100;
 export interface OperatorSession {
   /** In milliseconds, on the clock of the sessions. */
   readonly signedInAt: number;
-  /** What the next page confirms, once. */
-  notice?: VNode | undefined;
+  /** What the page at this address confirms, once. */
+  confirmation?: { readonly address: string; readonly notice: VNode } | undefined;
   /** The address that each form has led to, by the token of the form: a form that was sent twice acts once. */
   readonly forms: LRUCache<string, Promise<string>>;
 }

@@ -1,7 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import type { VNode } from 'preact';
 import { spendOperatorLink } from '../accounts/operator-sign-in-links.js';
 import { LINK_LIFETIME_MINUTES } from '../accounts/sign-in-links.js';
-import { FailedAttempts } from '../limits/failed-attempts.js';
 import type { PageContext, PageRouter } from '../site/context.js';
 import { formParser } from '../site/delivery/form.js';
 import { CodeBlock, Notice } from '../site/layout/components.js';
@@ -9,17 +9,10 @@ import { PageError } from '../site/layout/error-page.js';
 import { FormActions } from '../site/layout/form-field.js';
 import { page } from '../site/layout/page.js';
 import { seeOther } from '../site/sign-in/return-to.js';
-import { tooManyAttempts } from '../site/sign-in/sign-in-link.js';
 import type { OperatorContext, OperatorParts } from './context.js';
 import { ABSOLUTE_HOURS, OperatorSessions } from './sessions.js';
 
-/** Not that of the public pages: browsers send a host's cookies to all of its ports. */
-const COOKIE = 'catalog-operator-session';
-
 const SIGN_IN = '/sign-in';
-
-/** Failed sign-ins from one address in a minute. Links cannot be guessed: they have 256 random bits. */
-const SIGN_IN_POLICY = { limit: 10, windowSeconds: 60 };
 
 /** Wraps the handler of a route: passes an operator's request on to it, and sends everybody else to the sign-in page. */
 export type OperatorGuard = (handler: (ctx: OperatorContext) => unknown) => (ctx: PageContext) => Promise<void>;
@@ -29,7 +22,9 @@ const parseLink = formParser({ token: { schema: {} } });
 /** Adds sign-in by link and sign-out. @returns the guard of all other pages */
 export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, 'db' | 'log'>): OperatorGuard {
   const sessions = new OperatorSessions();
-  const failedSignIns = new FailedAttempts(undefined, SIGN_IN_POLICY);
+  // Browsers send a host's cookies to all of its ports. With a name of its own, a server does not end the session of
+  // another one whose port is forwarded to the same machine.
+  const cookie = `catalog-operator-session-${randomBytes(4).toString('hex')}`;
 
   router.get(SIGN_IN, (ctx) => {
     const isInterrupted = ctx.state.target.search.has('interrupted');
@@ -55,26 +50,23 @@ export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, '
   });
 
   router.post(SIGN_IN, async (ctx) => {
-    const address = ctx.req.socket.remoteAddress ?? '';
-    const known = await failedSignIns.check(address);
-    if (known.kind === 'over_limit') throw tooManyAttempts(known.state.resetSeconds);
+    // No limit on failures: a link has 256 random bits, and all operators behind a tunnel have one address.
     if (!(await spendOperatorLink(db, parseLink(ctx).values.token))) {
-      await failedSignIns.count(address);
       throw new PageError(
         403,
         'This sign-in link is not valid',
         `A sign-in link works only once and expires after ${LINK_LIFETIME_MINUTES} minutes. Create a new one.`,
       );
     }
-    sessions.end(ctx.cookies.get(COOKIE));
-    setSessionCookie(ctx, sessions.start());
+    sessions.end(ctx.cookies.get(cookie));
+    setSessionCookie(ctx, cookie, sessions.start());
     log.info({ request_id: ctx.state.requestId }, 'operator signed in');
     seeOther(ctx, '/');
   });
 
   router.post('/sign-out', (ctx) => {
-    sessions.end(ctx.cookies.get(COOKIE));
-    setSessionCookie(ctx, undefined);
+    sessions.end(ctx.cookies.get(cookie));
+    setSessionCookie(ctx, cookie, undefined);
     // The back button must not show the pages again.
     ctx.set('Clear-Site-Data', '"cache"');
     seeOther(ctx, SIGN_IN);
@@ -82,7 +74,7 @@ export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, '
 
   return (handler) => async (ctx) => {
     ctx.set('Cache-Control', 'no-store');
-    const session = sessions.find(ctx.cookies.get(COOKIE));
+    const session = sessions.find(ctx.cookies.get(cookie));
     if (session === undefined) {
       seeOther(ctx, ctx.method === 'POST' ? `${SIGN_IN}?interrupted` : SIGN_IN);
       return;
@@ -93,8 +85,8 @@ export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, '
 }
 
 /** No `Secure`, which browsers drop on plain http. The cookie is for the machine's own address, or a tunnel to it. */
-function setSessionCookie(ctx: PageContext, token: string | undefined): void {
-  ctx.cookies.set(COOKIE, token ?? '', {
+function setSessionCookie(ctx: PageContext, cookie: string, token: string | undefined): void {
+  ctx.cookies.set(cookie, token ?? '', {
     httpOnly: true,
     sameSite: 'strict',
     path: '/',

@@ -63,7 +63,10 @@ describe('the acts of an operator', () => {
     assert.deepEqual([`/developers/${id}`, projectName, attributionRequired], [address, 'Кино & Ко', true]);
     assert.ok((await operator.get(address)).text.includes('Кино &amp; Ко'));
     assert.deepEqual(await eventsOf(id), ['registered by operator']);
-    assert.match(world.service.logged.at(-1) ?? '', /"act":"create_developer","msg":"operator act"/);
+    assert.match(
+      world.service.logged.at(-1) ?? '',
+      /"act":"create_developer","affects_keys":false,"msg":"operator act"/,
+    );
   });
 
   it('a name that does not fit is shown again with what is wrong, and creates nobody', async () => {
@@ -73,6 +76,10 @@ describe('the acts of an operator', () => {
       assert.equal(status, 422);
       assert.ok(text.includes('<title>Error: Create a developer') && text.includes('Enter a name of 1 to 200'), text);
     }
+    const { key } = await world.newKey({ developerId: before[0]?.id ?? (await world.newDeveloper()) });
+    const { status, text } = await operator.post('/developers/new', { project_name: key, form: UNKNOWN.token });
+    assert.equal(status, 422);
+    assert.ok(text.includes('This looks like an API key') && !text.includes(key), text);
     assert.equal((await operator.post('/developers/new', { project_name: 'Without a token' })).status, 400);
     assert.deepEqual(await listDevelopers(world.db), before);
   });
@@ -109,6 +116,15 @@ describe('the acts of an operator', () => {
     assert.deepEqual((await eventsOf(developerId)).slice(0, 2), ['reinstated by operator', 'suspended by operator']);
   });
 
+  it('an act is confirmed on the page that it leads to, and not on another that loads first', async () => {
+    const id = await world.newDeveloper();
+    await operator.post(`/developers/${id}/suspend`);
+    const isConfirmed = async (path: string): Promise<boolean> =>
+      (await operator.get(path)).text.includes('The developer is suspended.');
+    const shown = [await isConfirmed('/developers'), await isConfirmed(`/developers/${id}`)];
+    assert.deepEqual(shown, [false, true]);
+  });
+
   it('a plan is set for new keys alone, or for the active keys too', async () => {
     const { developerId } = await world.newKey({ planId: 'free' });
     const plansOf = async (): Promise<string[]> => {
@@ -141,6 +157,8 @@ describe('the acts of an operator', () => {
       assert.ok(text.includes('It is refused from the next request.'), text);
     });
     assert.equal(await statusOf(key), 401);
+    const { status, headers } = await operator.get(`/keys/${prefix}/revoke`);
+    assert.deepEqual([status, headers.location], [303, `/keys/${prefix}`], 'no form for a key that is revoked');
     await assertInvalidates(false, async () => {
       assert.ok((await submit(`/keys/${prefix}/revoke`)).text.includes('The key was already revoked.'));
     });
@@ -237,6 +255,7 @@ describe('a server whose role lacks the rights of the operator pages', () => {
       const { status, text } = await post(path);
       assert.equal(status, 403);
       assert.ok(text.includes('database role may not do that') && text.includes('Nothing was changed.'), text);
+      assert.ok(text.includes('/docs/guides/operators/operator-pages#developers"'), text);
     }
     await world.db.raw(await blocks('operators/operator-pages'));
     const forms = OPERATOR_FORMS.filter((path) => !path.startsWith('/sign-'));

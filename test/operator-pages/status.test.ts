@@ -80,6 +80,17 @@ describe('the status page', () => {
     }
   });
 
+  it('PostgreSQL that is frozen is down, although no process has reported its loss', async () => {
+    world.postgres.pause();
+    try {
+      const text = await read(operator);
+      assert.ok(text.includes('PostgreSQL did not answer this page.') && !text.includes('Everything works'), text);
+      assert.match(text, / PostgreSQL Down /);
+    } finally {
+      world.postgres.resume();
+    }
+  });
+
   it('a component that is lost is shown with what follows from it, what to do and where to read more', async () => {
     await world.redis.stop();
     await eventually('the loss is shown', async () => (await read(operator)).includes('Redis is down.'));

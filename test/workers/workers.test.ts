@@ -65,6 +65,18 @@ describe('a server with workers', () => {
       );
     });
 
+    it('the status page shows that a worker is frozen', async () => {
+      const operator = await signInOperator({ operatorUrl: new URL(metricsUrlOf(server)).origin, db: world.db });
+      const [frozen = assert.fail()] = workersOf(server);
+      process.kill(frozen, 'SIGSTOP');
+      try {
+        const { text } = await operator.get('/');
+        assert.ok(text.includes('A worker process does not answer. ') && !text.includes('Everything works.'), text);
+      } finally {
+        process.kill(frozen, 'SIGCONT');
+      }
+    });
+
     it('the operator pages, which the primary serves, show all workers, and their acts apply on each at once', async () => {
       const { key: victim, prefix, developerId } = await world.newKey();
       const statuses = async (): Promise<Set<number>> => {

@@ -25,8 +25,11 @@ export const SHOWN_DAYS = 30;
 
 const parseNew = formParser({
   project_name: {
-    schema: { minLength: 1, maxLength: MAX_PROJECT_NAME, format: 'plain-text' },
-    message: `Enter a name of 1 to ${MAX_PROJECT_NAME} characters, without line breaks or other control characters.`,
+    schema: { minLength: 1, maxLength: MAX_PROJECT_NAME, allOf: [{ format: 'plain-text' }, { format: 'not-a-key' }] },
+    message: (name: string) =>
+      findKeyPrefix(name) === undefined
+        ? `Enter a name of 1 to ${MAX_PROJECT_NAME} characters, without line breaks or other control characters.`
+        : 'This looks like an API key. Project names are not secret: use another name.',
   },
   attribution: { schema: { enum: ['', 'on'] } },
 });
@@ -163,7 +166,8 @@ function NewDeveloperForm({ submission: { values, errors } }: { readonly submiss
           name="project_name"
           label="Project name"
           hint="The developer sees it, also in responses from /api/v1/me."
-          value={values.project_name.slice(0, MAX_PROJECT_NAME)}
+          // A key is not shown again.
+          value={findKeyPrefix(values.project_name) === undefined ? values.project_name.slice(0, MAX_PROJECT_NAME) : ''}
           error={errors.project_name}
           required
           maxLength={MAX_PROJECT_NAME}

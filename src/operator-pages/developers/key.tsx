@@ -14,6 +14,7 @@ import { RelativeTime, Time, UserText } from '../../site/layout/values.js';
 import { EventTable } from '../../site/settings/events.js';
 import { KeyStateText } from '../../site/settings/keys/key-state.js';
 import { Pager, readListPage } from '../../site/settings/list-page.js';
+import { seeOther } from '../../site/sign-in/return-to.js';
 import { applies, performAct, redirectAndConfirm } from '../acts.js';
 import type { OperatorContext, OperatorParts } from '../context.js';
 import { operatorKeyPath, operatorPage } from '../layout.js';
@@ -64,7 +65,12 @@ export function addKey(router: PageRouter, parts: OperatorParts, requireOperator
   router.get(
     '/keys/:prefix/revoke',
     requireOperator(async (ctx) => {
-      const { prefix, label, lastUsedAt } = await keyOf(ctx, db);
+      const key = await keyOf(ctx, db);
+      const { prefix, label, lastUsedAt } = key;
+      if (!isAccepted(key)) {
+        seeOther(ctx, operatorKeyPath(prefix));
+        return;
+      }
       operatorPage(
         ctx,
         { title: `Revoke ${prefix}`, tab: 'developers', trail: { path: operatorKeyPath(prefix), label: prefix } },

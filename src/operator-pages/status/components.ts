@@ -50,8 +50,14 @@ const ADVICE: Readonly<Record<Dependency, Pick<Component, 'name' | 'setting' | '
 /** How long the state of the identity provider is kept, in milliseconds. */
 const PROVIDER_LIFETIME_MS = 10_000;
 
-/** Makes a function that reads the state of every component. It never rejects. */
-export function componentReader(config: Config, lastHour: LastHour): () => Promise<readonly Component[]> {
+/**
+ * Makes a function that reads the state of every component. It never rejects. The processes report a loss of the database
+ * only when a connection fails, so the caller says whether the database has answered it.
+ */
+export function componentReader(
+  config: Config,
+  lastHour: LastHour,
+): (isDatabaseUp: boolean) => Promise<readonly Component[]> {
   const configured: Readonly<Record<Dependency, boolean>> = {
     database: true,
     replica: config.databaseReadUrl !== undefined,
@@ -60,12 +66,15 @@ export function componentReader(config: Config, lastHour: LastHour): () => Promi
   };
   const { oidcIssuer } = config;
   const readProvider = oidcIssuer === undefined ? undefined : providerReader(oidcIssuer);
-  return async () => [
+  return async (isDatabaseUp) => [
     ...(Object.keys(ADVICE) as Dependency[]).map((dependency) => ({
       ...ADVICE[dependency],
       consequence: CONSEQUENCES[dependency],
       isConfigured: configured[dependency],
-      current: lastHour.components.get(dependency),
+      current:
+        dependency === 'database' && !isDatabaseUp
+          ? lostSince(lastHour.components.get(dependency))
+          : lastHour.components.get(dependency),
     })),
     {
       name: 'Identity provider',
@@ -77,6 +86,11 @@ export function componentReader(config: Config, lastHour: LastHour): () => Promi
       current: await readProvider?.(),
     },
   ];
+}
+
+/** @returns the state of a component that has just failed */
+function lostSince(reported: ComponentState | undefined): ComponentState {
+  return reported?.state === 'lost' ? reported : { state: 'lost', since: Date.now() };
 }
 
 function providerReader(issuer: string): () => Promise<ComponentState> {

@@ -2,8 +2,8 @@ import type { DependencyState } from '../../platform/telemetry/health.js';
 import { parseSamples, type Sample } from '../../platform/telemetry/exposition.js';
 import type { MetricsSource } from '../../platform/telemetry/metrics.js';
 
-/** Readings that are kept: one a minute. */
-const MINUTES = 60;
+/** Minutes that are kept, beside the one that has begun. */
+const MINUTES = 59;
 
 const REQUESTS = 'catalog_http_requests_total';
 const BUCKETS = 'catalog_http_request_duration_seconds_bucket';
@@ -21,6 +21,13 @@ interface Reading {
   /** In milliseconds since 1970. */
   readonly at: number;
   readonly samples: readonly Sample[];
+}
+
+/** By how much the counters have grown from one reading to the next. */
+interface Minute {
+  /** When it began, in milliseconds since 1970. */
+  readonly since: number;
+  readonly increases: readonly Sample[];
 }
 
 /** The requests of one operation, or of all of them. */
@@ -58,7 +65,8 @@ export interface ComponentState {
 /** Keeps what the processes of a server have counted in the last hour, in memory. Each reading asks all workers. */
 export class LastHour {
   readonly #startedAt: number;
-  readonly #readings: Reading[];
+  readonly #minutes: Minute[] = [];
+  #newest: Reading;
   readonly #components = new Map<string, ComponentState>();
 
   /** @param now - in milliseconds since 1970 */
@@ -68,7 +76,7 @@ export class LastHour {
   ) {
     this.#startedAt = now();
     // Every counter begins at zero.
-    this.#readings = [{ at: this.#startedAt, samples: [] }];
+    this.#newest = { at: this.#startedAt, samples: [] };
   }
 
   /** The components, by name. */
@@ -78,21 +86,23 @@ export class LastHour {
 
   /** Keeps a reading. Call it once a minute. @throws Error when a worker does not answer */
   async keep(): Promise<void> {
-    this.#readings.push(await this.#read());
-    if (this.#readings.length > MINUTES) this.#readings.shift();
+    const reading = await this.#read();
+    const grown = increases(this.#newest, reading).filter(({ value }) => value > 0);
+    this.#minutes.push({ since: this.#newest.at, increases: grown });
+    this.#newest = reading;
+    if (this.#minutes.length > MINUTES) this.#minutes.shift();
   }
 
   /** Reads what was counted between the oldest reading and now. @throws Error when a worker does not answer */
   async latest(): Promise<LatestTraffic> {
     const latest = await this.#read();
     const find = (wanted: string): Sample | undefined => latest.samples.find(({ name }) => name === wanted);
-    const readings = [...this.#readings, latest];
-    const counted = increases(readings);
+    const counted = sum([...this.#minutes.map((minute) => minute.increases), increases(this.#newest, latest)]);
     const operations = new Set(counted.map(({ labels }) => labels.operation ?? NO_OPERATION));
     operations.delete(NO_OPERATION);
     const all = counted.filter((sample) => sample.labels.operation !== NO_OPERATION || isUnroutedCall(sample));
     return {
-      since: readings[0]?.at ?? latest.at,
+      since: this.#minutes[0]?.since ?? this.#newest.at,
       api: trafficOf(all),
       operations: new Map(
         [...operations].map((id) => [id, trafficOf(counted.filter(({ labels }) => labels.operation === id))]),
@@ -129,32 +139,26 @@ function isUnroutedCall({ name, labels: { status = '' } }: Sample): boolean {
 }
 
 /**
- * Adds up by how much each counter has grown from reading to reading. When a worker ends, its counts leave the sum: such
- * a minute counts as none, and not as if the counters had started again at zero.
+ * By how much each counter has grown from one reading to another. When a worker ends, its counts leave the sum: such a
+ * minute counts as none, and not as if the counters had started again at zero.
  */
-function increases(readings: readonly Reading[]): readonly Sample[] {
-  const counted = new Map<string, { -readonly [Name in keyof Sample]: Sample[Name] }>();
-  const [oldest, ...later] = readings;
-  let before = valuesOf(oldest?.samples ?? []);
-  for (const { samples } of later) {
-    for (const sample of samples) {
-      const series = seriesOf(sample);
-      const growth = Math.max(0, sample.value - (before.get(series) ?? 0));
-      const known = counted.get(series);
-      if (known === undefined) counted.set(series, { ...sample, value: growth });
-      else known.value += growth;
-    }
-    before = valuesOf(samples);
+function increases(before: Reading, after: Reading): readonly Sample[] {
+  const values = new Map(before.samples.map(({ series, value }) => [series, value]));
+  return after.samples.map((sample) => ({
+    ...sample,
+    value: Math.max(0, sample.value - (values.get(sample.series) ?? 0)),
+  }));
+}
+
+/** Adds up samples by series. */
+function sum(minutes: readonly (readonly Sample[])[]): readonly Sample[] {
+  const sums = new Map<string, { -readonly [Name in keyof Sample]: Sample[Name] }>();
+  for (const sample of minutes.flat()) {
+    const known = sums.get(sample.series);
+    if (known === undefined) sums.set(sample.series, { ...sample });
+    else known.value += sample.value;
   }
-  return [...counted.values()];
-}
-
-function valuesOf(samples: readonly Sample[]): Map<string, number> {
-  return new Map(samples.map((sample) => [seriesOf(sample), sample.value]));
-}
-
-function seriesOf({ name, labels }: Sample): string {
-  return JSON.stringify([name, labels]);
+  return [...sums.values()];
 }
 
 function trafficOf(samples: readonly Sample[]): Traffic {

@@ -1,9 +1,8 @@
 import type { VNode } from 'preact';
-import { GUIDES_PATH } from '../../site/guides/guide-files.js';
 import { Badge, Fact, Notice, Stat, Table } from '../../site/layout/components.js';
 import { formatNumber, RelativeTime, Time } from '../../site/layout/values.js';
 import type { PageRouter } from '../../site/context.js';
-import type { OperatorParts } from '../context.js';
+import { guidesUrl, type OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import type { OperatorGuard } from '../sign-in.js';
 import { componentReader, type Component } from './components.js';
@@ -12,26 +11,26 @@ import type { LatestTraffic, Traffic } from './last-hour.js';
 
 /** Adds the first page: whether everything works, what the last hour was like, and what runs here. */
 export function addStatus(router: PageRouter, parts: OperatorParts, requireOperator: OperatorGuard): void {
-  const { config, db, redis, lastHour, publicUrl, log } = parts;
+  const { config, db, redis, lastHour, log } = parts;
   const readComponents = componentReader(config, lastHour);
 
   router.get(
     '/',
     requireOperator(async (ctx) => {
       const [traffic, facts, redisVersion] = await Promise.all([
-        lastHour.latest().catch((error: unknown) => {
+        lastHour.latest().catch((error: unknown): undefined => {
           log.error({ err: error }, 'metrics could not be read');
         }),
         readDatabaseFacts(db),
         readRedisVersion(redis),
       ]);
-      const components = await readComponents();
-      const guides = config.site ? publicUrl() + GUIDES_PATH : undefined;
+      const components = await readComponents(facts !== undefined);
+      const guides = guidesUrl(parts);
       operatorPage(
         ctx,
         { title: 'Status', tab: 'status' },
         <>
-          <Summary components={components} facts={facts} />
+          <Summary components={components} facts={facts} traffic={traffic} />
           <Components components={components} guides={guides} />
           {traffic === undefined ? (
             <Notice tone="danger">
@@ -45,10 +44,10 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
             <h2 id="versions">Versions</h2>
             <dl class="facts">
               <Fact name="Service">
-                {traffic?.versions.service ?? <Unknown />}
+                {traffic?.versions.service ?? <Unknown subject="a worker" />}
                 {traffic?.workers !== undefined && `, ${traffic.workers} of ${config.workers} workers`}
               </Fact>
-              <Fact name="Node.js">{traffic?.versions.node ?? <Unknown />}</Fact>
+              <Fact name="Node.js">{traffic?.versions.node ?? <Unknown subject="a worker" />}</Fact>
               <Fact name="PostgreSQL">{facts?.version ?? <Unknown />}</Fact>
               {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown />}</Fact>}
               <Fact name="Migrations">{facts === undefined ? <Unknown /> : <Migrations {...facts.migrations} />}</Fact>
@@ -60,23 +59,29 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
   );
 }
 
-function Unknown(): VNode {
-  return <span class="muted">unknown: it does not answer</span>;
+function Unknown({ subject = 'it' }: { readonly subject?: string }): VNode {
+  return <span class="muted">unknown: {subject} does not answer</span>;
 }
 
 interface SummaryProps {
   readonly components: readonly Component[];
   readonly facts: DatabaseFacts | undefined;
+  readonly traffic: LatestTraffic | undefined;
 }
 
 /** What needs attention, first of all. */
-function Summary({ components, facts }: SummaryProps): VNode {
+function Summary({ components, facts, traffic }: SummaryProps): VNode {
   const lost = components.filter(({ current }) => current?.state === 'lost').map(({ name }) => name);
   const pending = facts?.migrations.pending.length ?? 0;
-  if (lost.length === 0 && pending === 0) return <Notice tone="ok">Everything works.</Notice>;
+  if (lost.length === 0 && pending === 0 && facts !== undefined && traffic !== undefined)
+    return <Notice tone="ok">Everything works.</Notice>;
   return (
     <Notice tone="danger">
-      {lost.length > 0 && <strong>{`${lost.join(', ')} ${lost.length === 1 ? 'is' : 'are'} down. `}</strong>}
+      {lost.length > 0 && (
+        <strong>{`${lost.join(', ')} ${/,|notifications$/.test(lost.join()) ? 'are' : 'is'} down. `}</strong>
+      )}
+      {facts === undefined && 'PostgreSQL did not answer this page. '}
+      {traffic === undefined && 'A worker process does not answer. '}
       {pending > 0 && (
         <>
           {pending === 1 ? 'A migration is' : `${pending} migrations are`} pending: run <code>catalog migrate</code>.

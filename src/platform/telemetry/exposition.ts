@@ -1,11 +1,13 @@
 /** One value of a metric. */
 export interface Sample {
   readonly name: string;
+  /** The name with the labels, as they are written: the same in each reading. */
+  readonly series: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-const LINE = /^(\w+)(?:\{(.*)\})? (\S+)$/gm;
+const LINE = /^((\w+)(?:\{(.*)\})?) (\S+)$/gm;
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 
 /**
@@ -16,10 +18,10 @@ const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
  */
 export function parseSamples(text: string, names: ReadonlySet<string>): readonly Sample[] {
   const samples: Sample[] = [];
-  for (const [, name = '', labels = '', value] of text.matchAll(LINE)) {
+  for (const [, series = '', name = '', labels = '', value] of text.matchAll(LINE)) {
     if (!names.has(name)) continue;
     const pairs = [...labels.matchAll(LABEL)].map(([, label = '', text = '']) => [label, text]);
-    samples.push({ name, labels: Object.fromEntries(pairs) as Record<string, string>, value: Number(value) });
+    samples.push({ name, series, labels: Object.fromEntries(pairs) as Record<string, string>, value: Number(value) });
   }
   return samples;
 }
