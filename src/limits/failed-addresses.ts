@@ -12,8 +12,22 @@ const MAX_ADDRESSES = 10_000;
 /** Failures from one removal to the next. In between, a new address gets ahead of those that have failed once. */
 const FAILURES_PER_REMOVAL = 1_000;
 
-/** Exists only within a transaction. */
+/** Exists only while the script below runs. */
 const SUM_KEY = redisKey('failed-addresses', 'sum');
+
+// Scripts, since the user that the guide describes may run no transaction.
+const COUNT = `
+redis.call('zincrby', KEYS[1], 1, ARGV[1])
+redis.call('expire', KEYS[1], ARGV[2])
+if ARGV[3] ~= '' then redis.call('zremrangebyrank', KEYS[1], 0, ARGV[3]) end
+return 1
+`;
+const LIST = `
+redis.call('zunionstore', KEYS[1], 2, KEYS[2], KEYS[3])
+local worst = redis.call('zrevrange', KEYS[1], 0, ARGV[1], 'withscores')
+redis.call('del', KEYS[1])
+return worst
+`;
 
 /** An address whose keys failed. */
 export interface FailedAddress {
@@ -41,11 +55,10 @@ export class FailedAddresses {
   async count(address: string): Promise<void> {
     const [hour] = this.#hours();
     this.#counted += 1;
-    const counted = this.redis?.run((client) => {
-      const commands = client.multi().zincrby(keyOf(hour), 1, address).expire(keyOf(hour), KEPT_SECONDS);
-      if (this.#counted % FAILURES_PER_REMOVAL === 0) commands.zremrangebyrank(keyOf(hour), 0, -MAX_ADDRESSES - 1);
-      return commands.exec();
-    });
+    const removes = this.#counted % FAILURES_PER_REMOVAL === 0;
+    const counted = this.redis?.run((client) =>
+      client.eval(COUNT, 1, keyOf(hour), address, KEPT_SECONDS, removes ? -MAX_ADDRESSES - 1 : ''),
+    );
     if (counted !== undefined && (await ifAvailable(counted)) !== undefined) return;
     const slot = `${hour} ${address}`;
     const known = this.#memory.get(slot);
@@ -58,18 +71,10 @@ export class FailedAddresses {
     const hours = this.#hours();
     const sums = new Map<string, number>();
     const add = (address: string, failures: number): unknown => sums.set(address, (sums.get(address) ?? 0) + failures);
-    const read = this.redis?.run(async (client) => {
-      // Redis adds up and sorts: twenty thousand addresses would block this process.
-      const results = await client
-        .multi()
-        .zunionstore(SUM_KEY, hours.length, hours.map(keyOf))
-        .zrevrange(SUM_KEY, 0, limit - 1, 'WITHSCORES')
-        .del(SUM_KEY)
-        .exec();
-      const [error, worst] = results?.[1] ?? [];
-      if (error) throw error;
-      return worst as string[];
-    });
+    // Redis adds up and sorts: twenty thousand addresses would block this process.
+    const read = this.redis?.run(
+      (client) => client.eval(LIST, 3, SUM_KEY, ...hours.map(keyOf), limit - 1) as Promise<string[]>,
+    );
     const found = (read && (await ifAvailable(read))) ?? [];
     for (let i = 0; i < found.length; i += 2) add(found[i] ?? '', Number(found[i + 1]));
     for (const { hour, address, failures } of this.#memory.values()) if (hours.includes(hour)) add(address, failures);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { FailedAddresses } from '../../src/limits/failed-addresses.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
+import { readGuide } from '../support/guides.js';
 import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;
@@ -46,6 +47,20 @@ describe('the addresses whose keys failed', () => {
     const key = `{catalog}:failed-addresses:${now / HOUR_MS}`;
     const seconds = await redis.client.ttl(key);
     assert.ok(seconds > 7_000 && seconds <= 7_200, String(seconds));
+  });
+
+  it('addresses are counted and listed with no more rights in Redis than the guide grants', async () => {
+    const [, keys = assert.fail(), commands = assert.fail()] =
+      /needs the keys `(.+?)` and the commands `(.+?)`/.exec(await readGuide('operators/configure')) ?? [];
+    await redis.client.call('acl', 'setuser', 'limited', 'on', '>secret', keys, ...commands.split(' '));
+    const url = new URL(world.redis.url);
+    [url.username, url.password] = ['limited', 'secret'];
+    const limited = new RedisLink({ url: url.href }, () => undefined);
+    world.defer(() => limited.close());
+    await limited.settled();
+    await new FailedAddresses(limited, () => now).count('192.0.2.1');
+    assert.deepEqual(await new FailedAddresses(limited, () => now).list(10), [{ address: '192.0.2.1', failures: 1 }]);
+    assert.ok(limited.isUp);
   });
 
   it('no number of addresses fills the memory, and an address that fails often is kept', async () => {
