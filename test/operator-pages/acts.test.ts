@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { pino } from 'pino';
 import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { listEvents } from '../../src/events/events.js';
 import { listKeysOf } from '../../src/keys/keys.js';
 import { listDevelopers } from '../../src/developers/developers.js';
+import { performAct } from '../../src/operator-pages/acts.js';
+import type { OperatorContext, OperatorParts } from '../../src/operator-pages/context.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { metricsUrlOf } from '../support/http/exposition.js';
@@ -114,6 +117,17 @@ describe('the acts of an operator', () => {
     });
     assert.equal(await statusOf(key), 200);
     assert.deepEqual((await eventsOf(developerId)).slice(0, 2), ['reinstated by operator', 'suspended by operator']);
+  });
+
+  it('an act is logged once its change is committed, even if dropping the cached callers fails', async () => {
+    const lines: string[] = [];
+    const log = pino({}, { write: (line) => lines.push(line) });
+    const beginChange = () => () => Promise.reject(new Error('superseded'));
+    const parts = { db: world.db, log, beginChange } as unknown as OperatorParts;
+    const ctx = { state: { requestId: 'r-1' } } as OperatorContext;
+    const act = performAct(ctx, parts, { act: 'suspend' }, () => Promise.resolve());
+    await assert.rejects(act, /superseded/);
+    assert.match(lines.join(''), /"request_id":"r-1","act":"suspend","affects_keys":true/);
   });
 
   it('an act is confirmed on the page that it leads to, and not on another that loads first', async () => {
