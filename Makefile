@@ -107,6 +107,8 @@ stryker: $(INSTALLED) ## Check with StrykerJS that tests catch changes to the mo
 
 drill: $(BUILT) ## Rehearse on this machine: DRILL=failover, recovery, redis, power-loss, or upgrade with OLD, the folder of the old version
 	@test -x ".deploy/drills/$(DRILL).sh" || { echo "There is no drill \"$(DRILL)\": see make help" >&2; exit 2; }
+	@test '$(DRILL)' != upgrade -o -n '$(OLD)' || { \
+	  echo 'Set OLD to the folder of the old version: make drill DRILL=upgrade OLD=/opt/catalog-old' >&2; exit 2; }
 	@exec .deploy/drills/$(DRILL).sh $(if $(OLD),'$(OLD)')
 
 clients: $(INSTALLED) ## Generate clients in five languages with OpenAPI Generator, and check them with the installed languages
@@ -140,13 +142,14 @@ image: ## Build the container image with docker, podman or buildah: IMAGE names 
 	done; \
 	echo 'Neither docker, podman nor buildah works here: install one of them.' >&2; exit 1
 
-# Of a copy without the packages of development: with --omit=dev, npm sbom also leaves out those that both kinds need. And
+# Of a copy, in a folder that npm names the service by, without the packages of development: with --omit=dev, npm sbom also leaves out those that both kinds need. And
 # without the bundle, since npm reports the override of a bundled package as a fault.
 sbom: $(INSTALLED) ## Write a list of the production packages, in CycloneDX, to .cache/sbom/sbom.json
-	@rm -rf .cache/sbom && mkdir -p .cache/sbom && cp package.json package-lock.json .cache/sbom
-	@cd .cache/sbom && npm pkg delete devDependencies bundleDependencies && \
+	@rm -rf .cache/sbom && mkdir -p .cache/sbom/catalog-lookup-service
+	@cp package.json package-lock.json .cache/sbom/catalog-lookup-service
+	@cd .cache/sbom/catalog-lookup-service && npm pkg delete devDependencies bundleDependencies && \
 	  npm install --package-lock-only --prefer-offline --loglevel=error > /dev/null && \
-	  npm sbom --sbom-format=cyclonedx --sbom-type=application --package-lock-only > sbom.json
+	  npm sbom --sbom-format=cyclonedx --sbom-type=application --package-lock-only > ../sbom.json
 	@echo .cache/sbom/sbom.json
 
 format: $(INSTALLED) ## Format every file with Oxfmt

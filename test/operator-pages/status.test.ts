@@ -107,7 +107,7 @@ describe('the status page', () => {
     await eventually('the loss is shown', async () => /PostgreSQL.* down\./.test(await read(operator)));
     const text = await read(operator);
     assert.ok(text.includes('Requests that need the database are answered with 503.'), text);
-    assert.match(text, / Feed unknown: it does not answer /);
+    assert.match(text, / Feed Unknown: PostgreSQL does not answer /);
     assert.match(text, / Requests \d/);
   });
 });

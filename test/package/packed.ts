@@ -36,7 +36,7 @@ export async function packCheckout(): Promise<PackedPackage> {
   const [report] = JSON.parse(stdout) as [PackReport];
   const folder = join(parent, 'opt/catalog');
   const guide = await readGuide('operators/install');
-  const [, commands = ''] = /```sh\n(\s*mkdir -p \/opt\/catalog\n.+?)```/s.exec(guide) ?? [];
+  const [, commands = ''] = /```sh\n(\s*umask 022\n.+?)```/s.exec(guide) ?? [];
   await execute('sh', ['-ec', commands.replaceAll('/opt/catalog', folder)], { cwd: parent });
   const program = [process.execPath, join(folder, '.build/cli.js')];
   return { folder, program, files: new Map(report.files.map(({ path, size }) => [path, size])) };

@@ -48,9 +48,11 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
                 {traffic?.workers !== undefined && `, ${traffic.workers} of ${config.workers} workers`}
               </Fact>
               <Fact name="Node.js">{traffic?.versions.node ?? <Unknown subject="a worker" />}</Fact>
-              <Fact name="PostgreSQL">{facts?.version ?? <Unknown />}</Fact>
-              {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown />}</Fact>}
-              <Fact name="Migrations">{facts === undefined ? <Unknown /> : <Migrations {...facts.migrations} />}</Fact>
+              <Fact name="PostgreSQL">{facts?.version ?? <Unknown subject="PostgreSQL" />}</Fact>
+              {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown subject="Redis" />}</Fact>}
+              <Fact name="Migrations">
+                {facts === undefined ? <Unknown subject="PostgreSQL" /> : <Migrations {...facts.migrations} />}
+              </Fact>
             </dl>
           </section>
         </>,
@@ -59,8 +61,9 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
   );
 }
 
-function Unknown({ subject = 'it' }: { readonly subject?: string }): VNode {
-  return <span class="muted">unknown: {subject} does not answer</span>;
+/** @param subject - what would know it */
+function Unknown({ subject }: { readonly subject: string }): VNode {
+  return <span class="muted">Unknown: {subject} does not answer</span>;
 }
 
 interface SummaryProps {
@@ -159,11 +162,12 @@ function LatestHour({ traffic: { since, api, operations } }: { readonly traffic:
       </dl>
       <p class="muted small">
         Calls of the API that this server has counted since <Time at={toTime(since)} />, those with an invalid key
-        included.
+        included. Percentiles are estimated from a histogram.
       </p>
       {operations.size > 0 && (
         <Table
           caption="Requests by operation"
+          hasCards
           columns={[
             'Operation',
             { label: 'Requests', numeric: true },
@@ -190,7 +194,7 @@ function Feed({ facts }: { readonly facts: DatabaseFacts | undefined }): VNode {
       <h2 id="feed">Feed</h2>
       {facts === undefined ? (
         <p>
-          <Unknown />
+          <Unknown subject="PostgreSQL" />
         </p>
       ) : (
         <dl class="facts">
