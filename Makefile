@@ -10,8 +10,8 @@ BIN := node_modules/.bin
 TSC := node_modules/typescript-7/bin/tsc
 INSTALLED := node_modules/.installed
 BUILT := .build/.built
-# Test files that run in parallel. Six on two cores, because most wait for servers to start and stop.
-JOBS := 6
+# Test files that run in parallel. Four keep two cores busy; with more, tests only take time from each other.
+JOBS := 4
 IMAGE := catalog-lookup-service
 # Installed only for its own target: it would be a quarter of all packages.
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
