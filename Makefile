@@ -142,12 +142,12 @@ image: ## Build the container image with docker, podman or buildah: IMAGE names 
 	done; \
 	echo 'Neither docker, podman nor buildah works here: install one of them.' >&2; exit 1
 
-# Of a copy, in a folder that npm names the service by, without the packages of development: with --omit=dev, npm sbom also leaves out those that both kinds need. And
-# without the bundle, since npm reports the override of a bundled package as a fault.
+# Of a copy without the packages of development, in a folder that npm names the service by: with --omit=dev, npm sbom also
+# leaves out those that both kinds need.
 sbom: $(INSTALLED) ## Write a list of the production packages, in CycloneDX, to .cache/sbom/sbom.json
 	@rm -rf .cache/sbom && mkdir -p .cache/sbom/catalog-lookup-service
 	@cp package.json package-lock.json .cache/sbom/catalog-lookup-service
-	@cd .cache/sbom/catalog-lookup-service && npm pkg delete devDependencies bundleDependencies && \
+	@cd .cache/sbom/catalog-lookup-service && npm pkg delete devDependencies && \
 	  npm install --package-lock-only --prefer-offline --loglevel=error > /dev/null && \
 	  npm sbom --sbom-format=cyclonedx --sbom-type=application --package-lock-only > ../sbom.json
 	@echo .cache/sbom/sbom.json
@@ -157,7 +157,7 @@ format: $(INSTALLED) ## Format every file with Oxfmt
 
 install: $(INSTALLED) ## Install the packages of the lock file, unless they are installed
 
-build: $(BUILT) ## Compile src into .build
+build: $(BUILT) ## Bundle the program and its npm packages into .build
 
 clean: ## Remove everything that make created, except the data in .data
 	rm -rf .build .cache node_modules
@@ -181,11 +181,10 @@ $(OTHER_NODE):
 	@npm install --prefix $(@:/node_modules/node/bin/node=) --no-save --no-package-lock --loglevel=error \
 	  $(@:.cache/node-%/node_modules/node/bin/node=node@%)
 
-# Built from scratch each time, which takes seconds, so that no removed source remains in .build. The stamp has the time
-# of the start, so that a file saved during the compilation is compiled next time. `make check-types` checks the types.
-$(BUILT): $(SOURCES) tsconfig.json $(INSTALLED)
+# Built from scratch each time, which takes a second, so that no old file remains in .build. The stamp has the time of
+# the start, so that a file saved during the build is built next time. `make check-types` checks the types.
+$(BUILT): $(SOURCES) .config/build.mjs $(INSTALLED)
 	@echo '== build'
 	@rm -rf .build && mkdir .build && touch .build/.started
-	@$(TSC) -p tsconfig.json --noCheck
-	@chmod 755 .build/cli.js
+	@node .config/build.mjs
 	@mv .build/.started $@

@@ -2,17 +2,15 @@
 import cluster from 'node:cluster';
 import { basename, relative } from 'node:path';
 import process from 'node:process';
-import { fileURLToPath } from 'node:url';
 import { openDatabaseFor, openRedisFor } from './commands/connections.js';
 import type { CommandContext } from './commands/context.js';
 import { EXIT_FAILED, runCommand } from './commands/program.js';
 import { readConfig } from './config/config.js';
+import { PACKAGE_ROOT } from './platform/process/package-root.js';
 import { followPrimary } from './platform/process/workers.js';
 
 /** How long the last output may take to leave the process, in milliseconds. */
 const LAST_OUTPUT_MS = 1_000;
-
-const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 const stopping = new AbortController();
 /** Whether a server first drains. The first signal decides. */

@@ -37,8 +37,8 @@ export async function buildLastRelease(): Promise<LastRelease | string> {
   const unfit = await findUnfitPackage(folder, packages);
   if (unfit !== undefined) return `${unfit} for ${name}`;
   await symlink(packages, join(folder, 'node_modules'));
-  const compiler = join(packages, 'typescript-7/bin/tsc');
-  await run(process.execPath, [compiler, '-p', join(folder, 'tsconfig.json'), '--noCheck']);
+  const sources = ['src/**/*.ts', 'src/**/*.tsx'];
+  await run(join(packages, '.bin/esbuild'), [...sources, '--outdir=.build', '--log-level=warning'], { cwd: folder });
   return { name, folder, program: [process.execPath, join(folder, '.build/cli.js')] };
 }
 

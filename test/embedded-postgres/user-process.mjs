@@ -2,7 +2,7 @@
 
 import process from 'node:process';
 import pg from 'pg';
-import { openEmbeddedPostgres } from '../../.build/embedded-postgres/index.js';
+import { openEmbeddedPostgres } from '../../src/embedded-postgres/index.ts';
 
 const { serves, ...options } = JSON.parse(process.argv[2] ?? '');
 

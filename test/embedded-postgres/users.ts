@@ -34,7 +34,7 @@ export class User {
   /** Starts the process, which begins with opening PostgreSQL. */
   constructor(options: UserOptions) {
     const args = [JSON.stringify({ packageRoot: CHECKOUT, ...options })];
-    this.#child = fork(SCRIPT, args, { cwd: CHECKOUT, execArgv: [] });
+    this.#child = fork(SCRIPT, args, { cwd: CHECKOUT, execArgv: ['--import=tsx'] });
     processes.add(this.#child);
     this.#exit = once(this.#child, 'exit').finally(() => processes.delete(this.#child));
     this.#child.on('message', (report: Report) => this.#reports.push(report));

@@ -62,16 +62,16 @@ export class CheckoutCopy {
   }
 
   async #failureIn(args: readonly string[], timeoutMs = SUITES_TIMEOUT_MS): Promise<string | undefined> {
-    const compiled = await this.#run('typescript-7/bin/tsc', ['-p', 'tsconfig.json', '--noCheck'], timeoutMs);
-    if (!compiled.succeeded) return `does not compile: ${compiled.output.trim()}`;
-    const { succeeded, output } = await this.#run('.bin/mocha', ['--bail', ...args], timeoutMs);
+    const built = await this.#run(['.config/build.mjs'], timeoutMs);
+    if (!built.succeeded) return `cannot be built: ${built.output.trim()}`;
+    const { succeeded, output } = await this.#run(['node_modules/mocha/bin/mocha.js', '--bail', ...args], timeoutMs);
     if (succeeded) return undefined;
     return /^ *1\) (.*)$/m.exec(output)?.[1] ?? `the run ended: ${output.trim().split('\n').at(-1)}`;
   }
 
-  #run(program: string, args: readonly string[], timeoutMs: number): Promise<Ending> {
+  #run(args: readonly string[], timeoutMs: number): Promise<Ending> {
     return new Promise((resolve) => {
-      const child = spawn(`node_modules/${program}`, args, {
+      const child = spawn(process.execPath, args, {
         cwd: this.#root,
         env: { PATH: process.env.PATH, HOME: process.env.HOME },
         stdio: ['ignore', 'pipe', 'pipe'],

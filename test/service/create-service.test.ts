@@ -15,17 +15,17 @@ import { temporaryFolder } from '../support/temporary-folder.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
-const BUILD = new URL('../../.build/', import.meta.url);
+const SOURCES = new URL('../../src/', import.meta.url);
 
 /** Whether a process that imports modules of the service, or packages, has loaded a package of CommonJS. */
 function loads(name: string, ...modules: readonly string[]): boolean {
-  const urls = modules.map((module) => (module.endsWith('.js') ? new URL(module, BUILD).href : module));
+  const urls = modules.map((module) => (module.endsWith('.ts') ? new URL(module, SOURCES).href : module));
   const script = `
     import { createRequire } from 'node:module';
     for (const url of ${JSON.stringify(urls)}) await import(url);
     console.log(Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/${name}/')));
   `;
-  const output = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+  const output = execFileSync(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], {
     cwd: new URL('../../', import.meta.url),
     encoding: 'utf8',
   });
@@ -113,8 +113,8 @@ describe('a service that cannot be opened', () => {
 
 describe('the primary of several workers', () => {
   it('the primary of several workers does not load the application, which would take memory and delay the start', () => {
-    assert.equal(loads('koa', 'service/create-service.js'), true);
-    assert.equal(loads('koa', 'commands/serve/serve.js', 'service/workers.js'), false);
+    assert.equal(loads('koa', 'service/create-service.ts'), true);
+    assert.equal(loads('koa', 'commands/serve/serve.ts', 'service/workers.ts'), false);
   });
 });
 
@@ -122,6 +122,6 @@ describe('the pages of a server', () => {
   it('the pages load the library for passkeys only when somebody uses one', () => {
     // A package that the library needs.
     assert.equal(loads('reflect-metadata', '@simplewebauthn/server'), true);
-    assert.equal(loads('reflect-metadata', 'service/create-service.js', 'service/site.js'), false);
+    assert.equal(loads('reflect-metadata', 'service/create-service.ts', 'service/site.ts'), false);
   });
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { startOtlpReceiver, type OtlpReceiver } from '../support/telemetry/otlp-receiver.js';
-import { runProgram } from '../support/program.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
 
@@ -8,17 +7,6 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 /** How long a server may take to end whose receiver never answers, in milliseconds: its own bound is 2 s. */
 const END_BOUND_MS = 5_000;
-
-/** Makes Node.js behave as if OpenTelemetry were not installed. */
-const HOOK = dataUrl(`export const resolve = (name, context, next) => {
-  if (name.startsWith('@opentelemetry/')) throw Object.assign(new Error(name), { code: 'ERR_MODULE_NOT_FOUND' });
-  return next(name, context);
-};`);
-const WITHOUT_PACKAGES = dataUrl(`import { register } from 'node:module'; register(${JSON.stringify(HOOK)});`);
-
-function dataUrl(module: string): string {
-  return `data:text/javascript,${encodeURIComponent(module)}`;
-}
 
 describe('the program with a receiver of traces', () => {
   const world = testWorld();
@@ -39,13 +27,5 @@ describe('the program with a receiver of traces', () => {
     const { code, stderr } = await server.stop();
     assert.deepEqual([code, stderr], [0, '']);
     assert.ok(performance.now() - startedAt < END_BOUND_MS);
-  });
-
-  it('a server that lacks the packages for traces says which installation has them, and does not start', async () => {
-    const options = { METRICS_ADDRESS: 'off', NODE_OPTIONS: `--import=${WITHOUT_PACKAGES}` };
-    const environment = { ...world.environment, ...options, OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
-    const { code, stderr } = await runProgram(['serve'], environment);
-    assert.equal(code, 1);
-    assert.match(stderr, /OpenTelemetry packages are not installed\. .*npm ci --include=optional/);
   });
 });

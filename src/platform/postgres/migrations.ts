@@ -1,10 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
+import { PACKAGE_ROOT } from '../process/package-root.js';
 import { poolOf } from './database.js';
 
-const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../../db/migrations/', import.meta.url));
+const MIGRATIONS_DIRECTORY = join(PACKAGE_ROOT, 'db/migrations');
 
 /** Key of the session lock that makes migrating processes take turns: 'migr' in ASCII, and 1. */
 const MIGRATION_LOCK = [0x6d696772, 1] as const;
@@ -29,7 +30,7 @@ class SqlMigrationSource implements Knex.MigrationSource<string> {
   }
 
   async getMigration(file: string): Promise<Knex.Migration> {
-    const sql = await readFile(MIGRATIONS_DIRECTORY + file, 'utf8');
+    const sql = await readFile(join(MIGRATIONS_DIRECTORY, file), 'utf8');
     return {
       up: (transaction) => transaction.raw(`${FUNCTIONS_FOR_NOBODY}\n${sql.replaceAll('?', '\\?')}`),
       down: () => Promise.reject(new OperatorError('Migrations only go forward: restore a backup instead.')),
