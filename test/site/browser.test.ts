@@ -7,7 +7,7 @@ import { createKey } from '../../src/keys/keys.js';
 import { TABS } from '../../src/site/settings/settings-page.js';
 import { operatorPages, PAGES, settingsPages, UNKNOWN } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
-import { assertFits, assertPrints, signInByLink, signInOperatorByLink } from './visits.js';
+import { assertFits, assertPrints, signInQuietly, signInOperatorByLink } from './visits.js';
 import { testBrowser } from '../support/http/test-browser.js';
 
 /** In place of a page that does not exist stands an error page. */
@@ -58,7 +58,7 @@ describe('every page in Chromium', () => {
         scripted = await browser.newPage({ origin });
         scriptless = await browser.newPage({ origin, javaScript: false });
         for (const watched of [scripted, scriptless]) {
-          if (visitor === 'developer') await signInByLink(watched, service.db, developerId);
+          if (visitor === 'developer') await signInQuietly(watched, service, developerId);
           if (visitor === 'operator') await signInOperatorByLink(watched, service.db);
         }
       });
@@ -124,7 +124,7 @@ describe('the frame of the pages in Chromium', () => {
 
   beforeEach(async () => {
     watched = await browser.newPage();
-    await signInByLink(watched, service.db, developerId);
+    await signInQuietly(watched, service, developerId);
   });
 
   afterEach(() => watched.close());

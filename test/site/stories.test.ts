@@ -25,7 +25,7 @@ import { skipWithout } from '../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../support/programs/system-program.js';
 import type { TestService } from '../support/service.js';
 import { startWithProvider } from './settings/oidc-service.js';
-import { assertFits, signInByLink } from './visits.js';
+import { assertFits, signInQuietly } from './visits.js';
 
 const KEY = /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
 
@@ -74,7 +74,7 @@ describe('a person in Chromium', () => {
 
   async function signIn(path: string, view: View = {}): Promise<Page> {
     watched = await browser.newPage(view);
-    await signInByLink(watched, service.db, developerId);
+    await signInQuietly(watched, service, developerId);
     await watched.open(path);
     return watched.page;
   }

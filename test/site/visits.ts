@@ -3,13 +3,22 @@ import type { Knex } from 'knex';
 import type { Page } from 'playwright-core';
 import { createOperatorLink } from '../../src/accounts/operator-sign-in-links.js';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
+import { signIn, Visitor } from '../support/http/visitor.js';
 import { assertAccessible, DARK_RULES, NARROW_RULES, resize, type WatchedPage } from '../support/programs/browser.js';
+import type { TestService } from '../support/service.js';
 
 /** The width that WCAG 2.2 requires, in CSS pixels: a screen of 1280 pixels at 400 % (success criterion 1.4.10). */
 const NARROWEST = 320;
 
 /** A screen of 1280 pixels at 200 %. */
 const HALF = 640;
+
+/** Signs a developer in without opening a page. */
+export async function signInQuietly({ page }: WatchedPage, service: TestService, developerId: number): Promise<void> {
+  const userAgent = await page.evaluate(() => navigator.userAgent);
+  const { cookies } = await signIn(service, developerId, new Visitor(service.url, { 'user-agent': userAgent }));
+  await page.context().addCookies([...cookies].map(([name, value]) => ({ name, value, url: service.url })));
+}
 
 /** Signs a developer in by a link. @param then - the address that the sign-in leads to */
 export async function signInByLink(

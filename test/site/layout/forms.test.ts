@@ -5,7 +5,7 @@ import { newDeveloper } from '../../support/http/visitor.js';
 import type { TestBrowser, WatchedPage } from '../../support/programs/browser.js';
 import type { TestService } from '../../support/service.js';
 import { FORMS } from '../pages.js';
-import { assertFits, signInByLink } from '../visits.js';
+import { assertFits, signInByLink, signInQuietly } from '../visits.js';
 import { testBrowser } from '../../support/http/test-browser.js';
 
 const NEW = '/settings/keys/new';
@@ -24,7 +24,7 @@ describe('a form in Chromium', () => {
 
   async function signIn(path: string, javaScript = true): Promise<Page> {
     watched = await browser.newPage({ javaScript });
-    await signInByLink(watched, service.db, developerId);
+    await signInQuietly(watched, service, developerId);
     await watched.open(path);
     return watched.page;
   }

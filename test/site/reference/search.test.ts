@@ -175,6 +175,13 @@ describe('the search in Chromium', () => {
   const untilChosen = (page: Page, name: string): Promise<unknown> =>
     eventually(`${name} is chosen`, async () => (await chosen(page)) === name);
 
+  /** Waits until the choice is the result at a place of the list, which may still be replaced by that of a later query. */
+  const untilChosenAt = (page: Page, place: (options: Locator) => Locator): Promise<unknown> =>
+    eventually(
+      'the result is chosen',
+      async () => (await chosen(page)) === (await nameOf(place(page.getByRole('option')))),
+    );
+
   for (const path of ['/docs', '/docs/guides', '/docs/guides/mirroring', '/', '/revoke-leaked-key']) {
     it(`the search of ${path} is opened, used and closed with the keyboard alone`, async () => {
       const page = await visit(path);
@@ -192,10 +199,10 @@ describe('the search in Chromium', () => {
       await untilChosen(page, 'rate_limit_exceeded');
       assert.equal(await page.getByRole('combobox').getAttribute('aria-expanded'), 'true');
       await page.keyboard.press('ArrowDown');
-      await untilChosen(page, await nameOf(page.getByRole('option').nth(1)));
+      await untilChosenAt(page, (options) => options.nth(1));
       await page.keyboard.press('ArrowUp');
       await page.keyboard.press('ArrowUp');
-      await untilChosen(page, await nameOf(page.getByRole('option').last()));
+      await untilChosenAt(page, (options) => options.last());
       await page.keyboard.press('ArrowDown');
       await untilChosen(page, 'rate_limit_exceeded');
       await page.keyboard.press('Enter');
@@ -245,7 +252,7 @@ describe('the search in Chromium', () => {
     await eventually('the last query is sent', () => held.some((route) => route.request().url().endsWith('=getStats')));
     for (const route of held) await route.continue().catch(() => undefined);
     await page.getByRole('option').nth(1).waitFor();
-    await untilChosen(page, await nameOf(page.getByRole('option').nth(1)));
+    await untilChosenAt(page, (options) => options.nth(1));
   });
 
   it('results of an earlier query that arrive late are not shown', async () => {
