@@ -6,6 +6,7 @@
 const levels = [
   { name: 'the ground', path: '^src/((errors|contract)[.]ts$|config/)' },
   { name: 'the ground floor', path: '^src/platform/(time|text|files|async)/' },
+  { name: 'copies', path: '^src/copies/' },
   { name: 'embedded-postgres', path: '^src/embedded-postgres/' },
   { name: 'platform', path: '^src/platform/(postgres|redis|telemetry|process)/' },
   { name: 'events', path: '^src/events/' },
@@ -60,9 +61,13 @@ module.exports = {
     {
       name: 'follower-outside',
       severity: 'error',
-      comment: 'The follower is a client: it knows the service by its contract alone, as anybody else does.',
+      comment:
+        'The follower is a client: it knows the service by its contract and the format of copies alone, as anybody else does.',
       from: { path: '^src/follower/' },
-      to: { path: '^src/', pathNot: '^src/(follower/|platform/(time|text|files|async)/|(errors|contract)[.]ts$)' },
+      to: {
+        path: '^src/',
+        pathNot: '^src/(follower/|copies/|platform/(time|text|files|async)/|(errors|contract)[.]ts$)',
+      },
     },
     {
       name: 'program-is-entry-point',
@@ -145,7 +150,7 @@ module.exports = {
       severity: 'error',
       comment: 'cli.ts does not lead to this file.',
       from: { path: entryPoint },
-      to: { path: '^src/', pathNot: [entryPoint, '^src/site/static/'], reachable: false },
+      to: { path: '^src/', pathNot: [entryPoint, '^src/site/static/', '^src/copies/'], reachable: false },
     },
   ],
   options: {

@@ -1,0 +1,149 @@
+import { OperatorError } from '../errors.js';
+import { printable } from '../platform/text/plain-text.js';
+
+/** The kinds of rows that are published. */
+export const COPY_KINDS = ['titles', 'people', 'collections'] as const;
+
+export type CopyKind = (typeof COPY_KINDS)[number];
+
+/** The columns of each kind, which are the members of its rows. Titles have the fields of the feed. */
+export const COPY_COLUMNS: Readonly<Record<CopyKind, readonly string[]>> = {
+  titles: ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'],
+  people: ['svc_id', 'name'],
+  collections: ['svc_id', 'name'],
+};
+
+/** A file of a published copy. It never changes under its name. */
+export interface CopyFile {
+  readonly kind: CopyKind;
+  readonly name: string;
+  /** The size of the compressed file. */
+  readonly bytes: number;
+  readonly rows: number;
+  /** The SHA-256 of the compressed file, in hexadecimal. */
+  readonly sha256: string;
+  readonly columns: readonly string[];
+}
+
+/**
+ * Describes a published copy of the catalogue: files of one moment, and the position from which a mirror that begins with
+ * them follows the feed.
+ */
+export interface Manifest {
+  readonly version: 1;
+  /** RFC 3339, UTC. */
+  readonly created_at: string;
+  /** The service that the copy is of: the URL before `/api/v1`. */
+  readonly base_url: string;
+  /** The `since` to follow the feed from, in seconds with six decimals. */
+  readonly position: number;
+  readonly files: readonly CopyFile[];
+  /** An Ed25519 signature of all other members, in base64. */
+  readonly signature?: string;
+}
+
+/** The name of the newest manifest, beside the files that it names. */
+export const MANIFEST_NAME = 'manifest.json';
+
+/** The largest manifest that a reader needs to accept, in bytes. */
+export const MAX_MANIFEST_BYTES = 64 * 1024;
+
+/** Matches the names of files: they are in the manifest's own folder, and never hidden. */
+const FILE_NAME = /^[a-z0-9][a-z0-9._-]{0,120}\.ndjson\.gz$/;
+
+/** @returns whether a manifest can name this file */
+export function isCopyFileName(name: string): boolean {
+  return FILE_NAME.test(name);
+}
+
+/**
+ * Parses a manifest. Members that this version lacks are kept, because a signature covers them.
+ *
+ * @throws OperatorError that says what is wrong with the text
+ */
+export function parseManifest(text: string): Manifest {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    throw invalid('it is not JSON');
+  }
+  if (!isObject(document)) throw invalid('it is not an object');
+  const { version, created_at, base_url, position, files, signature } = document;
+  if (version !== 1) {
+    throw new OperatorError(
+      `The manifest has version ${printable(String(version), 20)}, and this program reads version 1. Upgrade this program.`,
+    );
+  }
+  requireThat(isTime(created_at), 'created_at is not a time in UTC');
+  requireThat(isText(base_url) && /^https?:$/.test(protocolOf(base_url)), 'base_url is not a URL');
+  requireThat(isPositive(position), 'position is not a number of seconds');
+  requireThat(signature === undefined || isText(signature), 'signature is not a text');
+  if (!Array.isArray(files)) throw invalid('files is not a list');
+  files.forEach((file: unknown, place) => requireFile(file, `files[${place}]`));
+  const kinds = (files as CopyFile[]).map(({ kind }) => kind);
+  requireThat(new Set(kinds).size === kinds.length, 'files has several of one kind');
+  return document as unknown as Manifest;
+}
+
+/** @throws OperatorError if the copy has no file of this kind */
+export function fileOf(manifest: Manifest, kind: CopyKind): CopyFile {
+  const file = manifest.files.find((each) => each.kind === kind);
+  if (file === undefined) throw new OperatorError(`The published copy has no file of ${kind}.`);
+  return file;
+}
+
+/** Writes a manifest as the text of its file. */
+export function formatManifest(manifest: Manifest): string {
+  return `${JSON.stringify(manifest, undefined, 2)}\n`;
+}
+
+function requireFile(file: unknown, place: string): void {
+  if (!isObject(file)) throw invalid(`${place} is not an object`);
+  const { kind, name, bytes, rows, sha256, columns } = file;
+  requireThat(
+    COPY_KINDS.some((known) => known === kind),
+    `${place}.kind is not one of ${COPY_KINDS.join(', ')}`,
+  );
+  requireThat(isText(name) && isCopyFileName(name), `${place}.name is not the name of an .ndjson.gz file`);
+  requireThat(isCount(bytes), `${place}.bytes is not a size`);
+  requireThat(isCount(rows), `${place}.rows is not a number of rows`);
+  requireThat(isText(sha256) && /^[0-9a-f]{64}$/.test(sha256), `${place}.sha256 is not a SHA-256 in hexadecimal`);
+  const wanted = COPY_COLUMNS[kind as CopyKind];
+  requireThat(
+    Array.isArray(columns) && wanted.every((column) => columns.includes(column)),
+    `${place}.columns lacks one of ${wanted.join(', ')}`,
+  );
+}
+
+function requireThat(isMet: boolean, problem: string): asserts isMet {
+  if (!isMet) throw invalid(problem);
+}
+
+function invalid(problem: string): OperatorError {
+  return new OperatorError(`The manifest is not valid: ${problem}.`);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isTime(value: unknown): boolean {
+  return isText(value) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(value) && !Number.isNaN(Date.parse(value));
+}
+
+function isPositive(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0;
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function protocolOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).protocol : '';
+}

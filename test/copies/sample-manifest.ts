@@ -1,0 +1,19 @@
+import { COPY_COLUMNS, COPY_KINDS, type Manifest } from '../../src/copies/manifest.js';
+
+/** A valid manifest without a signature. Its files do not exist. */
+export function sampleManifest(): Manifest {
+  return {
+    version: 1,
+    created_at: '2026-11-23T22:50:00.000Z',
+    base_url: 'https://catalog.example.com',
+    position: 1_795_474_200.123_456,
+    files: COPY_KINDS.map((kind) => ({
+      kind,
+      name: `${kind}-1795474200123456.ndjson.gz`,
+      bytes: 20,
+      rows: 0,
+      sha256: 'a'.repeat(64),
+      columns: COPY_COLUMNS[kind],
+    })),
+  };
+}
