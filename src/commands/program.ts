@@ -33,9 +33,6 @@ const CALL = new RegExp(`\\b(?<!npx --no -- )catalog (?=\\[|(?:${Object.keys(COM
 export const EXIT_FAILED = 1;
 const EXIT_MISUSE = 2;
 
-/** SQLSTATE of a missing privilege. */
-const INSUFFICIENT_PRIVILEGE = '42501';
-
 /**
  * Runs one command to its end.
  *
@@ -145,6 +142,7 @@ function asStarted(text: string, command: string): string {
 
 async function explain(error: unknown): Promise<string> {
   if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
+  const { INSUFFICIENT_PRIVILEGE, isDatabaseUnavailable } = await import('../platform/postgres/errors.js');
   if (isRefusal(error)) {
     const { code } = error;
     // Knex puts the statement before PostgreSQL's message.
@@ -154,7 +152,6 @@ async function explain(error: unknown): Promise<string> {
     }
     return `The database rejected this: ${message} (SQLSTATE ${code})`;
   }
-  const { isDatabaseUnavailable } = await import('../platform/postgres/errors.js');
   if (isDatabaseUnavailable(error)) {
     return `The database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
   }

@@ -3,13 +3,11 @@ import { OperatorError, Problem } from '../errors.js';
 import { describeRequestError } from '../http/telemetry/loggable-error.js';
 import { toProblem } from '../http/response/problems.js';
 import type { Logger } from 'pino';
+import { INSUFFICIENT_PRIVILEGE, sqlState } from '../platform/postgres/errors.js';
 import type { PageContext } from '../site/context.js';
-import { PageError } from '../site/layout/error-page.js';
+import { ErrorFooter, PageError } from '../site/layout/error-page.js';
 import { page } from '../site/layout/page.js';
 import { guidesUrl, type OperatorParts } from './context.js';
-
-/** SQLSTATE of a missing privilege. */
-const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** For people, in place of the detail, which is about calls of the API. */
 const DETAILS: Partial<Record<number, string>> = {
@@ -38,7 +36,7 @@ function toPageError(ctx: PageContext, error: unknown, log: Logger): PageError {
 }
 
 function lacksRights(error: unknown): boolean {
-  return (error as { readonly code?: unknown } | undefined)?.code === INSUFFICIENT_PRIVILEGE;
+  return sqlState(error) === INSUFFICIENT_PRIVILEGE;
 }
 
 /** Messages of the command line end with the command that helps. */
@@ -79,9 +77,7 @@ export function operatorErrorPage(ctx: PageContext, error: unknown, parts: Opera
           Go to the status
         </a>
       </p>
-      <p class="muted small">
-        Error {status}. Request ID: <code>{ctx.state.requestId}</code>
-      </p>
+      <ErrorFooter ctx={ctx} status={status} />
     </>,
   );
 }

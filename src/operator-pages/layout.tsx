@@ -4,6 +4,7 @@ import { Brand, Document } from '../site/layout/document.js';
 import type { LayoutProps } from '../site/layout/layout.js';
 import { answerPage } from '../site/layout/page.js';
 import { KeyPath } from '../site/settings/key-name.js';
+import { SignedInFrame, type SignedInPageOptions } from '../site/settings/settings-page.js';
 import type { OperatorContext } from './context.js';
 
 /** The pages, as their navigation lists them. */
@@ -24,19 +25,6 @@ export function OperatorLayout(props: LayoutProps): VNode {
   return <Document {...props} name="Catalog operator" header={<Brand label="Catalog operator" />} />;
 }
 
-/** What a page is called, and where it belongs. */
-interface OperatorPageOptions {
-  /** The heading, and the title of the window. */
-  readonly title: string;
-  readonly tab: (typeof TABS)[number]['id'];
-  /** 200 where it is left out. */
-  readonly status?: number | undefined;
-  /** For the answer to a form: the address that takes its place in the history of the browser. */
-  readonly address?: string | undefined;
-  /** The page above this one. */
-  readonly trail?: { readonly path: string; readonly label: string };
-}
-
 /**
  * Answers with a page behind sign-in: the navigation, and the body under its heading.
  *
@@ -44,7 +32,7 @@ interface OperatorPageOptions {
  */
 export function operatorPage(
   ctx: OperatorContext,
-  { tab, trail, ...options }: OperatorPageOptions,
+  { tab, trail, ...options }: SignedInPageOptions<(typeof TABS)[number]['id']>,
   body: ComponentChildren,
 ): void {
   const { session } = ctx.state;
@@ -54,34 +42,16 @@ export function operatorPage(
   answerPage(
     ctx,
     { ...options, hasErrors: (options.status ?? 200) >= 400 },
-    <div class="container-wide">
-      <header class="settings-header">
-        <p class="settings-project">{hostname()}</p>
-        <form method="post" action="/sign-out">
-          <button class="button button-quiet" type="submit">
-            Sign out
-          </button>
-        </form>
-      </header>
-      <nav class="settings-nav" aria-label="Operator">
-        <ul>
-          {TABS.map(({ id, path, label }) => (
-            <li key={id}>
-              <a href={path} data-text={label} aria-current={id === tab ? 'page' : undefined}>
-                {label}
-              </a>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      {confirmation?.notice}
-      {trail !== undefined && (
-        <p class="trail">
-          <a href={trail.path}>{trail.label}</a>
-        </p>
-      )}
-      <h1>{options.title}</h1>
+    <SignedInFrame
+      owner={hostname()}
+      name="Operator"
+      tabs={TABS}
+      tab={tab}
+      trail={trail}
+      title={options.title}
+      notices={confirmation?.notice}
+    >
       <KeyPath.Provider value={operatorKeyPath}>{body}</KeyPath.Provider>
-    </div>,
+    </SignedInFrame>,
   );
 }

@@ -31,6 +31,7 @@ describe('an operator in Chromium', () => {
       await page.getByRole('link', { name: 'Reinstate' }).waitFor();
       watched.assertNoFault();
       await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.waitForURL('**/sign-in');
       await page.goBack();
       await page.getByRole('heading', { name: 'Sign in' }).waitFor();
       await watched.close();

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { coloursOf, resize, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
+import {
+  assertAccessible,
+  coloursOf,
+  resize,
+  type TestBrowser,
+  type WatchedPage,
+} from '../support/programs/browser.js';
 import { eventually } from '../support/eventually.js';
 import type { TestService } from '../support/service.js';
 import { createKey } from '../../src/keys/keys.js';
@@ -52,6 +58,8 @@ describe('every page in Chromium', () => {
     describe(`opened by ${who}`, () => {
       let scripted: WatchedPage;
       let scriptless: WatchedPage;
+      /** The kinds of elements that earlier pages have had. What looks alike is checked on one of them. */
+      const seen = new Set<string>();
 
       before(async () => {
         const origin = visitor === 'operator' ? service.operatorUrl : service.url;
@@ -78,14 +86,20 @@ describe('every page in Chromium', () => {
       for (const path of paths) {
         it(`${path} is accessible on light, dark and narrow screens, by the keyboard and without scripts`, async () => {
           const page = await open(scripted, path);
-          await assertKeyboardReachesAll(page);
+          const kinds = (await page.evaluate(kindsOfElements)).filter((kind) => !seen.has(kind));
+          if (kinds.length > 0) await assertKeyboardReachesAll(page);
           assert.equal(await page.evaluate(textIndent), 0, 'the page begins at the left edge of the header');
           // axe skips what is folded away.
           await page.evaluate(() => {
             document.querySelectorAll('details').forEach((details) => (details.open = true));
           });
-          await assertFits(page);
-          await assertPrints(page);
+          if (kinds.length > 0) {
+            await assertFits(page);
+            await assertPrints(page);
+          } else {
+            await assertAccessible(page);
+          }
+          for (const kind of kinds) seen.add(kind);
           assert.notEqual(await page.title(), 'attacked');
           assert.equal(await page.locator('h1').count(), 1);
           assert.equal(await (await open(scriptless, path)).locator(NEEDS_SCRIPT).count(), 0);
@@ -94,6 +108,14 @@ describe('every page in Chromium', () => {
     });
   }
 });
+
+/** In the page: the kinds of its elements, by their names, classes and parents. Elements of one kind look and act alike. */
+function kindsOfElements(): string[] {
+  const kinds = Array.from(document.querySelectorAll('body *:not(svg *)'), (element) =>
+    [element.parentElement, element].map((part) => [part?.localName, ...(part?.classList ?? [])].join('.')).join(' > '),
+  );
+  return [...new Set(kinds)];
+}
 
 /** In the page: how far its text begins to the right of the header's first part, in whole pixels. */
 function textIndent(): number {

@@ -8,14 +8,14 @@ import { listEvents, type DeveloperEvent } from '../../events/events.js';
 import { isAccepted, type KeyRecord } from '../../keys/key-record.js';
 import { listKeysOf } from '../../keys/keys.js';
 import type { PageRouter } from '../../site/context.js';
-import { Badge, Fact, Stat, Table } from '../../site/layout/components.js';
-import { formatNumber, isolated, RelativeTime, Time, UserText } from '../../site/layout/values.js';
+import { Badge, Fact, Table } from '../../site/layout/components.js';
+import { isolated, RelativeTime, Time, UserText } from '../../site/layout/values.js';
 import { browserName } from '../../site/settings/browser-name.js';
 import { EventTable } from '../../site/settings/events.js';
 import { KeyStateText } from '../../site/settings/keys/key-state.js';
 import { KeyName } from '../../site/settings/key-name.js';
 import { Pager, readListPage, type ListPage } from '../../site/settings/list-page.js';
-import { total } from '../../site/settings/usage/counts.js';
+import { Outcomes } from '../../site/settings/usage/outcomes.js';
 import { readUsageByDeveloper } from '../../usage/usage-totals.js';
 import type { UsageCounts } from '../../usage/write-usage.js';
 import type { OperatorContext, OperatorParts } from '../context.js';
@@ -186,12 +186,7 @@ function Usage({ usage }: { readonly usage: UsageCounts }): VNode {
   return (
     <section>
       <h2 id="usage">Requests in the last {SHOWN_DAYS} days</h2>
-      <dl class="stats">
-        <Stat name="Requests">{formatNumber(total(usage))}</Stat>
-        <Stat name="Served">{formatNumber(usage.served)}</Stat>
-        <Stat name="Refused">{formatNumber(usage.refused)}</Stat>
-        <Stat name="Failed">{formatNumber(usage.failed)}</Stat>
-      </dl>
+      <Outcomes counts={usage} />
     </section>
   );
 }

@@ -23,6 +23,9 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return error instanceof DatabaseUnavailable || UNAVAILABLE_SQLSTATE.test(sqlState(error));
 }
 
+/** SQLSTATE of a missing privilege. */
+export const INSUFFICIENT_PRIVILEGE = '42501';
+
 /** @returns PostgreSQL's code of an error (appendix A); empty for an error of another origin */
 export function sqlState(error: unknown): string {
   return error instanceof pg.DatabaseError ? (error.code ?? '') : '';

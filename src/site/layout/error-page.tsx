@@ -76,6 +76,15 @@ function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: 
   );
 }
 
+/** Identifies an error, for whoever looks for its cause. */
+export function ErrorFooter({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
+  return (
+    <p class="muted small">
+      Error {status}. Request ID: <code>{ctx.state.requestId}</code>
+    </p>
+  );
+}
+
 /** Answers with an error as a page. */
 export function errorPage(ctx: PageContext, error: unknown): void {
   const shown = error instanceof PageError ? error : toProblem(error);
@@ -97,9 +106,7 @@ export function errorPage(ctx: PageContext, error: unknown): void {
           </a>
         ))}
       </p>
-      <p class="muted small">
-        Error {status}. Request ID: <code>{ctx.state.requestId}</code>
-      </p>
+      <ErrorFooter ctx={ctx} status={status} />
     </>,
   );
 }

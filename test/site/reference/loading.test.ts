@@ -94,7 +94,9 @@ describe('a page that loads', () => {
         };
         for (let path = paths.shift(); path !== undefined; path = paths.shift()) {
           await open(path);
-          for (const hash of await someHashes(page)) await open(`${path}${hash}`);
+          const { middle, folded } = await someHashes(page);
+          // Scrolling to a part that is not folded is the browser's own work, on every width.
+          for (const hash of width === WIDTHS[0] ? [...folded, ...middle] : folded) await open(`${path}${hash}`);
         }
         await close();
       };
@@ -145,14 +147,15 @@ async function delayScripts(page: Page): Promise<void> {
   });
 }
 
-/** @returns the part of the page in the middle of those that the page links to, and the first one that is folded */
-function someHashes(page: Page): Promise<string[]> {
+/** Finds the part of the page in the middle of those that the page links to, and the first one that is folded, if any. */
+function someHashes(page: Page): Promise<Readonly<Record<'middle' | 'folded', readonly string[]>>> {
   return page.evaluate(() => {
     const links = Array.from(document.querySelectorAll<HTMLAnchorElement>('main a[href^="#"]'), ({ hash }) => hash);
-    const folded = links.find(
+    const folded = links.filter(
       (hash) => document.querySelector(`details:not([open]) > #${CSS.escape(hash.slice(1))}`) !== null,
     );
-    return [links[Math.floor(links.length / 2)] ?? '', folded ?? ''].filter((hash) => hash !== '');
+    const middle = Math.floor(links.length / 2);
+    return { middle: links.slice(middle, middle + 1), folded: folded.slice(0, 1) };
   });
 }
 

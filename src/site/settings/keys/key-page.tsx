@@ -2,13 +2,13 @@ import type { VNode } from 'preact';
 import type { DeveloperEvent } from '../../../events/events.js';
 import { hintsOf, isAccepted, stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import type { KeyTotal } from '../../../usage/read-usage.js';
-import { Fact, Notice, Stat } from '../../layout/components.js';
-import { formatNumber, RelativeTime, Time, UserText } from '../../layout/values.js';
+import { Fact, Notice } from '../../layout/components.js';
+import { RelativeTime, Time, UserText } from '../../layout/values.js';
 import { EventTable } from '../events.js';
 import { KeyReference, keyPath } from '../key-name.js';
 import { FirstCall } from '../overview/first-call.js';
 import { Pager, type ListPage } from '../list-page.js';
-import { total } from '../usage/counts.js';
+import { Outcomes } from '../usage/outcomes.js';
 import { KeyStateText } from './key-state.js';
 
 interface KeyPageProps {
@@ -59,12 +59,7 @@ export function KeyPage({ record, replaced, usage, events, now, isSuspended, bas
           <p>None{isActive && '. Requests appear after about ten seconds'}.</p>
         ) : (
           <>
-            <dl class="stats">
-              <Stat name="Requests">{formatNumber(total(usage))}</Stat>
-              <Stat name="Served">{formatNumber(usage.served)}</Stat>
-              <Stat name="Refused">{formatNumber(usage.refused)}</Stat>
-              <Stat name="Failed">{formatNumber(usage.failed)}</Stat>
-            </dl>
+            <Outcomes counts={usage} />
             <p>
               <a href={`/settings/usage?key=${prefix}`}>Usage of this key by day</a>
             </p>
