@@ -1,3 +1,5 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+
 // Each parser takes the text of an environment variable and returns its value. It throws InvalidSetting when it cannot.
 
 /**
@@ -156,6 +158,21 @@ export function parseNotifySecret(text: string): Buffer {
   const secret = Buffer.from(encoded, 'base64');
   if (secret.length >= 24 && secret.length <= 64 && secret.toString('base64') === encoded) return secret;
   throw new InvalidSetting('must be whsec_ and 24 to 64 random bytes in base64');
+}
+
+/** @returns an Ed25519 private key, from PKCS #8 as PEM or as the base64 within it */
+export function parseSigningKey(text: string): KeyObject {
+  try {
+    const key = text.includes('-----BEGIN')
+      ? createPrivateKey(text)
+      : createPrivateKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'pkcs8' });
+    if (key.asymmetricKeyType === 'ed25519') return key;
+  } catch {
+    // The error below says what is expected.
+  }
+  throw new InvalidSetting(
+    'must be an Ed25519 private key in PEM or base64, as openssl genpkey -algorithm ed25519 makes it',
+  );
 }
 
 /** @returns undefined unless it is an https URL, or an http URL of this machine, without a user or a password */

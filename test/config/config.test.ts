@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, readConfig } from '../../src/config/config.js';
 import { parseHeaders, parseNotifyUrl, parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
 import { SETTINGS, type Config } from '../../src/config/settings.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+
+const SIGNING_KEY = generateKeyPairSync('ed25519').privateKey;
+const OTHER_KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
 /** Every setting: its default, texts with their values, and texts that are refused. */
 const CASES: {
@@ -107,6 +111,14 @@ const CASES: {
     undefined,
     { ' mailto:a@b.example ': 'mailto:a@b.example', 'https://h/report': 'https://h/report' },
     ['a@b.example', 'mailto:a', 'http://h', 'https://', 'https://h/a b', 'https://h\nContact: x', 'tel:+1'],
+  ],
+  copySigningKey: [
+    undefined,
+    {
+      [String(SIGNING_KEY.export({ format: 'pem', type: 'pkcs8' }))]: SIGNING_KEY,
+      [SIGNING_KEY.export({ format: 'der', type: 'pkcs8' }).toString('base64')]: SIGNING_KEY,
+    },
+    ['hunter2', String(OTHER_KEY.export({ format: 'pem', type: 'pkcs8' })), '-----BEGIN PRIVATE KEY-----'],
   ],
   notifyUrl: [
     undefined,

@@ -223,14 +223,14 @@ describe('catalog export', () => {
     for (const [flags, message] of [
       [['--kind', 'people', ...state], /^catalog: --state requires --kind titles: people have no feed to follow\.\n$/],
       [[...TITLES, '--state', mirror], /^catalog: --state requires --base-url/],
-      [[...TITLES, '--base-url', BASE_URL], /^catalog: --base-url requires --state\./],
+      [[...TITLES, '--base-url', BASE_URL], /^catalog: --base-url requires --state or --publish\./],
       [[...TITLES, '--state', file, '--base-url', BASE_URL], /^catalog: The copy and its state file must differ\./],
       [[...TITLES, '--state', mirror, '--base-url', 'x'], /^catalog: The base URL is not a valid URL/],
     ] as const) {
       await assertRefused(run(file, ...flags), message, 2);
     }
     for (const [flags, message] of [
-      [[], /required option '--kind <kind>' not specified/],
+      [[], /A file has rows of one kind: add --kind titles, people or collections\./],
       [['--kind', 'films'], /Allowed choices are titles, people, collections/],
       [[...TITLES, '--format', 'tsv'], /Allowed choices are csv, ndjson/],
     ] as const) {

@@ -12,13 +12,18 @@ import { writeDestination } from './export-destination.js';
 import { formatOption, inferFormat, kindOption } from '../import/file-options.js';
 import { addNotes } from '../output/help.js';
 import { addJsonCommand, report } from '../output/report.js';
+import { publish } from './publish.js';
 
-interface ExportFlags {
+interface FileFlags {
   readonly kind: Kind;
   readonly format?: ExportFormat;
   readonly state?: string;
   readonly baseUrl?: string;
   readonly json?: boolean;
+}
+
+interface ExportFlags extends Partial<FileFlags> {
+  readonly publish?: string;
 }
 
 const FORMATS = ['csv', 'ndjson'] as const;
@@ -32,25 +37,49 @@ standard output and all messages to standard error.
 
 An export of titles also yields the position from which a mirror continues. --state writes it to a new state file for
 "catalog follow", once the copy is complete; it requires --base-url, the URL of the service that the mirror will follow.
-Distribute copy and state file together.`;
+Distribute copy and state file together.
+
+--publish writes a copy that mirrors take and check by themselves: titles with the fields of the feed, people and
+collections, all as of one moment, and manifest.json, which names them. Files have new names each time and never change.
+The manifest is replaced once they are complete and on disk; an interrupted run publishes nothing. The newest three copies
+are kept. Set COPY_SIGNING_KEY to sign the manifest. Any web server or bucket can serve the folder.`;
 
 const EXAMPLES = [
   'catalog export titles.csv.gz --kind titles --state mirror.json \\\n    --base-url https://catalog.example.com',
+  'catalog export --publish /srv/copies \\\n    --base-url https://catalog.example.com',
   'catalog export - --kind people --format ndjson | zstd > people.ndjson.zst',
 ];
 
 export const registerExport: RegisterCommand = (program, context) => {
   addNotes(addJsonCommand(program, 'export', ...EXAMPLES), NOTES)
-    .description('Write all titles, people or collections to a file.')
-    .argument('<file>', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
+    .description('Write all titles, people or collections to a file, or publish a copy of all.')
+    .argument('[file]', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
     .addOption(kindOption('what to write'))
     .addOption(formatOption(FORMATS))
     .option('--state <file>', 'new state file from which "catalog follow" continues exactly where the copy ends')
-    .option('--base-url <url>', 'with --state, the service to follow: the URL before /api/v1')
-    .action((file: string, flags: ExportFlags) => run(file, flags, context));
+    .option('--publish <folder>', 'publish a copy of titles, people and collections into this folder')
+    .option('--base-url <url>', 'with --state or --publish, the service to follow: the URL before /api/v1')
+    .action((file: string | undefined, flags: ExportFlags) => run(file, flags, context));
 };
 
-async function run(file: string, flags: ExportFlags, context: CommandContext): Promise<void> {
+async function run(file: string | undefined, flags: ExportFlags, context: CommandContext): Promise<void> {
+  const { publish: folder, kind, format, state, baseUrl, json } = flags;
+  if (folder === undefined) {
+    if (file === undefined)
+      throw new UsageError('Name the file to write, or the folder to publish into with --publish.');
+    if (kind === undefined)
+      throw new UsageError('A file has rows of one kind: add --kind titles, people or collections.');
+    return exportFile(file, { ...flags, kind }, context);
+  }
+  if ([file, kind, format, state].some((each) => each !== undefined)) {
+    throw new UsageError(
+      '--publish writes files of every kind under names of their own: leave out the file, --kind, --format and --state.',
+    );
+  }
+  return publish(folder, { baseUrl, json }, context);
+}
+
+async function exportFile(file: string, flags: FileFlags, context: CommandContext): Promise<void> {
   const { kind } = flags;
   const format = flags.format ?? inferFormat(file, FORMATS, file === '-' ? 'standard output' : file);
   const state = await openNewState(file, flags);
@@ -103,10 +132,10 @@ async function writeCopy(
 /** Opens the new state file, if one is wanted. A copy takes long, so an obstacle must show before it. */
 async function openNewState(
   file: string,
-  { kind, state: stateFile, baseUrl }: ExportFlags,
+  { kind, state: stateFile, baseUrl }: FileFlags,
 ): Promise<FollowerState | undefined> {
   if (stateFile === undefined) {
-    if (baseUrl !== undefined) throw new UsageError('--base-url requires --state.');
+    if (baseUrl !== undefined) throw new UsageError('--base-url requires --state or --publish.');
     return undefined;
   }
   if (kind !== 'titles') throw new UsageError(`--state requires --kind titles: ${kind} have no feed to follow.`);

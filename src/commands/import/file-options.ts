@@ -9,7 +9,7 @@ const ENDINGS: Readonly<Record<Format, RegExp>> = {
 };
 
 export function kindOption(description: string): Option {
-  return new Option('--kind <kind>', description).choices(['titles', 'people', 'collections']).makeOptionMandatory();
+  return new Option('--kind <kind>', description).choices(['titles', 'people', 'collections']);
 }
 
 export function formatOption(formats: readonly Format[]): Option {

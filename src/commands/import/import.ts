@@ -64,7 +64,7 @@ export const registerImport: RegisterCommand = (program, context) => {
   addNotes(addJsonCommand(program, 'import', ...EXAMPLES), NOTES)
     .description('Create and update titles, people or collections from a file.')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, plain or gzip; - for standard input')
-    .addOption(kindOption('what the file contains'))
+    .addOption(kindOption('what the file contains').makeOptionMandatory())
     .addOption(formatOption(FORMATS))
     .option('--column <ours=theirs>', "read the file's column THEIRS as our column OURS; repeatable", assignment)
     .option(

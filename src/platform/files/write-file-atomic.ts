@@ -14,24 +14,38 @@ export async function writeFileAtomic(
   content: string | AsyncIterable<Buffer>,
   temporary: string,
 ): Promise<void> {
-  await rm(temporary, { force: true });
-  // Exclusive, so that it does not follow a link that another user plants there.
-  const handle = await open(temporary, 'wx');
+  await writeFileSynced(temporary, content);
   try {
-    await writeFile(handle, content);
-    await handle.sync();
-    await handle.close();
     await rename(temporary, file);
   } catch (error) {
-    await handle.close().catch(() => undefined);
     await rm(temporary, { force: true });
     throw error;
   }
   await syncFolder(dirname(file));
 }
 
-/** Makes a new name survive a power failure. Systems that let no program open a folder save the name themselves. */
-async function syncFolder(folder: string): Promise<void> {
+/**
+ * Writes a new file and flushes it to the disk. If that fails, the file is removed.
+ *
+ * @param file - an earlier file of this name is removed first
+ */
+export async function writeFileSynced(file: string, content: string | AsyncIterable<Buffer>): Promise<void> {
+  await rm(file, { force: true });
+  // Exclusive, so that it does not follow a link that another user plants there.
+  const handle = await open(file, 'wx');
+  try {
+    await writeFile(handle, content);
+    await handle.sync();
+    await handle.close();
+  } catch (error) {
+    await handle.close().catch(() => undefined);
+    await rm(file, { force: true });
+    throw error;
+  }
+}
+
+/** Makes new names survive a power failure. Systems that let no program open a folder save the names themselves. */
+export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
     try {
@@ -40,6 +54,6 @@ async function syncFolder(folder: string): Promise<void> {
       await handle.close();
     }
   } catch {
-    // The file has its name already.
+    // The files have their names already.
   }
 }

@@ -98,6 +98,12 @@ export const GUIDES: readonly ListedGuide[] = [
     audience: 'operators',
   },
   {
+    name: 'operators/publish-copies',
+    title: 'Publish copies',
+    description: 'Signed copies of the catalogue, on a timer, from which mirrors start and check themselves.',
+    audience: 'operators',
+  },
+  {
     name: 'operators/writing-in-sql',
     title: 'Writing in SQL',
     description: 'Tables, rules and roles for programs that write to the database.',

@@ -1,0 +1,76 @@
+import { createHash, type KeyObject } from 'node:crypto';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import type { Knex } from 'knex';
+import { COPY_COLUMNS, COPY_KINDS, type CopyFile, type CopyKind, type Manifest } from '../../copies/manifest.js';
+import { signManifest } from '../../copies/signature.js';
+import { toSeconds, type Micros } from '../../platform/time/micros.js';
+import { copyAsNdjson, withSnapshot, type Snapshot } from '../snapshot.js';
+import type { CopyFolder } from './copy-folder.js';
+
+export interface PublishOptions {
+  readonly folder: CopyFolder;
+  /** The service that the copy is of: the URL before `/api/v1`. */
+  readonly baseUrl: string;
+  /** Signs the manifest: an Ed25519 key. Undefined for a copy without a signature. */
+  readonly signingKey: KeyObject | undefined;
+  /** When aborted, nothing is published. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Publishes all titles, people and collections as of one moment. Until the new manifest stands, the folder's earlier copies
+ * are unchanged. Streams the rows, so memory stays flat at any size.
+ *
+ * @throws the database's or the system's error, or the reason of the aborted signal
+ */
+export async function publishCopy(
+  db: Knex,
+  { folder, baseUrl, signingKey, signal }: PublishOptions,
+): Promise<Manifest> {
+  const { position, files } = await withSnapshot(db, signal, async (snapshot) => {
+    const position = await snapshot.position();
+    const files: CopyFile[] = [];
+    for (const kind of COPY_KINDS) files.push(await writeFile(snapshot, folder, kind, position));
+    return { position, files };
+  });
+  signal.throwIfAborted();
+  const manifest: Manifest = {
+    version: 1,
+    created_at: folder.nextTime(Date.now()).toISOString(),
+    base_url: baseUrl,
+    position: toSeconds(position),
+    files,
+  };
+  const complete = signingKey === undefined ? manifest : signManifest(manifest, signingKey);
+  await folder.publish(complete);
+  return complete;
+}
+
+async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind, position: Micros): Promise<CopyFile> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  async function* measured(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of pieces) {
+      hash.update(piece);
+      bytes += piece.length;
+      yield piece;
+    }
+  }
+  const rows = await snapshot.copy(copyStatement(kind), (text) =>
+    pipeline(text, createGzip(), measured, (pieces: AsyncIterable<Buffer>) => folder.write(kind, pieces)),
+  );
+  const sha256 = hash.digest('hex');
+  // The hash distinguishes copies of the same position: people and collections change without a stamp.
+  const name = `${kind}-${position}-${sha256.slice(0, 16)}.ndjson.gz`;
+  return { kind, name, bytes, rows, sha256, columns: COPY_COLUMNS[kind] };
+}
+
+function copyStatement(kind: CopyKind): string {
+  const values = COPY_COLUMNS[kind].map((column) =>
+    column === 'updated_at'
+      ? `to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as updated_at`
+      : column,
+  );
+  return copyAsNdjson(`select ${values.join(', ')} from public.${kind} order by svc_id collate "C"`);
+}

@@ -1,0 +1,81 @@
+import { pipeline } from 'node:stream/promises';
+import type { Knex } from 'knex';
+import type { ClientBase } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { positionAfterCopy } from './position.js';
+import { withSession } from './session.js';
+import { fromRfc3339, systemClock, type Micros } from '../platform/time/micros.js';
+
+/** Consumes text in UTF-8. A copy fails when it rejects. */
+export type WriteText = (text: AsyncIterable<Buffer>) => Promise<void>;
+
+/** The catalogue as of one moment. */
+export interface Snapshot {
+  /** Streams the rows of a statement `copy … to stdout`. @returns the number of rows */
+  copy(statement: string, write: WriteText): Promise<number>;
+  /** @returns the position from which a mirror that begins with titles of this snapshot follows the feed */
+  position(): Promise<Micros>;
+}
+
+/** Bound on the wait for a table that another program, such as a migration, has locked. */
+const LOCK_TIMEOUT = '60s';
+
+/**
+ * Runs work on the catalogue as of one moment. Takes no lock that a writer waits for, and needs no right to write.
+ *
+ * @throws the database's error, the error of the work, or the reason of the aborted signal
+ */
+export async function withSnapshot<T>(
+  db: Knex,
+  signal: AbortSignal | undefined,
+  work: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> {
+  // Read before the snapshot: every commit that the snapshot lacks then has a later stamp.
+  const safeTime = await readSafeTime(db);
+  return withSession(db, signal, async (session) => {
+    await session.query('begin isolation level repeatable read read only');
+    await session.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
+    const result = await work({
+      async copy(statement, write) {
+        const rows = session.query(copyTo(statement));
+        await pipeline(rows, write, signal ? { signal } : {});
+        return rows.rowCount;
+      },
+      position: async () => positionAfterCopy(await newestIn(session), safeTime, systemClock()),
+    });
+    await session.query('commit');
+    return result;
+  });
+}
+
+/**
+ * @param query - selects the rows
+ * @returns a statement that writes each row as a JSON object on a line of its own
+ */
+export function copyAsNdjson(query: string): string {
+  // CSV with a quote and a delimiter that JSON never contains leaves the JSON unchanged; COPY's text format would
+  // escape it.
+  return `copy (select row_to_json(r) from (${query}) r)
+            to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`;
+}
+
+/** @returns undefined also on a standby, which does not see the writers, and for a role without the privilege */
+async function readSafeTime(db: Knex): Promise<Micros | undefined> {
+  const { rows: rights } = await db.raw<{ rows: [{ may: boolean }] }>(
+    `select not pg_is_in_recovery() and has_function_privilege('public.catalog_quiet_clock()', 'execute') as may`,
+  );
+  if (!rights[0].may) return undefined;
+  // Not readFeedClock(): it also reads titles, which may be locked, and the signal could not end that wait.
+  const { rows } = await db.raw<{ rows: [{ time: string | null }] }>('select public.catalog_quiet_clock() as time');
+  const [{ time }] = rows;
+  return time === null ? undefined : fromRfc3339(time);
+}
+
+/** @returns the newest stamp, or the feed start if that is later: the feed refuses earlier positions */
+async function newestIn(session: ClientBase): Promise<Micros | undefined> {
+  const { rows } = await session.query<{ newest: string | null }>(
+    'select greatest(max(updated_at), (select beginning from public.catalog_feed)) as newest from public.titles',
+  );
+  const newest = rows[0]?.newest ?? null;
+  return newest === null ? undefined : fromRfc3339(newest);
+}

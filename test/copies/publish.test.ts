@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { readBounds } from '../../src/catalog/feed.js';
+import { fileOf, parseManifest, type CopyKind, type Manifest } from '../../src/copies/manifest.js';
+import { requireSignature } from '../../src/copies/signature.js';
+import { toSeconds } from '../../src/platform/time/micros.js';
+import { eventually } from '../support/eventually.js';
+import { startProgram, type Outcome } from '../support/program.js';
+import { runCommand } from '../support/programs/command.js';
+import { recordFiles } from '../support/programs/file-events.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { addTitles } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
+
+const BASE_URL = 'https://catalog.example.com';
+
+const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+const SIGNING_KEY = privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
+
+describe('catalog export --publish', () => {
+  const world = testWorld();
+  let folder: string;
+
+  before(async () => {
+    await addTitles(world.db, 12);
+    await world.db('people').insert({ svc_id: 'person-1', name: 'Zoë "Z" Müller' });
+  });
+
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+  });
+
+  function run(settings: Readonly<Record<string, string>> = {}, ...flags: string[]): Promise<Outcome> {
+    const args = ['export', '--publish', folder, '--base-url', BASE_URL, ...flags];
+    return runCommand(args, { DATABASE_URL: world.url, ...settings });
+  }
+
+  async function publish(settings: Readonly<Record<string, string>> = {}): Promise<Manifest> {
+    const { code, stderr } = await run(settings);
+    assert.deepEqual([code, stderr], [0, '']);
+    return readManifest();
+  }
+
+  async function readManifest(): Promise<Manifest> {
+    return parseManifest(await readFile(join(folder, 'manifest.json'), 'utf8'));
+  }
+
+  function namesIn(...manifests: readonly Manifest[]): string[] {
+    return manifests.flatMap(({ files }) => files.map(({ name }) => name)).sort();
+  }
+
+  async function copyFiles(): Promise<string[]> {
+    return (await readdir(folder)).filter((name) => name.endsWith('.gz')).sort();
+  }
+
+  async function rowsOf(manifest: Manifest, kind: CopyKind): Promise<unknown[]> {
+    const { name, bytes, rows, sha256 } = fileOf(manifest, kind);
+    const content = await readFile(join(folder, name));
+    assert.equal(content.length, bytes);
+    assert.equal(createHash('sha256').update(content).digest('hex'), sha256);
+    const lines = gunzipSync(content).toString().split('\n').slice(0, -1);
+    assert.equal(lines.length, rows);
+    return lines.map((line) => JSON.parse(line) as unknown);
+  }
+
+  /** Makes the next copy differ. */
+  function change(): PromiseLike<unknown> {
+    return world
+      .db('people')
+      .where({ svc_id: 'person-1' })
+      .update({ name: world.db.raw("name || '.'") });
+  }
+
+  it('publishes all rows with the fields of the feed, sorted by id, and the position to follow from', async () => {
+    const before = Date.now();
+    const { code, stdout, stderr } = await run();
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(
+      stdout,
+      /^Published 12 titles, 1 people, 0 collections \(not signed\); follow from \d+\.\d+ \(.*Z\)\n$/,
+    );
+    const manifest = await readManifest();
+    assert.equal(manifest.base_url, BASE_URL);
+    assert.equal(manifest.position, toSeconds((await readBounds(world.db)).newest));
+    const created = Date.parse(manifest.created_at);
+    assert.ok(created >= before && created <= Date.now(), manifest.created_at);
+    const expected = await world.db.raw<{ rows: unknown[] }>(`
+      select svc_id, media_type, title, has_bundles,
+             to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as updated_at
+        from titles order by svc_id collate "C"`);
+    assert.deepEqual(await rowsOf(manifest, 'titles'), expected.rows);
+    assert.deepEqual(await rowsOf(manifest, 'people'), [{ svc_id: 'person-1', name: 'Zoë "Z" Müller' }]);
+    assert.deepEqual(await rowsOf(manifest, 'collections'), []);
+  });
+
+  it('titles are published with exactly the fields of the feed, in the form of the feed', async () => {
+    const service = await world.startService();
+    const since = toSeconds((await readBounds(world.db)).newest) - 60;
+    const { data } = JSON.parse((await service.get(`/api/v1/changes?since=${since}`)).text) as {
+      data: { svc_id: string }[];
+    };
+    const rows = (await rowsOf(await publish(), 'titles')) as { svc_id: string }[];
+    assert.deepEqual(new Map(rows.map((row) => [row.svc_id, row])), new Map(data.map((row) => [row.svc_id, row])));
+  });
+
+  it('the manifest is signed with the key of COPY_SIGNING_KEY, which is printed nowhere', async () => {
+    const { stdout, stderr } = await run({ COPY_SIGNING_KEY: SIGNING_KEY }, '--json');
+    const manifest = await readManifest();
+    requireSignature(manifest, publicKey);
+    assert.deepEqual(JSON.parse(stdout), manifest);
+    assert.ok(!`${stdout}${stderr}${JSON.stringify(manifest)}`.includes(SIGNING_KEY));
+  });
+
+  it('all files are on the disk before they get their names, and have them before the manifest is replaced', async () => {
+    const args = ['export', '--publish', folder, '--base-url', BASE_URL];
+    const events = await recordFiles(args, { DATABASE_URL: world.url }, join(await temporaryFolder(), 'output'));
+    const { created_at: created, files } = await readManifest();
+    const record = `manifest-${Date.parse(created)}.json`;
+    const name = basename(folder);
+    assert.deepEqual(events, [
+      ...files.map((file) => `sync ${file.name} in the making`),
+      ...files.map((file) => `${file.name} in the making -> ${file.name}`),
+      `sync ${name}`,
+      ...[record, 'manifest.json'].flatMap((each) => [
+        `sync ${each} in the making`,
+        `${each} in the making -> ${each}`,
+        `sync ${name}`,
+      ]),
+    ]);
+  });
+
+  it('the newest three copies are kept, and files that an operator added stay', async () => {
+    await writeFile(join(folder, 'README.txt'), 'mine');
+    await writeFile(join(folder, 'mine.ndjson.gz'), 'mine');
+    const published: Manifest[] = [];
+    for (let turn = 0; turn < 5; turn++) {
+      await change();
+      published.push(await publish());
+    }
+    const kept = new Set(namesIn(...published.slice(2)));
+    assert.deepEqual(await copyFiles(), [...kept, 'mine.ndjson.gz'].sort());
+    assert.equal(
+      (await readdir(folder)).length,
+      kept.size + 3 + 3,
+      'with three records, the manifest and the two files',
+    );
+  });
+
+  it('copies of the same position have files of different names if people changed, and the same file if nothing did', async () => {
+    await change();
+    const first = await publish();
+    await change();
+    const second = await publish();
+    const third = await publish();
+    assert.equal(first.position, second.position);
+    assert.notEqual(fileOf(first, 'people').name, fileOf(second, 'people').name);
+    assert.equal(fileOf(first, 'titles').name, fileOf(second, 'titles').name);
+    assert.deepEqual(third.files, second.files);
+    assert.ok(third.created_at > second.created_at);
+    for (const manifest of [first, second, third]) assert.equal((await rowsOf(manifest, 'people')).length, 1);
+  });
+
+  it('a run that is killed changes nothing, and the next run removes what it left', async () => {
+    const first = await publish();
+    const before = (await readdir(folder)).sort();
+    const blocker = await world.db.transaction();
+    try {
+      await blocker.raw('lock table collections in access exclusive mode');
+      const args = ['export', '--publish', folder, '--base-url', BASE_URL];
+      const program = startProgram(args, { DATABASE_URL: world.url });
+      await eventually('the run waits after the titles', async () =>
+        (await readdir(folder)).includes('collections.partial'),
+      );
+      const { code, stderr } = await run();
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^catalog: Another run is publishing into .* If it was killed, the lock expires after 15 s\.\n$/,
+      );
+      program.child.kill('SIGKILL');
+      await program.ended;
+    } finally {
+      await blocker.rollback();
+    }
+    assert.deepEqual(await readManifest(), first);
+    assert.ok((await readdir(folder)).length > before.length);
+    // A run that was killed before it replaced the manifest has named its files and written its record.
+    const orphans = first.files.map((file) => ({
+      ...file,
+      name: file.name.replace(/-[0-9a-f]{16}/, '-0000000000000000'),
+    }));
+    for (const { name } of orphans) await writeFile(join(folder, name), '');
+    const time = Date.parse(first.created_at) + 1;
+    const orphan = { ...first, created_at: new Date(time).toISOString(), files: orphans };
+    await writeFile(join(folder, `manifest-${time}.json`), JSON.stringify(orphan));
+    // The lock of a killed run expires.
+    await utimes(join(folder, '.publishing'), 0, 0);
+    const second = await publish();
+    assert.deepEqual(await copyFiles(), [...new Set(namesIn(first, second))].sort());
+    assert.equal((await readdir(folder)).filter((name) => name.startsWith('manifest-')).length, 2);
+    assert.deepEqual(
+      (await readdir(folder)).filter((name) => /partial|publishing/.test(name)),
+      [],
+    );
+  });
+
+  it('a run that is interrupted changes nothing and leaves nothing', async () => {
+    await publish();
+    const before = (await readdir(folder)).sort();
+    const blocker = await world.db.transaction();
+    try {
+      await blocker.raw('lock table collections in access exclusive mode');
+      const program = startProgram(['export', '--publish', folder, '--base-url', BASE_URL], {
+        DATABASE_URL: world.url,
+      });
+      await eventually('the run waits after the titles', async () =>
+        (await readdir(folder)).includes('collections.partial'),
+      );
+      program.child.kill('SIGTERM');
+      const { code, stdout, stderr } = await program.ended;
+      assert.deepEqual([code, stdout, stderr], [1, '', 'catalog: Interrupted. Nothing was published.\n']);
+    } finally {
+      await blocker.rollback();
+    }
+    assert.deepEqual((await readdir(folder)).sort(), before);
+  });
+
+  it('a full disk changes nothing', async () => {
+    await publish();
+    const before = (await readdir(folder)).sort();
+    await addTitles(world.db, 2_000, 'many');
+    const program = startProgram(
+      ['export', '--publish', folder, '--base-url', BASE_URL],
+      { DATABASE_URL: world.url },
+      { fileBlocks: 4 },
+    );
+    const { code, stderr } = await program.ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /^catalog: Cannot publish into .*: EFBIG/);
+    assert.deepEqual((await readdir(folder)).sort(), before);
+  });
+
+  it('a folder that is missing, damaged or has copies of another service is refused', async () => {
+    const cases: [folder: string, manifest: string | undefined, message: RegExp][] = [
+      ['missing', undefined, /The folder .*missing does not exist\. Create it first\./],
+      [
+        'damaged',
+        '{',
+        /manifest\.json is damaged: The manifest is not valid: it is not JSON\. Delete it and publish again\./,
+      ],
+      [
+        'other',
+        JSON.stringify({ ...(await publish()), base_url: 'https://other.example' }),
+        /holds copies of https:\/\/other\.example, not of/,
+      ],
+    ];
+    const parent = await temporaryFolder();
+    for (const [name, manifest, message] of cases) {
+      const place = join(parent, name);
+      if (manifest !== undefined) {
+        await mkdir(place);
+        await writeFile(join(place, 'manifest.json'), manifest);
+      }
+      const args = ['export', '--publish', place, '--base-url', BASE_URL];
+      const { code, stderr } = await runCommand(args, { DATABASE_URL: world.url });
+      assert.equal(code, 1);
+      assert.match(stderr, message);
+      if (manifest !== undefined) assert.deepEqual(await readdir(place), ['manifest.json']);
+    }
+  });
+
+  it('the base URL defaults to PUBLIC_URL, and flags of a single file are refused', async () => {
+    const args = ['export', '--publish', folder];
+    const { code } = await runCommand(args, { DATABASE_URL: world.url, PUBLIC_URL: `${BASE_URL}/` });
+    assert.equal(code, 0);
+    assert.equal((await readManifest()).base_url, BASE_URL);
+    for (const [flags, message] of [
+      [['export'], /Name the file to write, or the folder/],
+      [args, /--publish requires --base-url/],
+      [[...args, '--kind', 'titles'], /leave out the file, --kind/],
+      [[...args, 'titles.csv'], /leave out the file, --kind/],
+    ] as const) {
+      const refused = await runCommand(flags, { DATABASE_URL: world.url });
+      assert.equal(refused.code, 2);
+      assert.match(refused.stderr, message);
+    }
+  });
+});
