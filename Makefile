@@ -6,8 +6,6 @@
 MAKEFLAGS += --no-print-directory
 
 BIN := node_modules/.bin
-# TypeScript 7 compiles four times as fast as TypeScript 5, but other packages and the tests need the API of 5.
-TSC := node_modules/typescript-7/bin/tsc
 INSTALLED := node_modules/.installed
 BUILT := .build/.built
 # Test files that run in parallel. Four keep two cores busy; with more, tests only take time from each other.
@@ -17,7 +15,7 @@ IMAGE := catalog-lookup-service
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 # The last version whose package contains the generator; later ones download it.
 OPENAPI_GENERATOR := @openapitools/openapi-generator-cli@1.0.18-5.0.0-beta2
-CHECKS := check-format check-lint check-types check-layers check-dead-code
+CHECKS := check-format check-lint check-layers check-dead-code
 
 # Written for any version of Node.js, since it checks the version.
 NODE_FITS := var v = process.versions.node.split(".").map(Number); \
@@ -70,13 +68,9 @@ check-format: $(INSTALLED) ## Check formatting with Oxfmt
 	@echo '== format'
 	@$(BIN)/oxfmt --check .
 
-check-lint: $(INSTALLED) ## Lint with Oxlint and type information
-	@echo '== lint'
+check-lint: $(INSTALLED) ## Lint and check types with Oxlint
+	@echo '== lint and types'
 	@$(BIN)/oxlint --deny-warnings .
-
-check-types: $(INSTALLED) ## Check types of the service, its tests and its scripts
-	@echo '== types'
-	@$(TSC) -p test/tsconfig.json
 
 check-layers: $(INSTALLED) ## Check with dependency-cruiser that imports only go downward
 	@echo '== layers'
@@ -182,7 +176,7 @@ $(OTHER_NODE):
 	  $(@:.cache/node-%/node_modules/node/bin/node=node@%)
 
 # Built from scratch each time, which takes a second, so that no old file remains in .build. The stamp has the time of
-# the start, so that a file saved during the build is built next time. `make check-types` checks the types.
+# the start, so that a file saved during the build is built next time. `make check-lint` checks the types.
 $(BUILT): $(SOURCES) .config/build.mjs $(INSTALLED)
 	@echo '== build'
 	@rm -rf .build && mkdir .build && touch .build/.started

@@ -25,6 +25,9 @@ const FILES: Readonly<Record<string, readonly [text: string, found: string | und
   'src/http/unchecked.ts': [UNCHECKED, undefined],
   'test/http/unchecked.ts': [UNCHECKED, undefined],
   'db/unchecked.ts': [UNCHECKED, undefined],
+  'src/http/type.ts': ["export const count: number = 'one';\n", 'typescript(TS2322)'],
+  'test/http/type.ts': ["export const count: number = 'one';\n", 'typescript(TS2322)'],
+  'db/type.ts': ["export const count: number = 'one';\n", 'typescript(TS2322)'],
   'src/http/any.ts': ['export const loose: any = 1;\n', 'typescript(no-explicit-any)'],
   'src/http/process.ts': ['export const { pid } = process;\n', PROCESS],
   'src/http/import.ts': ["export { pid } from 'node:process';\n", 'eslint(no-restricted-imports)'],
@@ -53,7 +56,7 @@ describe('make check-lint', () => {
 
   before(async () => {
     folder = await temporaryFolder();
-    for (const name of ['.oxlintrc.json', 'tsconfig.json', 'test/tsconfig.json', 'db/tsconfig.json']) {
+    for (const name of ['.oxlintrc.json', 'package.json', 'tsconfig.json', 'test/tsconfig.json', 'db/tsconfig.json']) {
       await cp(join(root, name), join(folder, name));
     }
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));

@@ -17,19 +17,28 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, 
 
 const SOURCES = new URL('../../src/', import.meta.url);
 
-/** Whether a process that imports modules of the service, or packages, has loaded a package of CommonJS. */
-function loads(name: string, ...modules: readonly string[]): boolean {
+/**
+ * Imports modules of the service, and packages, one after the other in a process of its own.
+ *
+ * @param name - of a package of CommonJS
+ * @returns whether the process has loaded it, after each of them
+ */
+function whenLoaded(name: string, modules: readonly string[]): readonly boolean[] {
   const urls = modules.map((module) => (module.endsWith('.ts') ? new URL(module, SOURCES).href : module));
   const script = `
     import { createRequire } from 'node:module';
-    for (const url of ${JSON.stringify(urls)}) await import(url);
-    console.log(Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/${name}/')));
+    const loaded = [];
+    for (const url of ${JSON.stringify(urls)}) {
+      await import(url);
+      loaded.push(Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/${name}/')));
+    }
+    console.log(JSON.stringify(loaded));
   `;
   const output = execFileSync(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], {
     cwd: new URL('../../', import.meta.url),
     encoding: 'utf8',
   });
-  return JSON.parse(output) as boolean;
+  return JSON.parse(output) as boolean[];
 }
 
 describe('a service that cannot be opened', () => {
@@ -113,15 +122,15 @@ describe('a service that cannot be opened', () => {
 
 describe('the primary of several workers', () => {
   it('the primary of several workers does not load the application, which would take memory and delay the start', () => {
-    assert.equal(loads('koa', 'service/create-service.ts'), true);
-    assert.equal(loads('koa', 'commands/serve/serve.ts', 'service/workers.ts'), false);
+    const modules = ['commands/serve/serve.ts', 'service/workers.ts', 'service/create-service.ts'];
+    assert.deepEqual(whenLoaded('koa', modules), [false, false, true]);
   });
 });
 
 describe('the pages of a server', () => {
   it('the pages load the library for passkeys only when somebody uses one', () => {
     // A package that the library needs.
-    assert.equal(loads('reflect-metadata', '@simplewebauthn/server'), true);
-    assert.equal(loads('reflect-metadata', 'service/create-service.ts', 'service/site.ts'), false);
+    const modules = ['service/create-service.ts', 'service/site.ts', '@simplewebauthn/server'];
+    assert.deepEqual(whenLoaded('reflect-metadata', modules), [false, false, true]);
   });
 });
