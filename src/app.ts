@@ -7,6 +7,7 @@ import { closeWhileStopping } from './http/connection/pipelining.js';
 import { dispatch } from './http/openapi/dispatch.js';
 import { revokeLeakedKeys } from './http/leaked-keys/leaked-keys.js';
 import type { ReportParts } from './http/leaked-keys/report.js';
+import { serveCopies } from './http/copies/copies.js';
 import { serveProbesAndContract, type ReadinessParts } from './http/probes/outside-api.js';
 import type { DocumentParts } from './http/probes/documents.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
@@ -36,6 +37,8 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   readonly closesConnections: () => boolean;
   /** Undefined for a server that records no traces. */
   readonly tracing: Tracing | undefined;
+  /** The folder of published copies; undefined for a server that serves none. */
+  readonly copiesDir: string | undefined;
   /** Undefined for a server without pages for people. */
   readonly site: { readonly create: typeof createSite; readonly options: SiteOptions } | undefined;
 }
@@ -63,6 +66,8 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
     app.use(onlyFor(outsideApi, site));
   }
   app.use(onlyFor(withBody, rejectBody));
+  const { copiesDir } = parts;
+  if (copiesDir !== undefined) app.use(onlyFor(outsideApi, serveCopies({ ...parts, copiesDir })));
   app.use(onlyFor(outsideApi, serveProbesAndContract(parts)));
   app.use(deadline());
   app.use(authenticate(parts));

@@ -17,6 +17,7 @@ export const ERROR_CODES = {
   request_timeout:         { status: 408, title: 'Request timed out' },
   content_too_large:       { status: 413, title: 'Content too large' },
   unsupported_media_type:  { status: 415, title: 'Media type not supported' },
+  range_not_satisfiable:   { status: 416, title: 'Range not satisfiable' },
   rate_limit_exceeded:     { status: 429, title: 'Rate limit exceeded' },
   header_fields_too_large: { status: 431, title: 'Header fields too large' },
   internal_error:          { status: 500, title: 'Internal error' },

@@ -118,6 +118,9 @@ export const SETTINGS = {
     'https:// URL that receives notices for the operator; requires NOTIFY_SECRET; http:// only on this machine'),
   notifySecret: secret('NOTIFY_SECRET', parseNotifySecret,
     'secret that signs notices: whsec_ and 24 to 64 random bytes in base64'),
+  /** Undefined for a server that serves no copies. */
+  copiesDir: optional('COPIES_DIR', String,
+    'folder of published copies, as catalog export --publish writes it, to serve at /copies/ to callers with a key'),
   copySigningKey: secret('COPY_SIGNING_KEY', parseSigningKey,
     'Ed25519 private key that signs published copies, PKCS #8 in PEM or base64'),
   workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes that share the port; more than one requires REDIS_URL'),
@@ -132,8 +135,6 @@ export const SETTINGS = {
     'off to serve only /metrics on METRICS_ADDRESS, without the pages for you', 'on'),
   logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseWord(LOG_LEVELS), 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
   logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'json or text; auto writes text to a terminal and JSON elsewhere'),
-  mirrorDatabaseUrl: secret('MIRROR_DATABASE_URL', parsePostgresUrl,
-    'database that "catalog mirror" writes, unless --into names it; the server does not use it'),
   /** Undefined for no traces. */
   traceEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', parseReceiver,
     'where to send traces by OTLP over HTTP, http://host:4318; requires the optional OpenTelemetry packages'),

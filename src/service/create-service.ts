@@ -156,6 +156,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     usage: records.usage,
     tracing,
     notices: notices?.counts,
+    copiesDir: config.copiesDir,
   });
   // They close after the server, since they may wait for the database.
   opened.add(recurring(checkDatabase, DATABASE_CHECK_INTERVAL_MS), (it) => it.stop());
@@ -171,9 +172,11 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
       json: await readFile(`${packageRoot}/generated/openapi.json`, 'utf8'),
       leakedKeys: await readFile(`${packageRoot}/src/http/leaked-keys/openapi.json`, 'utf8'),
+      copies: config.copiesDir && (await readFile(`${packageRoot}/src/http/copies/openapi.json`, 'utf8')),
     },
     publicUrl: config.publicUrl,
     securityContact: config.securityContact,
+    copiesDir: config.copiesDir,
     db,
     read: replica?.read ?? readFrom(db),
     admit: admission.admit,

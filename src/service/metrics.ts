@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Knex } from 'knex';
+import { newestCopyTime } from '../catalog/publish/published.js';
 import type { CallerCache } from '../admission/caller-cache.js';
 import type { DecisionCounts } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../limits/failed-attempts.js';
@@ -29,6 +30,8 @@ export interface ServiceState {
   readonly droppedLines: () => number;
   readonly usage: UsageCounter;
   readonly tracing: Pick<Tracing, 'lost'> | undefined;
+  /** The folder of published copies; undefined for a server that serves none. */
+  readonly copiesDir: string | undefined;
   /** Undefined without `NOTIFY_URL`. */
   readonly notices: NoticeCounts | undefined;
 }
@@ -48,6 +51,7 @@ export async function createMetrics(
   addAdmission(metrics, state);
   addPools(metrics, state.pools);
   if (state.notices) addNotices(metrics, state.notices);
+  if (state.copiesDir !== undefined) addCopies(metrics, state.copiesDir);
   metrics.addProcess();
   return { metrics, requestMetrics };
 }
@@ -161,6 +165,16 @@ function addNotices(metrics: Metrics, counts: NoticeCounts): void {
     name: 'catalog_notices_given_up_total',
     help: 'Notices that the receiver has not accepted within three days.',
     read: () => counts.givenUp,
+  });
+}
+
+function addCopies(metrics: Metrics, folder: string): void {
+  metrics.readGauge({
+    name: 'catalog_newest_copy_timestamp_seconds',
+    help: 'When the newest published copy was made, in Unix time; 0 without one.',
+    // All processes read the same folder, unless one of them cannot.
+    aggregator: 'min',
+    read: async () => ((await newestCopyTime(folder).catch(() => undefined)) ?? 0) / 1_000,
   });
 }
 

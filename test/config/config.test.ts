@@ -42,11 +42,6 @@ const CASES: {
     { 'postgres://replica/catalog': 'postgres://replica/catalog' },
     ['h', 'postgres://u:hunter2@h:port/d'],
   ],
-  mirrorDatabaseUrl: [
-    undefined,
-    { 'postgres://h/films': 'postgres://h/films' },
-    ['h', 'postgres://u:hunter2@h:port/d'],
-  ],
   databasePoolSize: [10, { '2': 2, '1000': 1000 }, ['0', '1', '1001', 'many', '1e2']],
   redisUrl: [
     undefined,
@@ -117,6 +112,7 @@ const CASES: {
     { ' mailto:a@b.example ': 'mailto:a@b.example', 'https://h/report': 'https://h/report' },
     ['a@b.example', 'mailto:a', 'http://h', 'https://', 'https://h/a b', 'https://h\nContact: x', 'tel:+1'],
   ],
+  copiesDir: [undefined, { '/srv/copies': '/srv/copies' }, []],
   copySigningKey: [
     undefined,
     {

@@ -57,6 +57,7 @@ describe('the guides', () => {
       usage: new UsageCounter(),
       tracing: { lost: 0 },
       notices: { pending: 0, givenUp: 0 },
+      copiesDir: '/srv/copies',
     });
     const text = (await metrics.text()) + (await createPrimaryMetrics({ counts: { running: 0, ended: 0 } }).text());
     const names = new Set([...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name));

@@ -27,6 +27,8 @@ describe('metrics with Redis and a replica', () => {
       // For the metrics of notices. Nothing listens there either.
       NOTIFY_URL: 'http://127.0.0.1:1/',
       NOTIFY_SECRET: `whsec_${'A'.repeat(32)}`,
+      // For the metric of published copies. There are none.
+      COPIES_DIR: '/nonexistent',
     });
   });
 

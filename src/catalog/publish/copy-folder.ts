@@ -1,13 +1,11 @@
-import { readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lock } from 'proper-lockfile';
-import { formatManifest, MANIFEST_NAME, parseManifest, type CopyKind, type Manifest } from '../../copies/manifest.js';
+import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import { syncFolder, writeFileAtomic, writeFileSynced } from '../../platform/files/write-file-atomic.js';
 import { printable } from '../../platform/text/plain-text.js';
-
-/** How many copies are kept. Readers of older ones have time until the next copies are published. */
-const KEPT_COPIES = 3;
+import { isRecordName, readPublished, recordName } from './published.js';
 
 const LOCK_NAME = '.publishing';
 
@@ -16,8 +14,7 @@ const STALE_AFTER_MS = 15_000;
 
 /** What this module names, and so may remove. Files that an operator adds stay. */
 const FILE = /^(?:titles|people|collections)-\d+-[0-9a-f]{16}\.ndjson\.gz$/;
-const RECORD = /^manifest-\d+\.json$/;
-const PARTIAL = /^(?:titles|people|collections|manifest(?:-\d+)?)\.partial$/;
+const PARTIAL = /^(?:titles|people|collections|manifest(?:-\d+)?\.json)\.partial$/;
 
 /** A folder of published copies, locked while it is open. */
 export interface CopyFolder {
@@ -36,9 +33,6 @@ export interface CopyFolder {
 /**
  * Opens a folder of copies and removes what a killed run has left there.
  *
- * Each copy has a record, its manifest under a name of its own. The record is written before `manifest.json`, so one that
- * is newer than `manifest.json` is left over from a run that published nothing.
- *
  * @param baseUrl - the service that the copies are of
  * @throws OperatorError when another run is using the folder, or it holds copies of another service
  */
@@ -51,14 +45,14 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
   const release = (): Promise<void> => unlock().catch(() => undefined);
   const inFolder = (name: string): string => join(folder, name);
   try {
-    const newest = await readManifest(inFolder(MANIFEST_NAME));
+    const newest = (await readPublished(folder))?.newest;
     if (newest !== undefined && newest.base_url !== baseUrl) {
       throw new OperatorError(
         `${folder} holds copies of ${printable(newest.base_url)}, not of ${baseUrl}. Use one folder for each service.`,
       );
     }
-    const newestTime = newest === undefined ? -1 : Date.parse(newest.created_at);
-    await removeOldCopies(folder, newest, newestTime);
+    await removeUnpublished(folder);
+    const newestTime = newest === undefined ? 0 : Date.parse(newest.created_at);
     return {
       lost: lost.signal,
       nextTime: (nowMs) => new Date(Math.max(nowMs, newestTime + 1)),
@@ -67,11 +61,11 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
         lost.signal.throwIfAborted();
         for (const { kind, name } of manifest.files) await rename(inFolder(`${kind}.partial`), inFolder(name));
         await syncFolder(folder);
-        const time = Date.parse(manifest.created_at);
         const text = formatManifest(manifest);
-        await writeFileAtomic(inFolder(`manifest-${time}.json`), text, inFolder(`manifest-${time}.partial`));
-        await writeFileAtomic(inFolder(MANIFEST_NAME), text, inFolder('manifest.partial'));
-        await removeOldCopies(folder, manifest, time);
+        for (const name of [recordName(manifest), MANIFEST_NAME]) {
+          await writeFileAtomic(inFolder(name), text, inFolder(`${name}.partial`));
+        }
+        await removeUnpublished(folder);
       },
       async close() {
         if (!lost.signal.aborted) await removeMatching(folder, (name) => PARTIAL.test(name));
@@ -84,46 +78,19 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
   }
 }
 
-/**
- * Removes everything but the newest copies.
- *
- * @param newest - the manifest that stands; undefined for none
- * @param newestTime - its time, in milliseconds
- */
-async function removeOldCopies(folder: string, newest: Manifest | undefined, newestTime: number): Promise<void> {
-  const timeOf = (record: string): number => Number(/\d+/.exec(record)?.[0]);
-  const records = (await readdir(folder)).filter((name) => RECORD.test(name));
-  const standing = records
-    .filter((name) => timeOf(name) <= newestTime)
-    .sort((one, other) => timeOf(other) - timeOf(one));
-  const kept = new Set(standing.slice(0, KEPT_COPIES));
-  const manifests = await Promise.all([...kept].map((name) => readManifest(join(folder, name))));
-  const named = new Set([newest, ...manifests].flatMap((manifest) => manifest?.files.map(({ name }) => name) ?? []));
-  // The records last, so that a killed run leaves no file without one that says to remove it.
-  await removeMatching(folder, (name) => PARTIAL.test(name) || (FILE.test(name) && !named.has(name)));
-  await removeMatching(folder, (name) => RECORD.test(name) && !kept.has(name));
+/** Removes what this module has written and no copy has that is kept. */
+async function removeUnpublished(folder: string): Promise<void> {
+  const published = await readPublished(folder);
+  const records = new Set(published?.records.map(({ name }) => name));
+  await removeMatching(
+    folder,
+    (name) => PARTIAL.test(name) || (FILE.test(name) && published?.files.has(name) !== true),
+  );
+  await removeMatching(folder, (name) => isRecordName(name) && !records.has(name));
 }
 
 async function removeMatching(folder: string, matches: (name: string) => boolean): Promise<void> {
   for (const name of await readdir(folder)) if (matches(name)) await rm(join(folder, name), { force: true });
-}
-
-/** @returns undefined if there is none @throws OperatorError for one that is damaged */
-async function readManifest(file: string): Promise<Manifest | undefined> {
-  let text: string;
-  try {
-    text = await readFile(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
-  try {
-    return parseManifest(text);
-  } catch (error) {
-    throw new OperatorError(`${file} is damaged: ${(error as Error).message} Delete it and publish again.`, {
-      cause: error,
-    });
-  }
 }
 
 async function lockFolder(folder: string, onCompromised: () => void): Promise<() => Promise<void>> {

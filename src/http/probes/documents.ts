@@ -1,4 +1,5 @@
 import type Router from '@koa/router';
+import { COPIES_PATH } from '../copies/copies.js';
 import { LEAKED_KEY_PATH } from '../leaked-keys/leaked-keys.js';
 import type { RequestState } from '../request/context.js';
 import { Representation } from '../response/representation.js';
@@ -12,6 +13,8 @@ export interface ContractTexts {
   readonly json: string;
   /** The description of `/revoke-leaked-key`, which is served as `/openapi-leaked-keys.json`. */
   readonly leakedKeys: string;
+  /** The description of `/copies/`, which is served as `/openapi-copies.json`; undefined for a server without copies. */
+  readonly copies: string | undefined;
 }
 
 export interface DocumentParts {
@@ -58,12 +61,18 @@ export function addDocuments(router: Router<RequestState>, parts: DocumentParts)
 }
 
 /** Each is compressed once a day for each coding. JSON.stringify leaves out the indentation of the files. */
-function openApiDocuments({ yaml, json, leakedKeys }: ContractTexts): (readonly [string, () => Representation])[] {
+function openApiDocuments({
+  yaml,
+  json,
+  leakedKeys,
+  copies,
+}: ContractTexts): (readonly [string, () => Representation])[] {
   const compact = (text: string): string => JSON.stringify(JSON.parse(text));
   const documents = [
     ['/openapi.yaml', yaml, 'application/yaml'],
     ['/openapi.json', compact(json), 'application/json'],
     ['/openapi-leaked-keys.json', compact(leakedKeys), 'application/json'],
+    ...(copies === undefined ? [] : [['/openapi-copies.json', compact(copies), 'application/json'] as const]),
   ] as const;
   return documents.map(([path, text, mediaType]) => [
     path,
@@ -75,7 +84,7 @@ function openApiDocuments({ yaml, json, leakedKeys }: ContractTexts): (readonly 
  * The APIs of the service and what describes them: RFC 9727, as a linkset (RFC 9264). The links are relative where
  * PUBLIC_URL is not set: behind a proxy, the address that the server listens on is of no use to clients.
  */
-function apiCatalog({ publicUrl: origin = '', site }: DocumentParts): object {
+function apiCatalog({ publicUrl: origin = '', site, contract }: DocumentParts): object {
   const link = (path: string, type: string): object => ({ href: origin + path, type });
   const page = (path: string): object => (site ? { 'service-doc': [link(path, 'text/html')] } : {});
   const apis = [
@@ -90,6 +99,15 @@ function apiCatalog({ publicUrl: origin = '', site }: DocumentParts): object {
       'service-desc': [link('/openapi-leaked-keys.json', 'application/json')],
       ...page('/docs/guides/leaked-keys'),
     },
+    ...(contract.copies === undefined
+      ? []
+      : [
+          {
+            anchor: origin + COPIES_PATH,
+            'service-desc': [link('/openapi-copies.json', 'application/json')],
+            ...page('/docs/guides/mirroring'),
+          },
+        ]),
   ];
   const items = apis.map(({ anchor }) => ({ href: anchor }));
   return { linkset: [{ anchor: origin + CATALOG_PATH, item: items }, ...apis] };

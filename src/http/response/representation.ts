@@ -63,7 +63,7 @@ export class Representation {
  * Koa's `ctx.fresh` also evaluates `Cache-Control: no-cache`, which `fetch` adds to every request with `If-None-Match`:
  * its users would never get a 304.
  */
-function clientHas(request: IncomingMessage, tag: string): boolean {
+export function clientHas(request: IncomingMessage, tag: string): boolean {
   const field = request.headers['if-none-match'];
   if (field === undefined) return false;
   return field.trim() === '*' || (field.match(OPAQUE_TAG)?.includes(tag) ?? false);

@@ -6,6 +6,7 @@ import { guidesUrl, type OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import type { OperatorGuard } from '../sign-in.js';
 import { componentReader, type Component } from './components.js';
+import { readNewestCopy, type NewestCopy } from './newest-copy.js';
 import { readDatabaseFacts, readRedisVersion, type DatabaseFacts } from './facts.js';
 import type { LatestTraffic, Traffic } from './last-hour.js';
 
@@ -17,12 +18,13 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
   router.get(
     '/',
     requireOperator(async (ctx) => {
-      const [traffic, facts, redisVersion] = await Promise.all([
+      const [traffic, facts, redisVersion, copy] = await Promise.all([
         lastHour.latest().catch((error: unknown): undefined => {
           log.error({ err: error }, 'metrics could not be read');
         }),
         readDatabaseFacts(db),
         readRedisVersion(redis),
+        config.copiesDir === undefined ? undefined : readNewestCopy(config.copiesDir),
       ]);
       const components = await readComponents(facts !== undefined);
       const guides = guidesUrl(parts);
@@ -39,7 +41,7 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
           ) : (
             <LatestHour traffic={traffic} />
           )}
-          <Feed facts={facts} />
+          <Feed facts={facts} copy={copy} />
           <section>
             <h2 id="versions">Versions</h2>
             <dl class="facts">
@@ -188,7 +190,13 @@ function LatestHour({ traffic: { since, api, operations } }: { readonly traffic:
   );
 }
 
-function Feed({ facts }: { readonly facts: DatabaseFacts | undefined }): VNode {
+interface FeedProps {
+  readonly facts: DatabaseFacts | undefined;
+  /** Undefined for a server that serves no copies. */
+  readonly copy: NewestCopy | undefined;
+}
+
+function Feed({ facts, copy }: FeedProps): VNode {
   return (
     <section>
       <h2 id="feed">Feed</h2>
@@ -210,6 +218,11 @@ function Feed({ facts }: { readonly facts: DatabaseFacts | undefined }): VNode {
               </>
             )}
           </Fact>
+          {copy !== undefined && (
+            <Fact name="Newest copy">
+              <NewestCopyAge {...copy} />
+            </Fact>
+          )}
           <Fact name="Feed start">{facts.feed.hasStart ? <Time at={facts.feed.start} /> : 'The first entry'}</Fact>
           <Fact name="Writers">
             {facts.writers.isActive ? 'One at work' : 'None at work'}, {formatNumber(facts.writers.waiting)} waiting
@@ -217,6 +230,22 @@ function Feed({ facts }: { readonly facts: DatabaseFacts | undefined }): VNode {
         </dl>
       )}
     </section>
+  );
+}
+
+/** When the newest copy was made. A mirror cannot begin with one that is older than the feed's window. */
+function NewestCopyAge(copy: NewestCopy): VNode {
+  if (copy.kind === 'unreadable') return <Badge tone="danger">Unreadable</Badge>;
+  if (copy.kind === 'none') return <>None in COPIES_DIR yet</>;
+  const at = toTime(copy.createdAt);
+  return (
+    <>
+      <RelativeTime at={at} />{' '}
+      <span class="muted">
+        (<Time at={at} />)
+      </span>{' '}
+      {copy.isOld && <Badge tone="danger">Too old</Badge>}
+    </>
   );
 }
 

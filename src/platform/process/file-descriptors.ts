@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { OperatorError } from '../../errors.js';
 
-/** Descriptors that a server needs besides its pools: about 20 itself and for Redis, and up to 32 for `/metrics`. */
+/** Descriptors that a server needs besides its pools: about 20 itself and for Redis, up to 32 for `/metrics`, and up to 32 for published copies. */
 const RESERVED = 96;
 
 /** A connection that the pool gave up may still be open when another one takes its place. */

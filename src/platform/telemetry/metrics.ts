@@ -18,10 +18,14 @@ export interface MetricDefinition<Label extends string> {
   readonly aggregator?: Aggregator;
 }
 
+type ReadValue<Label extends string> =
+  | number
+  | readonly { readonly labels: Readonly<Record<Label, string>>; readonly value: number }[];
+
 /** A metric that is counted elsewhere, and read at each scrape. */
 export interface ReadDefinition<Label extends string> extends MetricDefinition<Label> {
   /** @returns its value, or a value for each set of labels */
-  readonly read: () => number | readonly { readonly labels: Readonly<Record<Label, string>>; readonly value: number }[];
+  readonly read: () => ReadValue<Label> | Promise<ReadValue<Label>>;
 }
 
 /** A source of metrics. It answers in bounded time. */
@@ -73,9 +77,10 @@ export class Metrics implements MetricsSource {
   #addRead<Label extends string>(Metric: typeof Counter | typeof Gauge, definition: ReadDefinition<Label>): void {
     new Metric({
       ...this.#configuration(definition),
-      collect() {
+      async collect() {
+        // The wait comes first, so that scrapes at the same time do not add their values.
+        const values = await definition.read();
         this.reset();
-        const values = definition.read();
         for (const { labels, value } of typeof values === 'number' ? [{ labels: {}, value: values }] : values) {
           this.inc(labels, value);
         }

@@ -1,0 +1,102 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MANIFEST_NAME, parseManifest, type CopyFile, type Manifest } from '../../copies/manifest.js';
+import { OperatorError } from '../../errors.js';
+import { withTimeout } from '../../platform/async/with-timeout.js';
+
+/** How many copies are kept. Readers of older ones have time until the next copies are published. */
+const KEPT_COPIES = 3;
+
+/** Bound on one look at a folder, which may be on another machine, in milliseconds. */
+const READ_TIMEOUT_MS = 1_000;
+
+const RECORD = /^manifest-(\d+)\.json$/;
+
+/** A manifest under a name of its own, by the time of its copy. */
+export interface CopyRecord {
+  readonly name: string;
+  readonly manifest: Manifest;
+}
+
+/** What a folder of published copies has. */
+export interface PublishedCopies {
+  /** The text of the newest manifest. */
+  readonly text: string;
+  readonly newest: Manifest;
+  /** The records of the copies that are kept. */
+  readonly records: readonly CopyRecord[];
+  /** The files of these copies, by their names. */
+  readonly files: ReadonlyMap<string, CopyFile>;
+}
+
+/**
+ * Reads which copies a folder has. Each copy has a record, its manifest under a name of its own. The record is written before
+ * `manifest.json`, so one that is newer than `manifest.json` is left over from a run that published nothing.
+ *
+ * @returns undefined for a folder without `manifest.json`
+ * @throws OperatorError for a manifest that is damaged, or the system's error
+ */
+export async function readPublished(folder: string): Promise<PublishedCopies | undefined> {
+  const text = await readIfPresent(join(folder, MANIFEST_NAME));
+  if (text === undefined) return undefined;
+  const newest = parse(text, join(folder, MANIFEST_NAME));
+  const names = (await readdir(folder))
+    .filter((name) => RECORD.test(name) && timeOf(name) <= Date.parse(newest.created_at))
+    .sort((one, other) => timeOf(other) - timeOf(one))
+    .slice(0, KEPT_COPIES);
+  const records: CopyRecord[] = [];
+  for (const name of names) {
+    const record = await readIfPresent(join(folder, name));
+    if (record !== undefined) records.push({ name, manifest: parse(record, join(folder, name)) });
+  }
+  const manifests = [newest, ...records.map(({ manifest }) => manifest)];
+  return {
+    text,
+    newest,
+    records,
+    files: new Map(manifests.flatMap(({ files }) => files).map((file) => [file.name, file])),
+  };
+}
+
+/**
+ * @returns when the newest copy was made, in milliseconds since 1970; undefined for a folder without one
+ * @throws OperatorError for a manifest that is damaged, or the system's error, also when the disk takes too long
+ */
+export async function newestCopyTime(folder: string): Promise<number | undefined> {
+  const file = join(folder, MANIFEST_NAME);
+  const text = await withTimeout(readIfPresent(file), READ_TIMEOUT_MS);
+  return text === undefined ? undefined : Date.parse(parse(text, file).created_at);
+}
+
+/** @returns whether a file of the folder is the record of a copy */
+export function isRecordName(name: string): boolean {
+  return RECORD.test(name);
+}
+
+/** @returns the name of a copy's record */
+export function recordName({ created_at: created }: Manifest): string {
+  return `manifest-${Date.parse(created)}.json`;
+}
+
+function timeOf(name: string): number {
+  return Number(RECORD.exec(name)?.[1]);
+}
+
+function parse(text: string, file: string): Manifest {
+  try {
+    return parseManifest(text);
+  } catch (error) {
+    throw new OperatorError(`${file} is damaged: ${(error as Error).message} Delete it and publish again.`, {
+      cause: error,
+    });
+  }
+}
+
+async function readIfPresent(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

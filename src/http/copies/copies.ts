@@ -1,0 +1,139 @@
+import { hash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import parseRange from 'range-parser';
+import { readPublished } from '../../catalog/publish/published.js';
+import { isCopyFileName, MANIFEST_NAME, type CopyFile } from '../../copies/manifest.js';
+import { Problem } from '../../errors.js';
+import { authenticate, type AuthenticationParts } from '../request/authenticate.js';
+import type { Middleware, RequestContext } from '../request/context.js';
+import { deadline } from '../request/deadline.js';
+import { clientHas, Representation } from '../response/representation.js';
+import { createDownloads, type Downloads } from './downloads.js';
+
+/** Where the published copies are. Everything below needs a key, whether it exists or not. */
+export const COPIES_PATH = '/copies/';
+
+/** Only for the caller, since a shared cache must not serve callers without a key. It never changes under its name. */
+const FILE_CACHE = 'private, max-age=31536000, immutable';
+
+interface CopiesParts extends AuthenticationParts {
+  /** The folder of the published copies. */
+  readonly copiesDir: string;
+}
+
+/** A part of a file, with the places of its first and last byte. */
+interface Part {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Serves published copies to callers with a key: the manifest, and the files of the copies that are kept. Each request is
+ * charged like one of the API, whatever the size of the file. openapi.json beside this file describes the calls.
+ *
+ * @returns a middleware that throws what {@link authenticate} throws, and Problem not_found, method_not_allowed and
+ *   range_not_satisfiable
+ */
+export function serveCopies(parts: CopiesParts): Middleware {
+  const withDeadline = deadline();
+  const authenticated = authenticate(parts);
+  const downloads = createDownloads();
+  return (ctx, next) => {
+    if (!ctx.state.target.path.startsWith(COPIES_PATH)) return next();
+    return withDeadline(ctx, () => authenticated(ctx, () => answer(ctx, parts.copiesDir, downloads)));
+  };
+}
+
+async function answer(ctx: RequestContext, folder: string, downloads: Downloads): Promise<void> {
+  if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+    throw new Problem('method_not_allowed', 'This path supports only GET and HEAD.', {
+      headers: { Allow: 'GET, HEAD' },
+    });
+  }
+  const name = ctx.state.target.path.slice(COPIES_PATH.length);
+  if (name !== MANIFEST_NAME && !isCopyFileName(name)) throw notFound('This path does not exist.');
+  const published = await readPublished(folder);
+  if (ctx.state.timedOut) return;
+  if (published === undefined) throw notFound('No copy is published at the moment.');
+  if (name === MANIFEST_NAME) return sendManifest(ctx, published.text);
+  const file = published.files.get(name);
+  if (file === undefined) throw gone();
+  await sendFile(ctx, join(folder, name), file, downloads);
+}
+
+async function sendManifest(ctx: RequestContext, text: string): Promise<void> {
+  ctx.set('Repr-Digest', reprDigest(hash('sha256', text, 'hex')));
+  await new Representation(text, 'application/json').send(ctx, 'private, no-cache', false);
+}
+
+async function sendFile(ctx: RequestContext, path: string, file: CopyFile, downloads: Downloads): Promise<void> {
+  const tag = `"${file.sha256}"`;
+  const isKnown = clientHas(ctx.req, tag);
+  const part = isKnown ? undefined : requestedPart(ctx, file.bytes, tag);
+  const { start, end } = part ?? { start: 0, end: file.bytes - 1 };
+  const length = end - start + 1;
+  const handle = isKnown ? undefined : await openFile(path, file.bytes);
+  if (ctx.state.timedOut) return handle?.close();
+  const isHead = ctx.method === 'HEAD';
+  // Before any field is set, so that a problem in place of this answer has none of them.
+  const content = handle && !isHead ? await downloads.stream(ctx, handle, start, length) : await handle?.close();
+  ctx.status = isKnown ? 304 : part ? 206 : 200;
+  ctx.set({
+    'Accept-Ranges': 'bytes',
+    'Cache-Control': FILE_CACHE,
+    ETag: tag,
+    'Repr-Digest': reprDigest(file.sha256),
+  });
+  if (isKnown) return;
+  if (part) ctx.set('Content-Range', `bytes ${start}-${end}/${file.bytes}`);
+  ctx.set({ 'Content-Type': 'application/gzip', 'Content-Length': String(length) });
+  if (content) ctx.body = content;
+}
+
+/**
+ * @returns the part that a request asks for; undefined for the whole file: also for several parts at once, and for a part of
+ *   an earlier file (RFC 9110, section 13.1.5)
+ * @throws Problem range_not_satisfiable
+ */
+function requestedPart({ req, method }: RequestContext, bytes: number, tag: string): Part | undefined {
+  const { range, 'if-range': condition = tag } = req.headers;
+  if (range === undefined || method !== 'GET' || condition !== tag) return undefined;
+  const parts = parseRange(bytes, range);
+  if (parts === -1) {
+    throw new Problem('range_not_satisfiable', `The file has ${bytes} bytes, and the range begins after its end.`, {
+      headers: { 'Content-Range': `bytes */${bytes}` },
+    });
+  }
+  // RFC 9110, section 14.2: a server may ignore a range.
+  return parts === -2 || parts.type !== 'bytes' || parts.length > 1 ? undefined : parts[0];
+}
+
+/** @throws Problem not_found also for a link, and for a file that is not the one of the manifest */
+async function openFile(path: string, bytes: number): Promise<FileHandle> {
+  let handle: FileHandle;
+  try {
+    handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (error) {
+    if (['ENOENT', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? '')) throw gone();
+    throw error;
+  }
+  const stats = await handle.stat();
+  if (stats.isFile() && stats.size === bytes) return handle;
+  await handle.close();
+  throw gone();
+}
+
+/** RFC 9530. */
+function reprDigest(sha256: string): string {
+  return `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`;
+}
+
+function notFound(detail: string): Problem {
+  return new Problem('not_found', detail);
+}
+
+function gone(): Problem {
+  return notFound('This file is not published, or no longer. Read /copies/manifest.json again.');
+}

@@ -1,0 +1,71 @@
+import type { ReadStream } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { Problem } from '../../errors.js';
+import type { RequestContext } from '../request/context.js';
+import { serviceUnavailable } from '../response/problems.js';
+
+/** Files that a process sends at the same time, each with a file descriptor. */
+const MOST_DOWNLOADS = 32;
+
+/** Those of one developer, who leaves room for others. */
+const MOST_OF_DEVELOPER = 4;
+
+/** Bound on one response, in milliseconds. A reader that needs longer continues with a range. */
+const LONGEST_DOWNLOAD_MS = 3_600_000;
+
+/** The files that this process is sending. */
+export interface Downloads {
+  /**
+   * Streams bytes of a file to a client, with a small buffer. The file is closed in any case. If it becomes shorter, or the
+   * client takes too long, the connection is cut, so that the client sees that something is missing.
+   *
+   * @throws Problem rate_limit_exceeded, service_unavailable
+   */
+  stream(
+    ctx: Pick<RequestContext, 'res' | 'state'>,
+    file: FileHandle,
+    start: number,
+    length: number,
+  ): Promise<ReadStream>;
+}
+
+export function createDownloads(longestMs = LONGEST_DOWNLOAD_MS): Downloads {
+  /** The developer of each response. */
+  const running = new Map<ServerResponse, number | undefined>();
+  return {
+    async stream({ res, state }, file, start, length) {
+      const developer = state.caller?.developerId;
+      const refusal = refuse([...running.values()], developer);
+      if (refusal) {
+        await file.close();
+        throw refusal;
+      }
+      running.set(res, developer);
+      // The response no longer has it after its last byte.
+      const { socket } = res;
+      const cut = setTimeout(() => socket?.resetAndDestroy(), longestMs);
+      res.once('close', () => {
+        clearTimeout(cut);
+        running.delete(res);
+      });
+      const stream = file.createReadStream({ start, end: start + length - 1 });
+      stream.once('close', () => {
+        if (stream.bytesRead < length && socket?.destroyed === false) socket.resetAndDestroy();
+      });
+      return stream;
+    },
+  };
+}
+
+function refuse(running: readonly (number | undefined)[], developer: number | undefined): Problem | undefined {
+  if (running.filter((each) => each === developer).length >= MOST_OF_DEVELOPER) {
+    return new Problem(
+      'rate_limit_exceeded',
+      `You are loading ${MOST_OF_DEVELOPER} files at the same time. Finish one, then try again.`,
+      { headers: { 'Retry-After': '10' } },
+    );
+  }
+  if (running.length < MOST_DOWNLOADS) return undefined;
+  return serviceUnavailable({ detail: 'Too many files are being loaded. Try again in a few seconds.' });
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { formatManifest } from '../../src/copies/manifest.js';
+import { signInOperator } from '../support/http/operator.js';
+import type { Visitor } from '../support/http/visitor.js';
+import { send } from '../support/request.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { testWorld } from '../support/world.js';
+import { sampleManifest } from './sample-manifest.js';
+
+const DAY_MS = 86_400_000;
+
+describe('the age of the newest published copy', () => {
+  const world = testWorld();
+  let folder: string;
+  let operator: Visitor;
+  let metricsUrl: string;
+
+  before(async () => {
+    folder = await temporaryFolder();
+    const service = await world.startService({
+      settings: { METRICS_ADDRESS: '127.0.0.1:0', COPIES_DIR: folder, SITE: 'off' },
+    });
+    metricsUrl = service.operatorUrl ?? assert.fail('no metrics');
+    operator = await signInOperator(service);
+  });
+
+  async function shown(): Promise<readonly [metric: number, page: string]> {
+    const { text } = await send(metricsUrl, '/metrics');
+    const page = (await operator.get('/')).text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
+    return [
+      Number(/^catalog_newest_copy_timestamp_seconds (\S+)$/m.exec(text)?.[1]),
+      / Newest copy (.+?) Feed start /.exec(page)?.[1] ?? page,
+    ];
+  }
+
+  async function publish(createdAt: number): Promise<void> {
+    const manifest = { ...sampleManifest(), created_at: new Date(createdAt).toISOString() };
+    await writeFile(join(folder, 'manifest.json'), formatManifest(manifest));
+  }
+
+  it('the metric and the status page show when the newest copy was made', async () => {
+    assert.deepEqual(await shown(), [0, 'None in COPIES_DIR yet']);
+    const recent = Date.now() - 2 * DAY_MS;
+    await publish(recent);
+    const [metric, page] = await shown();
+    assert.equal(metric, recent / 1_000);
+    assert.match(page, /^2 days ago\b(?!.*Too old)/);
+  });
+
+  it('a copy that is more than 15 days old and a manifest that is damaged stand out', async () => {
+    const old = Date.now() - 16 * DAY_MS;
+    await publish(old);
+    const [metric, page] = await shown();
+    assert.equal(metric, old / 1_000);
+    assert.match(page, /^2 weeks ago\b.*Too old$|^16 days ago\b.*Too old$/);
+    await writeFile(join(folder, 'manifest.json'), '{');
+    assert.deepEqual(await shown(), [0, 'Unreadable']);
+  });
+});
