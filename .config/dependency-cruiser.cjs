@@ -18,6 +18,7 @@ const levels = [
   { name: 'app', path: '^src/app[.]ts$' },
   { name: 'operator-pages', path: '^src/operator-pages/' },
   { name: 'follower', path: '^src/follower/' },
+  { name: 'mirror', path: '^src/mirror/' },
   { name: 'programs', path: '^src/(commands/|service/|cli[.]ts$)' },
 ];
 

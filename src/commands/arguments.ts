@@ -61,6 +61,17 @@ export function position(value: string): number {
   throw new InvalidArgumentError('Use Unix time in seconds, such as 1795218005 or 1795218005.123456.');
 }
 
+/** The description of the option whose value is an {@link interval}. */
+export const INTERVAL =
+  'pause between polls once caught up; by default as short as half of what your plan has left allows, from 1 to 60';
+
+/** Reads the seconds between two polls. @throws InvalidArgumentError */
+export function interval(value: string): number {
+  const seconds = /^\d{1,5}(?:\.\d{1,3})?$/.test(value) ? Number(value) : 0;
+  if (seconds < 0.1 || seconds > 86_400) throw new InvalidArgumentError('Use seconds, from 0.1 to 86400.');
+  return seconds;
+}
+
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
 /** Reads a duration such as 90d, 24h, 30m or 10s. @returns seconds @throws InvalidArgumentError */

@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   import: async () => (await import('./import/import.js')).registerImport,
   export: async () => (await import('./export/export.js')).registerExport,
   follow: async () => (await import('./follow.js')).registerFollow,
+  mirror: async () => (await import('./mirror/mirror.js')).registerMirror,
   feed: async () => (await import('./feed.js')).registerFeed,
   plans: async () => (await import('./developers/plans.js')).registerPlans,
   developers: async () => (await import('./developers/developers.js')).registerDevelopers,

@@ -1,6 +1,7 @@
 import type { Answer, Path, QueryParameters, Refusal } from '../contract.js';
 import { OperatorError, UsageError } from '../errors.js';
 import { printable } from '../platform/text/plain-text.js';
+import { adaptiveInterval } from './poll-interval.js';
 import { parseRetryAfter } from './retry.js';
 
 /** The longest part of a server's text that a message shows, in characters. */
@@ -9,10 +10,35 @@ const MAX_FOREIGN_TEXT = 500;
 /** A page of changes, as the contract defines it. */
 export type ChangesPage = Answer<'getChanges'>;
 
+/** A failure that may be temporary. */
+export interface Failure {
+  readonly kind: 'failure';
+  readonly reason: string;
+  readonly retryAfterMs?: number | undefined;
+}
+
 /** The result of one request: a page, or a failure that may be temporary. */
 export type PollResult =
-  | { readonly kind: 'page'; readonly page: ChangesPage }
-  | { readonly kind: 'failure'; readonly reason: string; readonly retryAfterMs?: number | undefined };
+  | {
+      readonly kind: 'page';
+      readonly page: ChangesPage;
+      /** The pause before the next poll that the plan's limits allow, in milliseconds; undefined when unknown. */
+      readonly pollAfterMs?: number | undefined;
+    }
+  | Failure;
+
+/** The service does not accept a position. Another one may do. */
+export class PositionRefused extends OperatorError {
+  /** @param code - `since_out_of_window` for one that is too old, `invalid_since` for one in the future */
+  constructor(
+    message: string,
+    readonly code: 'since_out_of_window' | 'invalid_since',
+    /** The oldest position that the service accepts. */
+    readonly oldestSince?: number,
+  ) {
+    super(message);
+  }
+}
 
 export interface ClientOptions {
   /** As {@link parseBaseUrl} returns it. */
@@ -25,11 +51,12 @@ export interface ClientOptions {
 /**
  * Requests the page after a position.
  *
- * @throws OperatorError when a retry cannot help, or the signal's reason when it is aborted
+ * @throws PositionRefused, another OperatorError when a retry cannot help, or the signal's reason when it is aborted
  */
 export type ReadPage = (since: number, signal: AbortSignal) => Promise<PollResult>;
 
 const CHANGES: Path = '/api/v1/changes';
+const STATS: Path = '/api/v1/stats';
 const SINCE: keyof QueryParameters<'getChanges'> = 'since';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -55,14 +82,45 @@ export function parseBaseUrl(text: string): string {
 }
 
 /** Creates a reader of the feed. @throws OperatorError when `key` cannot be a key */
-export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): ReadPage {
+export function createClient(options: ClientOptions): ReadPage {
+  const get = createGet(options);
+  return (since, signal) =>
+    get(`${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, signal, (response, text) =>
+      judge(response, text, since),
+    );
+}
+
+/** Creates a reader of the number of titles. @throws OperatorError when `key` cannot be a key */
+export function createTitleCounter(options: ClientOptions): (signal: AbortSignal) => Promise<number | Failure> {
+  const get = createGet(options);
+  return (signal) =>
+    get(STATS, signal, (response, text): number | Failure => {
+      const body = parseJson(text);
+      if (response.status !== 200) return failureOf(response, body);
+      const titles = isObject(body) && isObject(body.data) ? body.data.titles : undefined;
+      return typeof titles === 'number' ? titles : { kind: 'failure', reason: 'The response has no number of titles' };
+    });
+}
+
+/** @returns the header fields of a request with a key @throws OperatorError when `key` cannot be a key */
+export function authorize(key: string): { readonly Authorization: string } {
   // Otherwise fetch would repeat the key in its error.
   if (!/^[\x21-\x7e]{1,1000}$/.test(key)) {
     throw new OperatorError('CATALOG_API_KEY is not a valid key. Set it to your API key.');
   }
-  const headers = { Authorization: `Bearer ${key}`, Accept: 'application/json, application/problem+json' };
+  return { Authorization: `Bearer ${key}` };
+}
 
-  return async (since, signal) => {
+type Get = <T>(
+  path: string,
+  signal: AbortSignal,
+  judgeResponse: (response: Response, text: string) => T,
+) => Promise<T | Failure>;
+
+function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): Get {
+  const headers = { ...authorize(key), Accept: 'application/json, application/problem+json' };
+
+  return async (path, signal, judgeResponse) => {
     signal.throwIfAborted();
     // Not AbortSignal.any: the follower's signal is long-lived and would collect dependants.
     const exchange = new AbortController();
@@ -70,17 +128,17 @@ export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: C
     signal.addEventListener('abort', end, { once: true });
     const timer = setTimeout(() => exchange.abort(new Error(`no response within ${timeoutMs / 1000} s`)), timeoutMs);
     try {
-      const response = await fetch(`${baseUrl}${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, {
+      const response = await fetch(`${baseUrl}${path}`, {
         headers,
         signal: exchange.signal,
         // A redirect that leads to another host would drop the key.
         redirect: 'manual',
       });
-      return judge(response, await response.text(), since);
+      return judgeResponse(response, await response.text());
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof OperatorError) throw error;
-      return { kind: 'failure', reason: `Cannot reach the service: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}` };
+      return unreachable(error);
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', end);
@@ -88,15 +146,28 @@ export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: C
   };
 }
 
+/** @returns the failure of a request without a response */
+export function unreachable(error: unknown): Failure {
+  return { kind: 'failure', reason: `Cannot reach the service: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}` };
+}
+
 /** @throws OperatorError when a retry cannot help */
 function judge(response: Response, text: string, since: number): PollResult {
-  const { status } = response;
   const body = parseJson(text);
-  if (status === 200) {
-    return isPage(body)
-      ? { kind: 'page', page: body }
-      : { kind: 'failure', reason: 'The response is not a page of changes' };
-  }
+  if (response.status !== 200) return failureOf(response, body, since);
+  if (!isPage(body)) return { kind: 'failure', reason: 'The response is not a page of changes' };
+  return { kind: 'page', page: body, pollAfterMs: adaptiveInterval(response.headers.get('RateLimit')) };
+}
+
+/**
+ * Judges a response other than 200.
+ *
+ * @param body - the parsed body, if it is JSON
+ * @param since - the position that was sent, if one was
+ * @throws OperatorError when a retry cannot help
+ */
+export function failureOf(response: Response, body: unknown, since?: number): Failure {
+  const { status } = response;
   const problem = isProblem(body) ? body : undefined;
   const detail = problem && printable(problem.detail, MAX_FOREIGN_TEXT).replace(/\.$/, '');
   const shown = problem ? `${status} ${problem.code}: ${detail ?? ''}` : String(status);
@@ -104,36 +175,47 @@ function judge(response: Response, text: string, since: number): PollResult {
     const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), Date.now());
     return { kind: 'failure', reason: `The service responded with ${shown}`, retryAfterMs };
   }
-  throw new OperatorError(refusal(problem, shown, response, since));
+  throw refusal(problem, shown, response, since);
 }
 
-function refusal(problem: Refusal<'getChanges'> | undefined, shown: string, response: Response, since: number): string {
+function refusal(
+  problem: Refusal<'getChanges'> | undefined,
+  shown: string,
+  response: Response,
+  since: number | undefined,
+): OperatorError {
   switch (problem?.code) {
     case 'since_out_of_window': {
       const oldest = problem.oldest_since;
-      return (
-        `The position ${showPosition(since)} has left the window of the feed` +
-        (oldest === undefined ? '' : `, which begins at ${showPosition(oldest)}`) +
-        `; changes ${oldest === undefined ? 'since then' : 'in between'} are no longer available (${shown}). Get a fresh full copy of the catalogue from its operator ` +
-        'and start with the state file that comes with it. Without one, delete the state file and start with --since set ' +
-        `to an hour before that copy was started${oldest === undefined ? '' : `, or to ${oldest} if that is later`}.`
+      return new PositionRefused(
+        `The position ${showPosition(since ?? 0)} has left the window of the feed` +
+          (oldest === undefined ? '' : `, which begins at ${showPosition(oldest)}`) +
+          `; changes ${oldest === undefined ? 'since then' : 'in between'} are no longer available (${shown}). Get a fresh full copy of the catalogue from its operator ` +
+          'and start with the state file that comes with it. Without one, delete the state file and start with --since set ' +
+          `to an hour before that copy was started${oldest === undefined ? '' : `, or to ${oldest} if that is later`}.`,
+        problem.code,
+        oldest,
       );
     }
+    case 'invalid_since':
+      return new PositionRefused(`The service refused the request (${shown}).`, problem.code);
     case 'missing_api_key':
     case 'invalid_api_key':
-      return (
+      return new OperatorError(
         `The service does not accept the key in CATALOG_API_KEY (${shown}). Set it to a valid key and start again; the ` +
-        'position is kept.'
+          'position is kept.',
       );
     default:
   }
   if (response.status >= 300 && response.status < 400) {
     const target = printable(response.headers.get('Location') ?? 'an unknown location', MAX_FOREIGN_TEXT);
-    return `The base URL redirects to ${target} (${shown}). Use the URL of the service itself.`;
+    return new OperatorError(`The base URL redirects to ${target} (${shown}). Use the URL of the service itself.`);
   }
-  return problem
-    ? `The service refused the request (${shown}).`
-    : `The base URL does not seem to be that of a Catalog Lookup Service (${shown}).`;
+  return new OperatorError(
+    problem
+      ? `The service refused the request (${shown}).`
+      : `The base URL does not seem to be that of a Catalog Lookup Service (${shown}).`,
+  );
 }
 
 /** Formats a position with its time: `1795218005.123456 (2026-11-20T23:40:05Z)`. */

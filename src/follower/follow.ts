@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
 import { showPosition, type ChangesPage, type ReadPage } from './client.js';
+import { DEFAULT_INTERVAL_MS } from './poll-interval.js';
 import { DEFAULT_PATIENCE, waitAfterFailure, type Patience } from './retry.js';
 
 export interface FollowOptions {
@@ -9,8 +10,11 @@ export interface FollowOptions {
   readonly since: number;
   /** Return when nothing more is waiting, instead of polling again after the interval. */
   readonly once: boolean;
-  /** The pause between two polls when nothing more is waiting, in milliseconds. Each pause varies by a tenth. */
-  readonly intervalMs: number;
+  /**
+   * The pause between two polls when nothing more is waiting, in milliseconds. Each pause varies by a tenth. Undefined
+   * for as short a one as the plan's limits allow.
+   */
+  readonly intervalMs: number | undefined;
   /** Stores the entries of a page. Once it resolves, they are not requested again. */
   readonly deliver: (page: ChangesPage, since: number) => Promise<void>;
   /** Saves the position after the delivered entries. */
@@ -66,7 +70,8 @@ export async function follow(options: FollowOptions): Promise<number> {
       since = next;
       if (page.meta.has_more) continue;
       if (once) return since;
-      await delay(options.intervalMs * (0.9 + random() / 5), undefined, { signal });
+      const interval = options.intervalMs ?? result.pollAfterMs ?? DEFAULT_INTERVAL_MS;
+      await delay(interval * (0.9 + random() / 5), undefined, { signal });
     }
   } catch (error) {
     if (signal.aborted && (error === signal.reason || isAbortError(error))) return since;

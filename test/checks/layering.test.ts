@@ -46,7 +46,8 @@ const SOUND: Record<string, string> = {
   'src/app.ts': "import 'koa'; import './api/index.js'; import './http/listen.js'; import './site/site.js';",
   'src/operator-pages/operator-pages.ts': "import '../site/site.js';",
   'src/follower/follow.ts': "import '../contract.js'; import '../errors.js';",
-  'src/commands/follow.ts': "import '../follower/follow.js';",
+  'src/mirror/mirror.ts': "import '../follower/follow.js'; import '../copies/manifest.js';",
+  'src/commands/follow.ts': "import '../follower/follow.js'; import '../mirror/mirror.js';",
   'src/commands/serve.ts': "import '../service/create-service.js';",
   'src/commands/developers.ts':
     "import '../developers/developers.js'; import '../accounts/sessions.js'; import '../usage/usage.js';",
@@ -111,6 +112,7 @@ const BREACHES: readonly (readonly [rule: string, file: string, line: string, to
   ['upward-from-app', 'src/app.ts', "import './service/create-service.js';", 'src/service/create-service.ts'],
   ['upward-from-copies', 'src/copies/manifest.ts', "import '../commands/serve.js';", 'src/commands/serve.ts'],
   ['upward-from-follower', 'src/follower/follow.ts', "import '../commands/serve.js';", 'src/commands/serve.ts'],
+  ['upward-from-mirror', 'src/mirror/mirror.ts', "import '../commands/serve.js';", 'src/commands/serve.ts'],
   ['follower-outside', 'src/follower/follow.ts', "import '../catalog/feed.js';", 'src/catalog/feed.ts'],
   ['ground-apart', 'src/contract.ts', "import './errors.js';", 'src/errors.ts'],
   ['domain-catalog-alone', 'src/catalog/titles.ts', "import '../keys/keys.js';", 'src/keys/keys.ts'],

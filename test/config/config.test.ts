@@ -42,6 +42,11 @@ const CASES: {
     { 'postgres://replica/catalog': 'postgres://replica/catalog' },
     ['h', 'postgres://u:hunter2@h:port/d'],
   ],
+  mirrorDatabaseUrl: [
+    undefined,
+    { 'postgres://h/films': 'postgres://h/films' },
+    ['h', 'postgres://u:hunter2@h:port/d'],
+  ],
   databasePoolSize: [10, { '2': 2, '1000': 1000 }, ['0', '1', '1001', 'many', '1e2']],
   redisUrl: [
     undefined,

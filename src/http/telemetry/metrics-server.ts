@@ -29,20 +29,22 @@ export interface MetricsServer {
  * Serves `/metrics` on an address of its own, which clients of the API cannot reach. Port 0 is any free one.
  *
  * @param pages - answers all other paths; undefined for none
+ * @param setting - what the address was set by, for the error message
  * @throws OperatorError when the address is not available
  */
 export async function serveMetrics(
   { host, port }: Readonly<{ host: string; port: number }>,
   source: MetricsSource,
-  log: Logger,
+  log: Pick<Logger, 'error'>,
   pages?: Listener,
+  setting = 'METRICS_ADDRESS',
 ): Promise<MetricsServer> {
   const server = createHttpServer((request, response) => {
     if (pages === undefined || pathOf(request) === METRICS_PATH) void answer(request, response, source, log);
     else pages(request, response);
   }, LIMITS);
   server.maxConnections = MAX_CONNECTIONS;
-  const chosen = await listen(server, host, port, 'METRICS_ADDRESS');
+  const chosen = await listen(server, host, port, setting);
   return { url: urlOf(host, chosen) + METRICS_PATH, close: () => close(server, SHUTDOWN_GRACE_MS) };
 }
 
@@ -50,7 +52,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   source: MetricsSource,
-  log: Logger,
+  log: Pick<Logger, 'error'>,
 ): Promise<void> {
   response.setHeader('Cache-Control', 'no-store');
   if (pathOf(request) !== METRICS_PATH) {

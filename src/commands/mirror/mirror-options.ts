@@ -1,0 +1,107 @@
+import { readFile } from 'node:fs/promises';
+import { InvalidArgumentError, type Command } from 'commander';
+import type { KeyObject } from 'node:crypto';
+import { parsePublicKey } from '../../copies/signature.js';
+import { OperatorError, UsageError } from '../../errors.js';
+import { parseBaseUrl, type ClientOptions } from '../../follower/client.js';
+import { createCopySource, type CopySource } from '../../mirror/copy-source.js';
+import type { StoreOptions } from '../../mirror/store.js';
+import type { CommandContext } from '../context.js';
+
+/** The options of each command about a mirror. */
+export interface MirrorFlags {
+  readonly from?: string;
+  readonly into?: string;
+  readonly copies?: string;
+  readonly publicKey?: string;
+  readonly schema: string;
+}
+
+/** What the commands about a mirror work with. */
+export interface MirrorParts {
+  readonly client: ClientOptions;
+  readonly copiesUrl: string;
+  readonly source: CopySource;
+  readonly store: StoreOptions;
+}
+
+/** What to say about the options of {@link addMirrorOptions}. */
+export const CONNECTION_NOTES = `Set CATALOG_API_KEY to your key, and MIRROR_DATABASE_URL to the URL of your database, or MIRROR_DATABASE_URL_FILE to a
+file with it. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" keeps the key out of the shell's history. --into also
+takes the URL, without a password: every user of the machine can read the arguments of a program. The password then
+comes from PGPASSWORD or from ~/.pgpass.`;
+
+export function addMirrorOptions(command: Command): Command {
+  return (
+    command
+      // Not required: commander would require it of the parent of a subcommand as well.
+      .option('--from <url>', 'service to mirror: the URL before /api/v1')
+      .option('--into <url>', 'database of the mirror, postgres://user@host/database; by default MIRROR_DATABASE_URL')
+      .option('--schema <name>', "schema of the mirror's tables", schemaName, 'catalog_mirror')
+      .option('--copies <url>', 'where the published copies are; by default /copies/ of the service')
+      .option('--public-key <file>', 'Ed25519 public key, PEM or base64, that must have signed the copies')
+  );
+}
+
+/** @throws UsageError, OperatorError, ConfigError */
+export async function readMirrorOptions(flags: MirrorFlags, context: CommandContext): Promise<MirrorParts> {
+  if (flags.from === undefined) throw new UsageError('Name the service to mirror with --from.');
+  const baseUrl = parseBaseUrl(flags.from);
+  const databaseUrl = databaseUrlOf(flags.into) ?? context.config().mirrorDatabaseUrl;
+  if (databaseUrl === undefined)
+    throw new UsageError('Name the database of the mirror: set MIRROR_DATABASE_URL, or use --into.');
+  const key = context.clientKey();
+  if (key === '') throw new OperatorError('Set the environment variable CATALOG_API_KEY to your API key.');
+  const copiesUrl = flags.copies === undefined ? `${baseUrl}/copies` : copiesUrlOf(flags.copies);
+  const publicKey = flags.publicKey === undefined ? undefined : await readPublicKey(flags.publicKey);
+  return {
+    client: { baseUrl, key },
+    copiesUrl,
+    source: createCopySource({ baseUrl, copiesUrl, key, publicKey }),
+    store: { databaseUrl, schema: flags.schema },
+  };
+}
+
+/** @throws UsageError, which does not repeat the URL */
+function databaseUrlOf(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^postgres(?:ql)?:$/.test(url.protocol)) {
+    throw new UsageError('--into must be a URL such as postgres://user@host:5432/database.');
+  }
+  if (url.password !== '' || url.searchParams.has('password')) {
+    throw new UsageError(
+      '--into must not have a password: every user of this machine can read the arguments of a program. Change that ' +
+        'password, then set MIRROR_DATABASE_URL to the whole URL, or PGPASSWORD to the password.',
+    );
+  }
+  return text;
+}
+
+function copiesUrlOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (
+    url === undefined ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username !== '' ||
+    url.password !== '' ||
+    url.search !== ''
+  ) {
+    throw new UsageError(
+      '--copies must be a URL such as https://copies.example.com/catalog, without user, password and query.',
+    );
+  }
+  return (url.origin + url.pathname).replace(/\/+$/, '');
+}
+
+async function readPublicKey(file: string): Promise<KeyObject> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw new OperatorError(`Cannot read the public key ${file}: ${(error as Error).message}.`, { cause: error });
+  });
+  return parsePublicKey(text);
+}
+
+function schemaName(value: string): string {
+  if (/^[a-z_][a-z0-9_]{0,62}$/.test(value) && !value.startsWith('pg_')) return value;
+  throw new InvalidArgumentError('Use 1 to 63 characters of a-z, 0-9 and _, starting with a letter.');
+}

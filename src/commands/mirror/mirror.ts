@@ -1,0 +1,126 @@
+import { InvalidArgumentError } from 'commander';
+import { parseMetricsAddress, type MetricsAddress } from '../../config/parsers.js';
+import { OperatorError } from '../../errors.js';
+import { createClient, createTitleCounter, showPosition } from '../../follower/client.js';
+import { DEFAULT_PATIENCE } from '../../follower/retry.js';
+import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-server.js';
+import type { Beginning } from '../../mirror/begin.js';
+import { mirror } from '../../mirror/mirror.js';
+import { NewCopies } from '../../mirror/verify-new-copies.js';
+import { MirrorStatus } from '../../mirror/status.js';
+import { interval, INTERVAL } from '../arguments.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
+import { ProgressDisplay } from '../import/progress-display.js';
+import { addExamples, addNotes } from '../output/help.js';
+import { printLine } from '../output/report.js';
+import { registerVerify } from './verify.js';
+import { addMirrorOptions, CONNECTION_NOTES, readMirrorOptions, type MirrorFlags } from './mirror-options.js';
+
+interface Flags extends MirrorFlags {
+  readonly interval?: number;
+  readonly once?: boolean;
+  readonly verify?: boolean;
+  readonly metricsAddress?: MetricsAddress;
+}
+
+const NOTES = `Makes a copy of all titles in your PostgreSQL and keeps it up to date, in the table titles of the schema. Begins with the
+newest published copy, or with the feed while that still has every title. Rows and position are committed in one
+transaction, so the command continues exactly where it was, however it was ended. When the feed no longer accepts the
+position, after 30 days away or a restored backup, it takes the newest copy by itself and reports what changed. Readers
+of the table never see a half of a copy.
+
+${CONNECTION_NOTES}
+
+Temporary failures of the service and of your database are reported on standard error and retried; Retry-After is
+honoured. The exit code is 0 after SIGINT or SIGTERM, and when --once has caught up. It is 1 if you need to act; the
+message says how.`;
+
+const EXAMPLES = [
+  'catalog mirror --from https://catalog.example.com \\\n    --into postgres://me@localhost/films',
+  'catalog mirror --from https://catalog.example.com --once',
+];
+
+export const registerMirror: RegisterCommand = (program, context) => {
+  const command = addMirrorOptions(addExamples(addNotes(program.command('mirror'), NOTES), EXAMPLES))
+    .description('Make a copy of all titles in a PostgreSQL database of yours, and keep it up to date.')
+    .option('--interval <seconds>', INTERVAL, interval)
+    .option('--once', 'exit once caught up')
+    .option('--verify', 'compare with each new copy, once; with --once the exit code is 1 if a row differs')
+    .option(
+      '--metrics-address <host:port>',
+      'serve /metrics and /readyz there; port 0 for any free one',
+      metricsAddress,
+    )
+    .action((flags: Flags) => run(flags, context));
+  registerVerify(command, context);
+};
+
+async function run(flags: Flags, context: CommandContext): Promise<void> {
+  const { stderr, signal } = context;
+  const { client, copiesUrl, source, store } = await readMirrorOptions(flags, context);
+  const status = new MirrorStatus();
+  const display = new ProgressDisplay(stderr, { label: 'titles', isEnabled: true });
+  const print = (line: string): void => display.printLine(line);
+  const copies = flags.verify ? new NewCopies({ store, source, status, signal, print }) : undefined;
+  let server: MetricsServer | undefined;
+  try {
+    if (flags.metricsAddress !== undefined) {
+      server = await serveMetrics(
+        flags.metricsAddress,
+        status.metrics,
+        { error: () => print('The metrics could not be read.') },
+        (request, response) => status.answer(request, response),
+        '--metrics-address',
+      );
+      print(`Metrics are at ${server.url}.`);
+    }
+    const reached = await mirror({
+      ...store,
+      baseUrl: client.baseUrl,
+      copiesUrl,
+      source,
+      readPage: createClient(client),
+      countTitles: createTitleCounter(client),
+      signal,
+      once: flags.once ?? false,
+      intervalMs: flags.interval === undefined ? undefined : flags.interval * 1000,
+      patience: DEFAULT_PATIENCE,
+      status,
+      onCurrent: () => copies?.look(),
+      onProgress: (progress) => display.update(progress),
+      onFailure: (reason, waitMs) => print(`${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`),
+      onBegun(beginning) {
+        display.stop();
+        if ('inserted' in beginning) print(describe(beginning));
+        print(`Following ${client.baseUrl} from ${showPosition(beginning.position)}.`);
+      },
+    });
+    const verified = await copies?.settled();
+    printLine(stderr, reached === undefined ? 'Stopped.' : `Stopped at ${showPosition(reached)}.`);
+    if (flags.once && verified !== undefined && verified.differences > 0) {
+      throw new OperatorError('The mirror differs from the copy. See and repair it with "catalog mirror verify".');
+    }
+  } finally {
+    display.stop();
+    await server?.close();
+  }
+}
+
+function describe({ inserted, changed, deleted, copyOf }: Beginning): string {
+  const numbers = Object.entries({ inserted, changed, deleted }).map(
+    ([what, count]) => `${count.toLocaleString('en-US')} ${what}`,
+  );
+  const source = copyOf === undefined ? 'the whole feed' : `the copy of ${copyOf}`;
+  return `Took ${source}: ${numbers.join(', ')}.`;
+}
+
+function metricsAddress(value: string): MetricsAddress {
+  const parse = parseMetricsAddress('127.0.0.1');
+  try {
+    const address = parse(value);
+    if (address !== undefined) return address;
+  } catch {
+    // As for "off".
+  }
+  throw new InvalidArgumentError('Use host:port, such as 127.0.0.1:9465.');
+}

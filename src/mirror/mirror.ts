@@ -1,0 +1,129 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { OperatorError } from '../errors.js';
+import { PositionRefused, showPosition, type PollResult } from '../follower/client.js';
+import { follow } from '../follower/follow.js';
+import { backoff } from '../platform/async/backoff.js';
+import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
+import { begin, type Beginning, type BeginOptions } from './begin.js';
+import { isEntry, type Entry } from './rows.js';
+import type { MirrorStatus } from './status.js';
+import { MirrorStore, type StoreOptions } from './store.js';
+
+export interface MirrorOptions extends StoreOptions, BeginOptions {
+  readonly intervalMs: number | undefined;
+  readonly status: MirrorStatus;
+  /** Called when the mirror has taken a whole copy, and when it follows from its own position. */
+  readonly onBegun: (beginning: Beginning | { readonly position: number }) => void;
+  /** Called each time that the mirror has every entry of the feed. */
+  readonly onCurrent?: () => void;
+}
+
+/**
+ * Keeps a mirror: begins with a copy of the catalogue unless it has begun before, follows the feed, and takes the newest
+ * copy again when the feed no longer accepts its position. Rows and position are committed together, so it continues
+ * exactly where it was, however it was ended.
+ *
+ * @returns the last position, once the signal is aborted; with `once`, also when nothing more is waiting
+ * @throws OperatorError when a retry cannot help; with `once`, also after five minutes of failures
+ */
+export async function mirror(options: MirrorOptions): Promise<number | undefined> {
+  const { signal, once, patience, status, onFailure } = options;
+  for (let failures = 1; ; failures += 1) {
+    let store: MirrorStore | undefined;
+    try {
+      signal.throwIfAborted();
+      store = await MirrorStore.open(options, true);
+      return await keep(store, options, () => (failures = 0));
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (once || !isDatabaseUnavailable(error)) throw error;
+      status.phase = 'failing';
+      const wait = backoff(failures, patience);
+      onFailure(`The mirror's database cannot be used: ${(error as Error).message}`, wait);
+      await delay(wait, undefined, { signal }).catch(() => undefined);
+    } finally {
+      store?.close();
+    }
+  }
+}
+
+/** Keeps a mirror on one session of its database. @param onStored - called after each commit */
+async function keep(store: MirrorStore, options: MirrorOptions, onStored: () => void): Promise<number> {
+  const { baseUrl, schema, signal, once, status, onBegun } = options;
+  const state = await store.readState();
+  if (state !== undefined && state.baseUrl !== baseUrl) {
+    throw new OperatorError(
+      `The schema ${schema} has a mirror of ${state.baseUrl}, not of ${baseUrl}. Choose another --schema. If the service ` +
+        `has moved, change base_url in the table ${schema}.state.`,
+    );
+  }
+  let position = state?.position;
+  for (;;) {
+    if (position === undefined) {
+      status.phase = 'copying';
+      const beginning = await begin(store, options);
+      ({ position } = beginning);
+      status.copies += 1;
+      onBegun(beginning);
+    } else {
+      onBegun({ position });
+    }
+    status.position = position;
+    try {
+      return await follow({ ...options, ...pages(store, options, onStored), since: position, once, signal });
+    } catch (error) {
+      if (!(error instanceof PositionRefused)) throw error;
+      options.onFailure(
+        `The feed no longer accepts the position ${showPosition(status.position)}; taking the newest copy`,
+        0,
+      );
+      position = undefined;
+    }
+  }
+}
+
+/** The parts of a follower that store pages. */
+function pages(store: MirrorStore, { readPage, status, onCurrent }: MirrorOptions, onStored: () => void) {
+  let entries: readonly Entry[] = [];
+  let hasMore = true;
+  let requestedAt = 0;
+  let saved: number | undefined;
+  return {
+    async readPage(since: number, signal: AbortSignal): Promise<PollResult> {
+      requestedAt = Date.now();
+      const result = await readPage(since, signal).catch(retryIfAhead);
+      if (result.kind === 'failure') {
+        status.phase = 'failing';
+        status.failures += 1;
+        return result;
+      }
+      if (!result.page.data.every(isEntry)) {
+        status.failures += 1;
+        return { kind: 'failure', reason: 'The response has an entry that is not a title' };
+      }
+      ({ has_more: hasMore } = result.page.meta);
+      return result;
+    },
+    deliver(page: { readonly data: readonly Entry[] }): Promise<void> {
+      entries = page.data;
+      return Promise.resolve();
+    },
+    async save(next: number): Promise<void> {
+      if (entries.length > 0 || next !== saved) await store.savePage(entries, next);
+      saved = next;
+      status.stored(entries.length, next, hasMore, requestedAt);
+      entries = [];
+      onStored();
+      if (!hasMore) onCurrent?.();
+    },
+  };
+}
+
+/**
+ * A position in the future is one of a service that was restored and whose feed was not restarted yet. Once it is, the
+ * position is refused as too old.
+ */
+function retryIfAhead(error: unknown): PollResult {
+  if (!(error instanceof PositionRefused) || error.code !== 'invalid_since') throw error;
+  return { kind: 'failure', reason: error.message.replace(/\.$/, '') };
+}

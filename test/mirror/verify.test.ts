@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Knex } from 'knex';
+import { MANIFEST_NAME } from '../../src/copies/manifest.js';
+import type { Comparison } from '../../src/mirror/verify.js';
+import type { OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/programs/free-port.js';
+import type { TestService } from '../support/service.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { addTitles } from '../support/titles.js';
+import { mirrorWorld } from './mirror-world.js';
+import type { CopyHost } from './publishing.js';
+
+/** A change of a mirror that nobody should make, and how the comparison names it. */
+const FAULTS: readonly (readonly [
+  what: string,
+  fault: string,
+  spoil: (titles: () => Knex.QueryBuilder) => Promise<unknown>,
+])[] = [
+  ['a row that is missing', 'missing', (titles) => titles().where({ svc_id: 'title-0007' }).delete()],
+  [
+    'a row with another title',
+    'changed',
+    (titles) => titles().where({ svc_id: 'title-0007' }).update({ title: 'Other' }),
+  ],
+  [
+    'a row with another flag',
+    'changed',
+    (titles) => titles().where({ svc_id: 'title-0007' }).update({ has_bundles: true }),
+  ],
+  [
+    'a row with an earlier stamp',
+    'stamp',
+    (titles) => titles().where({ svc_id: 'title-0007' }).update('updated_at', '2020-01-01T00:00:00.000001Z'),
+  ],
+  [
+    'a row with a stamp that the mirror has not reached',
+    'stamp',
+    (titles) => titles().where({ svc_id: 'title-0007' }).update('updated_at', '2100-01-01T00:00:00.000001Z'),
+  ],
+  [
+    'a row that the catalogue does not have',
+    'extra',
+    (titles) =>
+      titles().insert({
+        svc_id: 'title-0007x',
+        media_type: 'movie',
+        title: 'T',
+        updated_at: '2020-01-01T00:00:00.000001Z',
+        has_bundles: false,
+      }),
+  ],
+];
+
+describe('catalog mirror verify', () => {
+  const world = mirrorWorld();
+  let service: TestService;
+  let host: CopyHost;
+  let mirror: OpenTestDatabase;
+
+  before(() => {
+    ({ service, host, mirror } = world);
+  });
+
+  beforeEach(async () => {
+    await addTitles(service.db, 300);
+    await host.publish(service);
+    await addTitles(service.db, 5, 'later');
+    await service.db('titles').where({ svc_id: 'title-0003' }).update({ title: 'Newer than the copy' });
+    await world.succeed();
+  });
+
+  function titles(): Knex.QueryBuilder {
+    return mirror.db.withSchema('catalog_mirror').from('titles');
+  }
+
+  async function verify(...more: string[]): Promise<{ code: number | null; result: Comparison; stderr: string }> {
+    const { code, stdout, stderr } = await world.run('verify', '--json', ...more);
+    return { code, result: JSON.parse(stdout || '{}') as Comparison, stderr };
+  }
+
+  it('accepts a mirror with rows that are newer than the copy', async () => {
+    const { code, stdout, stderr } = await world.run('verify');
+    assert.equal(code, 0, stderr);
+    assert.match(
+      stdout,
+      /^Copy of [\d.]+ \(.*\): 300 rows; the mirror has 305, 6 of them newer\.\nAll others are equal\.\n$/,
+    );
+  });
+
+  for (const [what, fault, spoil] of FAULTS) {
+    it(`finds ${what}, and repairs it`, async () => {
+      await spoil(titles);
+      const { code, result, stderr } = await verify();
+      assert.equal(code, 1);
+      assert.match(stderr, /The mirror differs from the copy\. Take the rows of the copy with --repair\./);
+      assert.equal(result.differences, 1);
+      assert.deepEqual({ ...result.faults }, { missing: 0, changed: 0, stamp: 0, extra: 0, [fault]: 1 });
+      const [first] = result.first as unknown as { svc_id: string; fault: string }[];
+      assert.deepEqual(first, { svc_id: fault === 'extra' ? 'title-0007x' : 'title-0007', fault });
+      const repair = await world.run('verify', '--repair');
+      assert.equal(repair.code, 0, repair.stderr);
+      assert.match(repair.stdout, /\nRepaired: \d inserted, \d changed, \d deleted\.\n$/);
+      assert.equal(await world.requireEqual(), 305);
+      assert.equal((await verify()).code, 0);
+    });
+  }
+
+  it('counts all faults, lists the first ones, and repairs them together', async () => {
+    await titles().where('svc_id', 'like', 'title-00%').delete();
+    await titles().where('svc_id', 'like', 'title-01%').update({ title: 'Other' });
+    const { stdout } = await world.run('verify');
+    // One of the deleted rows was newer than the copy.
+    assert.match(
+      stdout,
+      /\n199 rows differ: 99 missing, 100 changed, 0 stamp, 0 extra\.\n {2}missing {2}title-0001\n(?:.*\n){9}$/,
+    );
+    await service.db('titles').where({ svc_id: 'title-0003' }).update({ title: 'Newer again' });
+    await world.run('verify', '--repair');
+    await world.succeed();
+    await world.requireEqual();
+  });
+
+  it('refuses a truncated copy, and repairs nothing by it', async () => {
+    const { files } = await host.publish(service);
+    const name = files[0]?.name ?? '';
+    host.files.set(name, (host.files.get(name) ?? Buffer.alloc(0)).subarray(0, -20));
+    await titles().where({ svc_id: 'title-0007' }).delete();
+    const { code, stderr } = await verify('--repair');
+    assert.equal(code, 1);
+    assert.match(stderr, /is damaged: it ends after \d+ of \d+ bytes/);
+    assert.equal((await titles().pluck<string[]>('svc_id')).length, 304);
+  });
+
+  it('refuses a copy with a wrong signature', async () => {
+    const file = join(await temporaryFolder(), 'public.pem');
+    await writeFile(file, generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }));
+    await host.publish(service, generateKeyPairSync('ed25519').privateKey);
+    const { code, stderr } = await verify('--public-key', file);
+    assert.equal(code, 1);
+    assert.match(stderr, /The signature of the manifest does not match the public key\. Do not use this copy\./);
+  });
+
+  it('refuses a copy of another service', async () => {
+    await host.publish({ url: 'https://other.example.com', db: service.db });
+    const { code, stderr } = await verify();
+    assert.equal(code, 1);
+    assert.match(stderr, /The copy at .* is of https:\/\/other\.example\.com, not of http/);
+  });
+
+  it('refuses a copy that is older than the one that the mirror began with', async () => {
+    const old = new Map(host.files);
+    await host.publish(service);
+    await mirror.db.raw('drop schema catalog_mirror cascade');
+    await world.succeed();
+    for (const [name, file] of old) host.files.set(name, file);
+    const { code, stderr } = await verify();
+    assert.equal(code, 1);
+    assert.match(stderr, /The newest copy is of .*, older than the beginning of the mirror, .* publishes another/);
+  });
+
+  it('does not take rows for missing that the mirror has not reached yet', async () => {
+    await addTitles(service.db, 4, 'waiting');
+    await host.publish(service);
+    const { code, stdout } = await world.run('verify');
+    assert.equal(code, 0);
+    assert.match(stdout, /The mirror has not reached 4 rows of the copy yet\./);
+  });
+
+  it('works with read access alone', async () => {
+    await mirror.db.raw("create role mirror_reader login password 'secret'");
+    try {
+      await mirror.db.raw('grant usage on schema catalog_mirror to mirror_reader');
+      await mirror.db.raw('grant select on all tables in schema catalog_mirror to mirror_reader');
+      const url = new URL(mirror.url);
+      [url.username, url.password] = ['mirror_reader', 'secret'];
+      const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, 'verify');
+      assert.equal(code, 0, stderr);
+    } finally {
+      await mirror.db.raw('drop owned by mirror_reader; drop role mirror_reader');
+    }
+  });
+
+  it('fails clearly where there is no mirror or no copy', async () => {
+    assert.match(
+      (await verify('--schema', 'nothing')).stderr,
+      /There is no mirror in the schema nothing of this database/,
+    );
+    host.files.delete(MANIFEST_NAME);
+    assert.match((await verify()).stderr, /No copy is published at http/);
+  });
+
+  it('runs by itself once for each new copy while mirroring, with the result as a metric and in the state', async () => {
+    await titles().where({ svc_id: 'title-0007' }).delete();
+    const port = await freePort();
+    const program = await world.start('--verify', '--metrics-address', `127.0.0.1:${port}`);
+    await eventually('it is compared', () => program.output.stderr.includes(': 1 rows differ.'));
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    assert.match(metrics, /^catalog_mirror_verify_differences 1$/m);
+    program.child.kill('SIGTERM');
+    assert.equal((await program.ended).code, 0);
+    assert.deepEqual(await mirror.db.withSchema('catalog_mirror').from('state').pluck('differences'), [1]);
+    assert.doesNotMatch(await world.succeed('--verify'), /Compared/);
+    await host.publish(service);
+    assert.match(
+      await world.fail('--verify'),
+      /Compared with the copy of .*: 1 rows differ\.\n(?:.*\n)*.*The mirror differs/,
+    );
+  });
+});
