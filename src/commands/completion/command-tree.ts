@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from 'commander';
 
-/** What a place on the command line takes: one of some words, the name of a file, or another text. */
+/** What a place on the command line takes: one of some words, the name of a file or folder, or another text. */
 export type Values =
   | { readonly kind: 'words'; readonly words: readonly string[] }
   | { readonly kind: 'file' }
@@ -47,9 +47,9 @@ export function withSubcommands(command: CompletedCommand): readonly CompletedCo
   return [command, ...command.subcommands.flatMap(withSubcommands)];
 }
 
-/** The help calls a value that is a file `<file>`. */
+/** The help calls a value that is a file `<file>`, and a folder `<folder>`. */
 function valuesOf(part: Argument | Option): Values {
   const name = 'flags' in part ? (/<(.+)>/.exec(part.flags)?.[1] ?? '') : part.name();
   if (part.argChoices !== undefined) return { kind: 'words', words: part.argChoices };
-  return name === 'file' ? { kind: 'file' } : { kind: 'text', name };
+  return name === 'file' || name === 'folder' ? { kind: 'file' } : { kind: 'text', name };
 }
