@@ -52,21 +52,21 @@ const MOST_ROUNDS = 5;
 export async function begin(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
   const { source, signal, once, patience, onFailure } = options;
   let waited = 0;
-  let unusable: { readonly position: number | undefined; readonly error: CopyUnusable } | undefined;
+  let unusable: { readonly copy: string; readonly error: CopyUnusable } | undefined;
   for (let failures = 1; ; failures += 1) {
-    let position: number | undefined;
+    let copy = '';
     try {
       const manifest = await source.readManifest(signal);
-      position = manifest?.position;
+      copy = manifest?.created_at ?? '';
       // A damaged file is not loaded twice.
-      if (unusable?.position !== undefined && unusable.position === position) throw unusable.error;
+      if (unusable !== undefined && copy !== '' && unusable.copy === copy) throw unusable.error;
       return await (manifest === undefined ? takeFeed(store, options) : takeCopy(store, manifest, options));
     } catch (error) {
       signal.throwIfAborted();
       let wait: number;
       if (error instanceof CopyUnusable) {
         if (once) throw error;
-        unusable = { position, error };
+        unusable = { copy, error };
         wait = patience.longestMs;
       } else if (error instanceof CopyUnavailable) {
         wait = waitAfterFailure(failures, error.retryAfterMs, patience, Math.random());

@@ -37,7 +37,7 @@ export interface CopySource {
    * Reads the manifest of the newest copy and checks whose it is.
    *
    * @returns undefined when no copy is published
-   * @throws CopyUnavailable, or OperatorError when a retry cannot help
+   * @throws CopyUnavailable, CopyUnusable, or OperatorError when a retry cannot help
    */
   readManifest(signal: AbortSignal): Promise<Manifest | undefined>;
   /**
@@ -102,13 +102,13 @@ export function createCopySource(options: CopySourceOptions): CopySource {
     async readManifest(signal) {
       const text = await open(MANIFEST_NAME, signal).then(readManifestText);
       if (text === undefined) return undefined;
-      const manifest = parseManifest(text);
+      const manifest = usable(() => parseManifest(text));
       if (manifest.base_url !== baseUrl) {
         throw new OperatorError(
           `The copy at ${copiesUrl}/ is of ${manifest.base_url}, not of ${baseUrl}. Use the copies of the service that you follow.`,
         );
       }
-      if (publicKey !== undefined) requireSignature(manifest, publicKey);
+      if (publicKey !== undefined) usable(() => requireSignature(manifest, publicKey));
       return manifest;
     },
 
@@ -163,10 +163,19 @@ async function readManifestText(body: AsyncGenerator<Buffer> | undefined): Promi
   let size = 0;
   for await (const piece of body) {
     size += piece.length;
-    if (size > MAX_MANIFEST_BYTES) throw new OperatorError('The manifest is not valid: it is too large.');
+    if (size > MAX_MANIFEST_BYTES) throw new CopyUnusable('The manifest is not valid: it is too large.');
     read.push(piece);
   }
   return Buffer.concat(read).toString();
+}
+
+/** Turns the error of a check into that of a copy which another may replace. */
+function usable<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    throw new CopyUnusable((error as Error).message);
+  }
 }
 
 function temporary({ reason, retryAfterMs }: Failure): CopyUnavailable {

@@ -20,8 +20,8 @@ export interface MirrorState {
   readonly position: number;
   /** The position of the copy that it began with, or where it began to follow the feed. */
   readonly copyPosition: number;
-  /** The position of the copy that it was last compared with. */
-  readonly verifiedPosition: number | undefined;
+  /** When the copy that it was last compared with was created. */
+  readonly verifiedCopy: string | undefined;
 }
 
 /** Bound on a connection, in milliseconds. */
@@ -130,7 +130,7 @@ export class MirrorStore {
         copy_position numeric(16, 6) not null,
         copied_at timestamptz not null default now(),
         followed_at timestamptz not null default now(),
-        verified_position numeric(16, 6),
+        verified_copy timestamptz,
         verified_at timestamptz,
         differences bigint
       );
@@ -140,7 +140,7 @@ export class MirrorStore {
   /** @returns undefined before the first copy is complete */
   async readState(): Promise<MirrorState | undefined> {
     const { rows } = await this.session.query<Record<string, string | null>>(
-      `select base_url, position, copy_position, verified_position from ${this.schema}.state`,
+      `select base_url, position, copy_position, verified_copy from ${this.schema}.state`,
     );
     const [row] = rows;
     if (row === undefined) return undefined;
@@ -148,7 +148,7 @@ export class MirrorStore {
       baseUrl: row.base_url ?? '',
       position: Number(row.position),
       copyPosition: Number(row.copy_position),
-      verifiedPosition: row.verified_position === null ? undefined : Number(row.verified_position),
+      verifiedCopy: row.verified_copy ?? undefined,
     };
   }
 
@@ -188,10 +188,10 @@ export class MirrorStore {
   }
 
   /** Records the result of a comparison with a copy. */
-  async saveVerification(copyPosition: number, differences: number): Promise<void> {
+  async saveVerification({ created_at: copy }: Manifest, differences: number): Promise<void> {
     await this.session.query(
-      `update ${this.schema}.state set verified_position = $1, verified_at = now(), differences = $2`,
-      [copyPosition.toFixed(6), differences],
+      `update ${this.schema}.state set verified_copy = $1, verified_at = now(), differences = $2`,
+      [copy, differences],
     );
   }
 

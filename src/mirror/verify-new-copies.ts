@@ -44,9 +44,9 @@ export class NewCopies {
       if (manifest === undefined) return undefined;
       store = await MirrorStore.open(this.options.store, false);
       const state = await store.readState();
-      if (state?.verifiedPosition === manifest.position) return undefined;
+      if (Date.parse(state?.verifiedCopy ?? '') === Date.parse(manifest.created_at)) return undefined;
       const result = await compare(store, manifest, source, signal);
-      await store.saveVerification(manifest.position, result.differences);
+      await store.saveVerification(manifest, result.differences);
       status.verification = { position: manifest.position, differences: result.differences, at: Date.now() };
       const found = result.differences === 0 ? 'equal' : `${result.differences} rows differ`;
       print(`Compared with the copy of ${showPosition(manifest.position)}: ${found}.`);

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
@@ -8,13 +6,12 @@ import { SETTINGS } from '../../src/config/settings.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import { FailedAttempts } from '../../src/limits/failed-attempts.js';
+import { MirrorStatus } from '../../src/mirror/status.js';
 import { createMetrics, createPrimaryMetrics } from '../../src/service/metrics.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { Health } from '../../src/platform/telemetry/health.js';
 import { programCommands, runCommand } from '../support/programs/command.js';
 import { GUIDES, readGuide, readReadme, ROOT, tableOf } from '../support/guides.js';
-import type { TestService } from '../support/service.js';
-import { startDemoService } from '../support/catalog/demo-service.js';
 
 describe('the guides', () => {
   it('a guide lists exactly the error codes of the service, with their statuses', async () => {
@@ -67,6 +64,13 @@ describe('the guides', () => {
     assert.deepEqual(listed.sort(), [...names].sort());
   });
 
+  it('a guide lists exactly the metrics of a mirror', async () => {
+    const text = await new MirrorStatus().metrics.text();
+    const names = [...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name);
+    const listed = tableOf(await readGuide('mirroring'), 'Watch it').map(([name = '']) => name.replaceAll('`', ''));
+    assert.deepEqual(listed.sort(), names.sort());
+  });
+
   it('a guide lists the changes of this version and of every migration', async () => {
     const text = await readGuide('changes');
     const { version } = JSON.parse(await readFile(new URL('package.json', ROOT), 'utf8')) as { version: string };
@@ -84,7 +88,7 @@ describe('the guides', () => {
   it('every command and option in a guide exists', async () => {
     const text = (await Promise.all([readReadme(), ...GUIDES.map(readGuide)])).join('\n');
     const commands = (await programCommands()).filter(
-      ({ command }) => command.commands.length === 0 || command.name() === 'stats',
+      ({ command }) => command.commands.length === 0 || ['stats', 'mirror'].includes(command.name()),
     );
     const first = new Set(commands.map(({ name }) => name.split(' ')[0] ?? ''));
     const mentioned = text.match(new RegExp(`catalog (?:${[...first].join('|')}) [^\`\n|]*`, 'g')) ?? [];
@@ -119,36 +123,5 @@ describe('the guides', () => {
       // The warnings name the call itself, without a command.
       assert.doesNotMatch(text, /npx catalog [a-z]|CATALOG_API_KEY=|API_KEY=svc/, file);
     }
-  });
-
-  describe('with programs', () => {
-    let service: TestService;
-    let key: string;
-
-    before(async () => {
-      ({ service, key } = await startDemoService());
-    });
-
-    after(() => service.stop());
-
-    it('the loop of the guide follows the changes', async () => {
-      const program = /```js\n([\s\S]+?)```/.exec(await readGuide('mirroring'))?.[1] ?? assert.fail('no program');
-      const child = spawn(
-        process.execPath,
-        ['--input-type=module', '--eval', program.replace('http://127.0.0.1:8080', service.url)],
-        { env: { KEY: key }, stdio: ['ignore', 'pipe', 'inherit'] },
-      );
-      let printed = '';
-      child.stdout.setEncoding('utf8').on('data', (text: string) => {
-        printed += text;
-      });
-      assert.deepEqual(await once(child, 'close'), [0, null]);
-      const ids = printed
-        .trimEnd()
-        .split('\n')
-        .map((line) => line.split(' ')[1]);
-      assert.deepEqual(ids, await service.db('titles').orderBy('updated_at').pluck('svc_id'));
-      assert.equal(ids.length, 360);
-    });
   });
 });

@@ -28,6 +28,8 @@ export interface MirrorWorld {
   readonly succeed: (...args: string[]) => Promise<string>;
   /** Runs the mirror to its failure. @returns the reason */
   readonly fail: (...args: string[]) => Promise<string>;
+  /** Starts the mirror. */
+  readonly startUnawaited: (...args: string[]) => RunningProgram;
   /** Starts the mirror, and waits until it follows. */
   readonly start: (...args: string[]) => Promise<RunningProgram>;
   /** Requires that the mirror has exactly the titles of the service. @returns their number */
@@ -99,8 +101,9 @@ export function mirrorWorld(): MirrorWorld {
       assert.equal(code, 1, stderr);
       return stderr;
     },
+    startUnawaited: (...more) => startProgram(args(more), of.environment),
     async start(...more) {
-      const program = startProgram(args(['--interval', '0.1', ...more]), of.environment);
+      const program = of.startUnawaited('--interval', '0.1', ...more);
       await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
       return program;
     },

@@ -119,7 +119,7 @@ describe('the package that npm pack makes', function () {
     });
   });
 
-  it('the program of the package prints its version, migrates a database, serves it, and follows it', async () => {
+  it('the program of the package prints its version, migrates a database, serves it, follows and mirrors it', async () => {
     const version = `catalog ${manifest.version} (Node.js ${process.versions.node})\n`;
     assert.deepEqual(await catalog(['--version']), { code: 0, stdout: version, stderr: '' });
 
@@ -153,6 +153,12 @@ describe('the package that npm pack makes', function () {
       });
       assert.equal(followed.code, 0, followed.stderr);
       assert.equal(followed.stdout.trimEnd().split('\n').length, 360);
+      const mirrored = await catalog(['mirror', '--once', '--from', server.url], {
+        CATALOG_API_KEY: key,
+        MIRROR_DATABASE_URL: database.url,
+      });
+      assert.equal(mirrored.code, 0, mirrored.stderr);
+      assert.match(mirrored.stderr, /Took the whole feed: 360 inserted/);
     } finally {
       await server?.stop();
       await database.drop();

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
@@ -11,6 +13,8 @@ import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { findProgram } from '../../support/programs/system-program.js';
 import type { TestService } from '../../support/service.js';
+import { readGuide } from '../../support/guides.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
 import { addTitles, removeTitles } from '../../support/titles.js';
 import { testWorld } from '../../support/world.js';
 
@@ -23,6 +27,14 @@ const EXACT: readonly number[] = [16, 17];
 const LANGUAGES = [
   { title: 'PHP', program: 'php', script: 'follow.php' },
   { title: 'Perl', program: 'perl', script: 'follow.pl' },
+] as const;
+
+/** The loops of the guide: what marks each, the program that runs it, and how. */
+const LOOPS = [
+  { title: 'Node.js', fence: 'js', programs: ['node'], file: 'loop.mjs', args: [] },
+  { title: 'Python', fence: 'python', programs: ['python3'], file: 'loop.py', args: [] },
+  { title: 'PHP', fence: 'php', programs: ['php'], file: 'loop.php', args: [] },
+  { title: 'Go', fence: 'go', programs: ['go'], file: 'loop.go', args: ['run'] },
 ] as const;
 
 /** Prints a position with so many digits. Trailing zeros make no difference. */
@@ -143,6 +155,29 @@ describe('a client whose language prints a position with fewer digits', () => {
         if (exact) assert.deepEqual(seen, ids);
         else assert.deepEqual([...new Set(seen)].sort(), [...ids].sort());
       }
+    });
+  }
+
+  for (const { title, fence, programs, file, args } of LOOPS) {
+    it(`gets every entry of dense writes once by the loop of the guide in ${title}`, async function () {
+      const path = findProgram({ title, programs: [...programs], debianPackages: [], packages: [] });
+      if (path === undefined) skipWithout(title, this);
+      const loop = new RegExp(`\`\`\`${fence}\\n([\\s\\S]+?)\`\`\``).exec(await readGuide('mirroring'))?.[1];
+      const script = join(await temporaryFolder(), file);
+      await writeFile(script, (loop ?? '').replace('http://127.0.0.1:8080', service.url));
+      for (let write = 0; write < 3; write += 1) await addTitles(service.db, 999, `w${write}`);
+      const ids = await service.db('titles').orderBy('updated_at').pluck<string[]>('svc_id');
+      const { stdout }: { stdout: string } = await promisify(execFile)(path, [...args, script], {
+        env: { ...process.env, KEY: service.key },
+        maxBuffer: 1e8,
+      });
+      assert.deepEqual(
+        stdout
+          .trim()
+          .split('\n')
+          .map((line) => line.split(' ')[1]),
+        ids,
+      );
     });
   }
 });

@@ -41,7 +41,14 @@ export async function startProxy(upstream: string, alter: Alter): Promise<Proxy>
 }
 
 async function forward(upstream: string, incoming: IncomingMessage, alter: Alter, outgoing: ServerResponse) {
-  const { 'x-drift': mark, host: _host, connection: _connection, ...headers } = incoming.headers;
+  // A body that is altered must be plain text.
+  const {
+    'x-drift': mark,
+    host: _host,
+    connection: _connection,
+    'accept-encoding': _coding,
+    ...headers
+  } = incoming.headers;
   const { hostname, port } = new URL(upstream);
   const { method, url: path } = incoming;
   const onward = request({ hostname, port, method, path, headers, agent: false });
