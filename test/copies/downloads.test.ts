@@ -1,13 +1,118 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import { open, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { open, readdir, readlink, rm, truncate, writeFile } from 'node:fs/promises';
+import { createServer, get as httpGet, type IncomingMessage } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { formatManifest } from '../../src/copies/manifest.js';
 import { createDownloads } from '../../src/http/copies/downloads.js';
+import { eventually } from '../support/eventually.js';
+import { assertProblem } from '../support/problem.js';
+import { send, type Reply } from '../support/request.js';
+import type { TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+import { testWorld } from '../support/world.js';
+import { sampleManifest } from './sample-manifest.js';
+
+const STALLED_TIMEOUT_MS = 500;
+
+/** More than the system buffers for a client that does not read, in bytes. */
+const LARGE = 32 * 1024 * 1024;
 
 describe('downloads of published copies', () => {
+  const world = testWorld();
+  let folder: string;
+  let service: TestService;
+
+  before(async () => {
+    folder = await temporaryFolder();
+    service = await world.startService({ settings: { COPIES_DIR: folder, SITE: 'off' } });
+  });
+
+  /** Publishes a large file. @returns its name */
+  async function publish(): Promise<string> {
+    const manifest = sampleManifest();
+    const files = manifest.files.map((file) => ({ ...file, bytes: LARGE }));
+    const name = files[0]?.name ?? '';
+    await writeFile(join(folder, name), Buffer.alloc(LARGE));
+    await writeFile(join(folder, 'manifest.json'), formatManifest({ ...manifest, files }));
+    return name;
+  }
+
+  function get(path: string, headers: Record<string, string> = {}): Promise<Reply> {
+    return send(service.url, `/copies/${path}`, { headers: { authorization: `Bearer ${service.key}`, ...headers } });
+  }
+
+  it('a file that disappears while it is read is still sent whole, and one that is cut short ends the connection', async () => {
+    const large = await publish();
+    const path = join(folder, large);
+    const whole = fetch(`${service.url}/copies/${large}`, { headers: { authorization: `Bearer ${service.key}` } });
+    const response = await whole;
+    await rm(path);
+    assert.equal((await response.arrayBuffer()).byteLength, LARGE);
+    await publish();
+    const cut = await fetch(`${service.url}/copies/${large}`, { headers: { authorization: `Bearer ${service.key}` } });
+    await truncate(path, 1024);
+    await assert.rejects(cut.arrayBuffer(), /terminated/);
+    assertProblem(await get(large), 'not_found', { detail: /is not published, or no longer/ });
+  });
+
+  it('a reader that stops reading is cut off, memory stays flat, and no file stays open', async () => {
+    const large = await publish();
+    const impatient = await world.startService({
+      settings: { COPIES_DIR: folder, SITE: 'off' },
+      serverLimits: { stalledTimeoutMs: STALLED_TIMEOUT_MS },
+    });
+    const memory = process.memoryUsage().arrayBuffers;
+    const socket = connect(Number(new URL(impatient.url).port), '127.0.0.1');
+    socket.write(`GET /copies/${large} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${service.key}\r\n\r\n`);
+    socket.once('readable', () => undefined);
+    const closed = new Promise((resolve) => socket.once('close', resolve).once('error', () => undefined));
+    await eventually('the response has begun', () => socket.readableLength > 0);
+    assert.ok(process.memoryUsage().arrayBuffers - memory < LARGE / 2);
+    await eventually('the server has cut the connection', () =>
+      // The log has a line for a request once its connection is closed.
+      impatient.logged.some((line) => line.includes('"aborted":true')),
+    );
+    socket.resume();
+    await closed;
+    if (existsSync('/proc/self/fd')) {
+      const open = await Promise.all(
+        (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
+      );
+      assert.deepEqual(
+        open.filter((path) => path.includes(large)),
+        [],
+      );
+    }
+  });
+
+  it('a developer loads four files at the same time, and gets 429 for a fifth', async () => {
+    const large = await publish();
+    const { key } = await world.newKey();
+    const headers = { authorization: `Bearer ${key}` };
+    const responses = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const request = httpGet(`${service.url}/copies/${large}`, { headers, agent: false });
+        const [response] = (await once(request, 'response')) as [IncomingMessage];
+        assert.equal(response.statusCode, 200);
+        return response;
+      }),
+    );
+    assertProblem(await get(large, headers), 'rate_limit_exceeded', {
+      detail: /loading 4 files at the same time/,
+      headers: { 'retry-after': '10', 'repr-digest': undefined },
+    });
+    assert.equal((await get('manifest.json', headers)).status, 200);
+    assert.equal((await get(large, { range: 'bytes=0-9' })).status, 206, 'others still load files');
+    for (const response of responses) response.destroy();
+    await eventually(
+      'the files are free again',
+      async () => (await get(large, { ...headers, range: 'bytes=0-9' })).status === 206,
+    );
+  });
+
   it('a response that takes longer than its bound is cut', async () => {
     const file = join(await temporaryFolder(), 'file');
     const length = 32 * 1024 * 1024;
