@@ -52,14 +52,14 @@ const MOST_ROUNDS = 5;
 export async function begin(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
   const { source, signal, once, patience, onFailure } = options;
   let waited = 0;
-  let unusable: { readonly copy: string; readonly error: CopyUnusable } | undefined;
+  let unusable: { readonly copy: string | undefined; readonly error: CopyUnusable } | undefined;
   for (let failures = 1; ; failures += 1) {
-    let copy = '';
+    let copy: string | undefined;
     try {
       const manifest = await source.readManifest(signal);
-      copy = manifest?.created_at ?? '';
-      // A damaged file is not loaded twice.
-      if (unusable !== undefined && copy !== '' && unusable.copy === copy) throw unusable.error;
+      copy = manifest?.created_at ?? 'none';
+      // A damaged file is not loaded twice, and neither is a feed that lacks titles.
+      if (unusable?.copy === copy) throw unusable.error;
       return await (manifest === undefined ? takeFeed(store, options) : takeCopy(store, manifest, options));
     } catch (error) {
       signal.throwIfAborted();
@@ -136,11 +136,10 @@ export async function stageCopy(
  */
 async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
   const { baseUrl, copiesUrl, readPage, countTitles, signal, once, patience, onFailure, onProgress } = options;
-  const incomplete = new CopyUnusable(
+  const advice =
     `No copy is published at ${copiesUrl}/, and the feed alone does not have every title: it reaches back 30 days at most. ` +
-      'The operator of the service has to publish copies ("catalog export --publish"). If they are elsewhere, name the place ' +
-      'with --copies.',
-  );
+    'The operator of the service has to publish copies ("catalog export --publish"). If they are elsewhere, name the place ' +
+    'with --copies.';
   let position = await oldestPosition(readPage, signal);
   await store.session.query(
     `drop table if exists ${STAGING}; create temporary table import_rows (like ${store.schema}.titles including all)`,
@@ -173,7 +172,8 @@ async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Begi
       return { ...merged, position, copyOf: undefined };
     }
   }
-  throw incomplete;
+  // A mirror that has begun waits for a copy.
+  throw (await store.readState()) === undefined ? new OperatorError(advice) : new CopyUnusable(advice);
 }
 
 /** @returns the oldest position that the feed accepts */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
-import { PositionRefused, showPosition, type PollResult } from '../follower/client.js';
+import { PositionRefused, type PollResult } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
 import { backoff } from '../platform/async/backoff.js';
 import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
@@ -14,6 +14,8 @@ export interface MirrorOptions extends StoreOptions, BeginOptions {
   readonly status: MirrorStatus;
   /** Called when the mirror has taken a whole copy, and when it follows from its own position. */
   readonly onBegun: (beginning: Beginning | { readonly position: number }) => void;
+  /** Called when the feed no longer accepts the mirror's position, in seconds. */
+  readonly onRefused: (position: number) => void;
   /** Called each time that the mirror has every entry of the feed. */
   readonly onCurrent?: () => void;
 }
@@ -26,9 +28,17 @@ export interface MirrorOptions extends StoreOptions, BeginOptions {
  * @returns the last position, once the signal is aborted; with `once`, also when nothing more is waiting
  * @throws OperatorError when a retry cannot help; with `once`, also after five minutes of failures
  */
-export async function mirror(options: MirrorOptions): Promise<number | undefined> {
-  const { signal, once, patience, status, onFailure } = options;
-  for (let failures = 1; ; failures += 1) {
+export async function mirror(given: MirrorOptions): Promise<number | undefined> {
+  const { signal, once, patience, status } = given;
+  const options: MirrorOptions = {
+    ...given,
+    readPage: (since, pageSignal) => given.readPage(since, pageSignal).then(requireEntries, retryIfAhead),
+    onFailure(reason, waitMs) {
+      status.failed();
+      given.onFailure(reason, waitMs);
+    },
+  };
+  for (let failures = 0; ;) {
     let store: MirrorStore | undefined;
     try {
       signal.throwIfAborted();
@@ -37,9 +47,9 @@ export async function mirror(options: MirrorOptions): Promise<number | undefined
     } catch (error) {
       if (signal.aborted) return undefined;
       if (once || !isDatabaseUnavailable(error)) throw error;
-      status.phase = 'failing';
+      failures += 1;
       const wait = backoff(failures, patience);
-      onFailure(`The mirror's database cannot be used: ${(error as Error).message}`, wait);
+      options.onFailure(`The mirror's database cannot be used: ${(error as Error).message}`, wait);
       await delay(wait, undefined, { signal }).catch(() => undefined);
     } finally {
       store?.close();
@@ -49,7 +59,7 @@ export async function mirror(options: MirrorOptions): Promise<number | undefined
 
 /** Keeps a mirror on one session of its database. @param onStored - called after each commit */
 async function keep(store: MirrorStore, options: MirrorOptions, onStored: () => void): Promise<number> {
-  const { baseUrl, schema, signal, once, status, onBegun } = options;
+  const { baseUrl, schema, signal, once, status, onBegun, onRefused } = options;
   const state = await store.readState();
   if (state !== undefined && state.baseUrl !== baseUrl) {
     throw new OperatorError(
@@ -73,10 +83,7 @@ async function keep(store: MirrorStore, options: MirrorOptions, onStored: () => 
       return await follow({ ...options, ...pages(store, options, onStored), since: position, once, signal });
     } catch (error) {
       if (!(error instanceof PositionRefused)) throw error;
-      options.onFailure(
-        `The feed no longer accepts the position ${showPosition(status.position)}; taking the newest copy`,
-        0,
-      );
+      onRefused(status.position);
       position = undefined;
     }
   }
@@ -91,17 +98,8 @@ function pages(store: MirrorStore, { readPage, status, onCurrent }: MirrorOption
   return {
     async readPage(since: number, signal: AbortSignal): Promise<PollResult> {
       requestedAt = Date.now();
-      const result = await readPage(since, signal).catch(retryIfAhead);
-      if (result.kind === 'failure') {
-        status.phase = 'failing';
-        status.failures += 1;
-        return result;
-      }
-      if (!result.page.data.every(isEntry)) {
-        status.failures += 1;
-        return { kind: 'failure', reason: 'The response has an entry that is not a title' };
-      }
-      ({ has_more: hasMore } = result.page.meta);
+      const result = await readPage(since, signal);
+      if (result.kind === 'page') ({ has_more: hasMore } = result.page.meta);
       return result;
     },
     deliver(page: { readonly data: readonly Entry[] }): Promise<void> {
@@ -117,6 +115,11 @@ function pages(store: MirrorStore, { readPage, status, onCurrent }: MirrorOption
       if (!hasMore) onCurrent?.();
     },
   };
+}
+
+function requireEntries(result: PollResult): PollResult {
+  if (result.kind === 'failure' || result.page.data.every(isEntry)) return result;
+  return { kind: 'failure', reason: 'The response has an entry that is not a title' };
 }
 
 /**

@@ -15,13 +15,13 @@ export class MirrorStatus {
   phase: MirrorPhase = 'starting';
   /** The mirror's position, in seconds. */
   position = 0;
-  entries = 0;
-  failures = 0;
   copies = 0;
   /** The result of the last comparison with a copy; undefined before it. */
   verification: { readonly position: number; readonly differences: number; readonly at: number } | undefined;
   #currentAt: number | undefined;
   #backlog = 0;
+  #failures = 0;
+  #entries = 0;
 
   constructor() {
     const { metrics } = this;
@@ -52,20 +52,26 @@ export class MirrorStatus {
       labels: ['state'],
       read: () => STATES.map((state) => ({ labels: { state }, value: Number(state === this.phase) })),
     });
-    counter('entries', 'Entries of the feed that were stored.', () => this.entries);
+    counter('entries', 'Entries of the feed that were stored.', () => this.#entries);
     counter(
       'failures',
       'Requests to the service, or to the database, that failed and were repeated.',
-      () => this.failures,
+      () => this.#failures,
     );
     counter('copies', 'Copies of the whole catalogue that were taken.', () => this.copies);
     metrics.addProcess();
   }
 
+  /** Notes a failure that is followed by another attempt. */
+  failed(): void {
+    this.phase = 'failing';
+    this.#failures += 1;
+  }
+
   /** Notes a stored page. @param requestedAt - milliseconds since 1970 */
   stored(entries: number, position: number, hasMore: boolean, requestedAt: number): void {
     this.phase = 'following';
-    this.entries += entries;
+    this.#entries += entries;
     this.position = position;
     this.#backlog += entries;
     if (hasMore) return;

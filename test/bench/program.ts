@@ -17,11 +17,15 @@ export interface Run {
   readonly peakMiB: number;
 }
 
-/** Runs a command of the built program to its end. @throws Error when it fails */
-export async function runCatalog(databaseUrl: string, args: readonly string[]): Promise<Run> {
+/** Runs a command of the built program to its end. @param settings - besides the database @throws Error when it fails */
+export async function runCatalog(
+  databaseUrl: string,
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Run> {
   const start = performance.now();
   const child = spawn(process.execPath, ['--import', REPORT_PEAK, CLI, ...args], {
-    env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl },
+    env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl, ...settings },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
   const output = { 1: '', 2: '', 3: '' };

@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os';
 import { benchGrowth, drawGrowth } from './growth/growth.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
+import { benchMirror } from './mirror.js';
 import { benchPages } from './pages.js';
 import { CASE_NAMES } from './speed/cases.js';
 import { benchCosts } from './speed/costs.js';
@@ -40,6 +41,7 @@ const PARTS: Readonly<Record<string, Part>> = {
       });
     },
   },
+  mirror: { isDecisive: true, run: () => benchMirror(titles) },
   writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
   pages: { isDecisive: false, run: () => benchPages(numberIn('VISITS', 3)) },
   costs: { isDecisive: false, run: () => benchCosts({ titles, ...effort }) },

@@ -112,7 +112,9 @@ describe(`a mirror in trouble (MODEL_SEED=${SEED})`, () => {
     let ahead = 0n;
     startWriters();
     for (let kill = 0; kill < KILLS; kill += 1) {
-      const program = world.startUnawaited();
+      // Enough pages for most kills to come in the middle of them.
+      await service.db.raw('update titles set title = ? where hashtext(svc_id) % 4 = ?', [`Burst ${kill}`, kill % 4]);
+      const program = world.startUnawaited('--interval', '0.1');
       await delay(LONGEST_LIFE_MS * (0.2 + 0.8 * random()));
       program.child.kill('SIGKILL');
       const { stderr } = await program.ended;

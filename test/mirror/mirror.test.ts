@@ -4,6 +4,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { repairCounts } from '../../src/catalog/counts.js';
 import { restartFeed } from '../../src/catalog/restart.js';
+import { createClient, createTitleCounter } from '../../src/follower/client.js';
+import { createCopySource } from '../../src/mirror/copy-source.js';
+import { mirror as keepMirror } from '../../src/mirror/mirror.js';
+import { MirrorStatus } from '../../src/mirror/status.js';
 import { MANIFEST_NAME } from '../../src/copies/manifest.js';
 import { systemClock } from '../../src/platform/time/micros.js';
 import type { OpenTestDatabase } from '../support/database.js';
@@ -111,7 +115,7 @@ describe('catalog mirror', () => {
     await addTitles(service.db, 2, 'later');
     await host.publish(service);
     const said = await succeed();
-    assert.match(said, /The feed no longer accepts the position [^;]*; taking the newest copy/);
+    assert.match(said, /The feed no longer accepts the position .*\. Taking the newest copy\.\n/);
     assert.match(said, /Took the copy of .*: 2 inserted, 1 changed, 0 deleted\./);
     await world.requireEqual();
   });
@@ -141,7 +145,7 @@ describe('catalog mirror', () => {
     assert.equal(rows[0].count, 10);
   });
 
-  it('waits for a copy from after a restore while it runs, is not ready meanwhile, and then takes it', async () => {
+  it('reports its state by metrics and /readyz, also while it waits for a copy from after a restore', async () => {
     await addTitles(service.db, 10);
     await host.publish(service);
     const port = await freePort();
@@ -160,9 +164,44 @@ describe('catalog mirror', () => {
     }
     await restoreBackup();
     await eventually('it waits', () => program.output.stderr.includes('has to publish another. Retrying in 60 s'));
-    assert.match(await (await get('/metrics')).text(), /^catalog_mirror_state\{state="copying"\} 1$/m);
+    assert.match(await (await get('/metrics')).text(), /^catalog_mirror_state\{state="failing"\} 1$/m);
     program.child.kill('SIGTERM');
     assert.equal((await program.ended).code, 0);
+  });
+
+  it('takes the first copy that is published after a restore while it runs', async () => {
+    await addTitles(service.db, 10);
+    await host.publish(service);
+    const client = { baseUrl: service.url, key: service.key };
+    const ending = new AbortController();
+    const failures: string[] = [];
+    const began: number[] = [];
+    const running = keepMirror({
+      databaseUrl: mirror.url,
+      schema: 'catalog_mirror',
+      baseUrl: service.url,
+      copiesUrl: host.url,
+      source: createCopySource({ ...client, copiesUrl: host.url }),
+      readPage: createClient(client),
+      countTitles: createTitleCounter(client),
+      signal: ending.signal,
+      once: false,
+      intervalMs: 10,
+      patience: { firstMs: 10, longestMs: 20, onceMs: 0 },
+      status: new MirrorStatus(),
+      onFailure: (reason) => failures.push(reason),
+      onProgress: () => undefined,
+      onRefused: () => undefined,
+      onBegun: ({ position }) => began.push(position),
+    });
+    await eventually('the mirror has everything', isEqual);
+    await restoreBackup();
+    await eventually('it waits', () => failures.some((reason) => reason.includes('has to publish another')));
+    const { position } = await host.publish(service);
+    await eventually('it follows from the new copy', () => began.at(-1) === position);
+    await world.requireEqual();
+    ending.abort();
+    await running;
   });
 
   it('stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
@@ -174,6 +213,26 @@ describe('catalog mirror', () => {
     const { code, stderr } = await program.ended;
     assert.equal(code, 0, stderr);
     assert.match(stderr, /Stopped at \d+\.\d+ \(.*\)\.\n$/);
+  });
+
+  it('continues after its database has ended the connection, and names it where it cannot connect', async () => {
+    await addTitles(service.db, 3);
+    const program = await start();
+    await mirror.db.raw(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'catalog mirror'",
+    );
+    await addTitles(service.db, 20, 'later');
+    await eventually('the mirror has them', isEqual);
+    assert.match(program.output.stderr, /The mirror's database cannot be used: .*\. Retrying in 1 s\./);
+    program.child.kill('SIGTERM');
+    assert.equal((await program.ended).code, 0);
+
+    const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: 'postgres://me@127.0.0.1:1/films' }, '--once');
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^catalog: The mirror's database cannot be reached: .* Check MIRROR_DATABASE_URL, or --into\.\n$/,
+    );
   });
 
   it('refuses to write a schema that another mirror writes', async () => {

@@ -6,6 +6,7 @@ import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, type ClientOptions } from '../../follower/client.js';
 import { createCopySource, type CopySource } from '../../mirror/copy-source.js';
 import type { StoreOptions } from '../../mirror/store.js';
+import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
 import type { CommandContext } from '../context.js';
 
 /** The options of each command about a mirror. */
@@ -61,6 +62,26 @@ export async function readMirrorOptions(flags: MirrorFlags, context: CommandCont
     store: { databaseUrl, schema: flags.schema },
   };
 }
+
+/** Runs work on the mirror's database. Its errors name the settings of the mirror, not those of a service. */
+export async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const { message } = error as Error;
+    if (isDatabaseUnavailable(error)) {
+      throw new OperatorError(
+        `The mirror's database cannot be reached: ${message}. Check MIRROR_DATABASE_URL, or --into.`,
+        { cause: error },
+      );
+    }
+    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw new OperatorError(`The role may not do this in the mirror's database: ${message}.`, { cause: error });
+  }
+}
+
+/** SQLSTATE of a missing privilege. */
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** @throws UsageError, which does not repeat the URL */
 function databaseUrlOf(text: string | undefined): string | undefined {

@@ -14,7 +14,13 @@ import { ProgressDisplay } from '../import/progress-display.js';
 import { addExamples, addNotes } from '../output/help.js';
 import { printLine } from '../output/report.js';
 import { registerVerify } from './verify.js';
-import { addMirrorOptions, CONNECTION_NOTES, readMirrorOptions, type MirrorFlags } from './mirror-options.js';
+import {
+  addMirrorOptions,
+  CONNECTION_NOTES,
+  readMirrorOptions,
+  withStoreErrors,
+  type MirrorFlags,
+} from './mirror-options.js';
 
 interface Flags extends MirrorFlags {
   readonly interval?: number;
@@ -74,27 +80,31 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
       );
       print(`Metrics are at ${server.url}.`);
     }
-    const reached = await mirror({
-      ...store,
-      baseUrl: client.baseUrl,
-      copiesUrl,
-      source,
-      readPage: createClient(client),
-      countTitles: createTitleCounter(client),
-      signal,
-      once: flags.once ?? false,
-      intervalMs: flags.interval === undefined ? undefined : flags.interval * 1000,
-      patience: DEFAULT_PATIENCE,
-      status,
-      onCurrent: () => copies?.look(),
-      onProgress: (progress) => display.update(progress),
-      onFailure: (reason, waitMs) => print(`${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`),
-      onBegun(beginning) {
-        display.stop();
-        if ('inserted' in beginning) print(describe(beginning));
-        print(`Following ${client.baseUrl} from ${showPosition(beginning.position)}.`);
-      },
-    });
+    const reached = await withStoreErrors(() =>
+      mirror({
+        ...store,
+        baseUrl: client.baseUrl,
+        copiesUrl,
+        source,
+        readPage: createClient(client),
+        countTitles: createTitleCounter(client),
+        signal,
+        once: flags.once ?? false,
+        intervalMs: flags.interval === undefined ? undefined : flags.interval * 1000,
+        patience: DEFAULT_PATIENCE,
+        status,
+        onCurrent: () => copies?.look(),
+        onProgress: (progress) => display.update(progress),
+        onFailure: (reason, waitMs) => print(`${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`),
+        onRefused: (position) =>
+          print(`The feed no longer accepts the position ${showPosition(position)}. Taking the newest copy.`),
+        onBegun(beginning) {
+          display.stop();
+          if ('inserted' in beginning) print(describe(beginning));
+          print(`Following ${client.baseUrl} from ${showPosition(beginning.position)}.`);
+        },
+      }),
+    );
     const verified = await copies?.settled();
     printLine(stderr, reached === undefined ? 'Stopped.' : `Stopped at ${showPosition(reached)}.`);
     if (flags.once && verified !== undefined && verified.differences > 0) {

@@ -8,7 +8,13 @@ import { compare, type Comparison } from '../../mirror/verify.js';
 import type { CommandContext } from '../context.js';
 import { addNotes } from '../output/help.js';
 import { addJsonCommand, report } from '../output/report.js';
-import { addMirrorOptions, CONNECTION_NOTES, readMirrorOptions, type MirrorFlags } from './mirror-options.js';
+import {
+  addMirrorOptions,
+  CONNECTION_NOTES,
+  readMirrorOptions,
+  withStoreErrors,
+  type MirrorFlags,
+} from './mirror-options.js';
 
 interface Flags extends MirrorFlags {
   readonly repair?: boolean;
@@ -33,7 +39,7 @@ export function registerVerify(mirror: Command, context: CommandContext): void {
   addMirrorOptions(addNotes(addJsonCommand(mirror, 'verify', EXAMPLE), NOTES))
     .description('Compare a mirror with the newest published copy.')
     .option('--repair', 'take the rows of the copy where they differ, in one transaction')
-    .action((flags: Flags) => run(flags, context));
+    .action((flags: Flags) => withStoreErrors(() => run(flags, context)));
 }
 
 async function run(flags: Flags, context: CommandContext): Promise<void> {
