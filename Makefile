@@ -80,7 +80,7 @@ check-dead-code: $(INSTALLED) ## Find unused files, exports and packages with Kn
 	@echo '== dead code'
 	@$(BIN)/knip --config .config/knip.jsonc --no-progress
 
-bench: $(BUILT) redis ## Measure size and speed: import, growth, writes, costs, speed, memory, or the PARTS named
+bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes, costs, speed, memory, or the PARTS named
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
 
 soak: $(BUILT) programs ## Run servers under load with a fault every two minutes and check all that happened; MINUTES (30), RATE and SEED

@@ -17,7 +17,7 @@ export class MirrorStatus {
   position = 0;
   copies = 0;
   /** The result of the last comparison with a copy; undefined before it. */
-  verification: { readonly position: number; readonly differences: number; readonly at: number } | undefined;
+  verification: { readonly differences: number; readonly at: number } | undefined;
   #currentAt: number | undefined;
   #backlog = 0;
   #failures = 0;

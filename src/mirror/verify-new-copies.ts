@@ -47,7 +47,7 @@ export class NewCopies {
       if (Date.parse(state?.verifiedCopy ?? '') === Date.parse(manifest.created_at)) return undefined;
       const result = await compare(store, manifest, source, signal);
       await store.saveVerification(manifest, result.differences);
-      status.verification = { position: manifest.position, differences: result.differences, at: Date.now() };
+      status.verification = { differences: result.differences, at: Date.now() };
       const found = result.differences === 0 ? 'equal' : `${result.differences} rows differ`;
       print(`Compared with the copy of ${showPosition(manifest.position)}: ${found}.`);
       return result;

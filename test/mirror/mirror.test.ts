@@ -282,6 +282,7 @@ describe('catalog mirror', () => {
       [Buffer.concat([good, good]), manifest, /is damaged: it is larger than the manifest says/],
       [flipped, manifest, /is damaged/],
       [good, manifest.replace('"rows": 300', '"rows": 301'), /has 300 rows, and the manifest says 301/],
+      [good, manifest.replace(/"sha256": ".{8}/, '"sha256": "00000000'), /is damaged: its SHA-256 is not that of the/],
       [good, manifest.replace(/"sha256": "./, '"sha256": "x'), /The manifest is not valid: .*sha256/],
     ];
     for (const [file, text, reason] of damages) {
