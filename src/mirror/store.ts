@@ -195,16 +195,6 @@ export class MirrorStore {
     );
   }
 
-  /** @returns a query that writes all rows as NDJSON by COPY, sorted by id */
-  rowsAsNdjson(): string {
-    // As in an export: neither character is ever in JSON.
-    return `copy (select row_to_json(r) from (
-                    select svc_id, media_type, title, has_bundles,
-                           to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as updated_at
-                      from ${this.schema}.titles order by svc_id) r)
-              to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`;
-  }
-
   /** Changes the titles and the state in one transaction. These take turns: none meets rows that another has locked. */
   async change<T>(work: () => Promise<T>): Promise<T> {
     await this.session.query('begin');

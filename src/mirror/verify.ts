@@ -1,4 +1,5 @@
 import { to as copyTo } from 'pg-copy-streams';
+import { copyStatement } from '../catalog/publish/publish.js';
 import { fileOf, type Manifest } from '../copies/manifest.js';
 import { toRfc3339 } from '../platform/time/micros.js';
 import { CopyUnusable, type CopySource } from './copy-source.js';
@@ -52,7 +53,7 @@ export async function compare(
   const [copyEnd, mirrorEnd] = [manifest.position, position].map((at) => toRfc3339(BigInt(Math.round(at * 1e6))));
   const copy = new Cursor(readRows(name, source.readTitles(manifest, signal)));
   // An error that nobody waits for would end the process: the session ends under it when the copy fails.
-  const stored = session.query(copyTo(store.rowsAsNdjson())).on('error', () => undefined);
+  const stored = session.query(copyTo(copyStatement('titles', `${store.schema}.titles`))).on('error', () => undefined);
   const mirror = new Cursor(readRows('of the mirror', stored));
   const faults = { missing: 0, changed: 0, stamp: 0, extra: 0 };
   const first: { svcId: string; fault: Fault }[] = [];

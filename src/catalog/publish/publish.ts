@@ -57,7 +57,7 @@ async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind,
       yield piece;
     }
   }
-  const rows = await snapshot.copy(copyStatement(kind), (text) =>
+  const rows = await snapshot.copy(copyStatement(kind, `public.${kind}`), (text) =>
     pipeline(text, createGzip(), measured, (pieces: AsyncIterable<Buffer>) => folder.write(kind, pieces)),
   );
   const sha256 = hash.digest('hex');
@@ -66,11 +66,12 @@ async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind,
   return { kind, name, bytes, rows, sha256, columns: COPY_COLUMNS[kind] };
 }
 
-function copyStatement(kind: CopyKind): string {
+/** @returns a statement that writes the rows of a table as a published copy has them; mirrors are compared in this form */
+export function copyStatement(kind: CopyKind, table: string): string {
   const values = COPY_COLUMNS[kind].map((column) =>
     column === 'updated_at'
       ? `to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as updated_at`
       : column,
   );
-  return copyAsNdjson(`select ${values.join(', ')} from public.${kind} order by svc_id collate "C"`);
+  return copyAsNdjson(`select ${values.join(', ')} from ${table} order by svc_id collate "C"`);
 }
