@@ -135,7 +135,7 @@ export async function stageCopy(
  * say: their number has to be that of the service.
  */
 async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
-  const { baseUrl, copiesUrl, readPage, countTitles, signal, once, patience, onFailure, onProgress } = options;
+  const { baseUrl, copiesUrl, readPage, signal, once, patience, onFailure, onProgress } = options;
   const advice =
     `No copy is published at ${copiesUrl}/, and the feed alone does not have every title: it reaches back 30 days at most. ` +
     'The operator of the service has to publish copies ("catalog export --publish"). If they are elsewhere, name the place ' +
@@ -145,7 +145,7 @@ async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Begi
     `drop table if exists ${STAGING}; create temporary table import_rows (like ${store.schema}.titles including all)`,
   );
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    const before = requireNumber(await countTitles(signal));
+    const before = await countPatiently(options);
     let rows = 0;
     position = await follow({
       readPage,
@@ -167,7 +167,7 @@ async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Begi
     );
     const { staged = 0 } = counted[0] ?? {};
     if (staged < before) break;
-    if (staged === requireNumber(await countTitles(signal))) {
+    if (staged === (await countPatiently(options))) {
       const merged = await replaceByStaged(store, baseUrl, position);
       return { ...merged, position, copyOf: undefined };
     }
@@ -188,9 +188,18 @@ async function oldestPosition(readPage: ReadPage, signal: AbortSignal): Promise<
   }
 }
 
-function requireNumber(count: number | Failure): number {
-  if (typeof count === 'number') return count;
-  throw unavailable(count);
+/** Counts the titles. Waits while the service fails, since what was staged would be lost. */
+async function countPatiently({ countTitles, signal, once, patience, onFailure }: BeginOptions): Promise<number> {
+  let waited = 0;
+  for (let failures = 1; ; failures += 1) {
+    const result = await countTitles(signal);
+    if (typeof result === 'number') return result;
+    const wait = waitAfterFailure(failures, result.retryAfterMs, patience, Math.random());
+    waited += wait;
+    if (once && waited > patience.onceMs) throw unavailable(result);
+    onFailure(result.reason, wait);
+    await delay(wait, undefined, { signal });
+  }
 }
 
 function unavailable({ reason, retryAfterMs }: Failure): CopyUnavailable {

@@ -6,7 +6,7 @@ import { repairCounts } from '../../src/catalog/counts.js';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { createClient, createTitleCounter } from '../../src/follower/client.js';
 import { createCopySource } from '../../src/mirror/copy-source.js';
-import { mirror as keepMirror } from '../../src/mirror/mirror.js';
+import { mirror as keepMirror, type MirrorOptions } from '../../src/mirror/mirror.js';
 import { MirrorStatus } from '../../src/mirror/status.js';
 import { MANIFEST_NAME } from '../../src/copies/manifest.js';
 import { systemClock } from '../../src/platform/time/micros.js';
@@ -169,14 +169,10 @@ describe('catalog mirror', () => {
     assert.equal((await program.ended).code, 0);
   });
 
-  it('takes the first copy that is published after a restore while it runs', async () => {
-    await addTitles(service.db, 10);
-    await host.publish(service);
+  /** Keeps the mirror in this process, with short waits, until the signal is aborted. */
+  function keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<unknown> {
     const client = { baseUrl: service.url, key: service.key };
-    const ending = new AbortController();
-    const failures: string[] = [];
-    const began: number[] = [];
-    const running = keepMirror({
+    return keepMirror({
       databaseUrl: mirror.url,
       schema: 'catalog_mirror',
       baseUrl: service.url,
@@ -184,14 +180,27 @@ describe('catalog mirror', () => {
       source: createCopySource({ ...client, copiesUrl: host.url }),
       readPage: createClient(client),
       countTitles: createTitleCounter(client),
-      signal: ending.signal,
+      signal,
       once: false,
       intervalMs: 10,
       patience: { firstMs: 10, longestMs: 20, onceMs: 0 },
       status: new MirrorStatus(),
-      onFailure: (reason) => failures.push(reason),
+      onFailure: () => undefined,
       onProgress: () => undefined,
       onRefused: () => undefined,
+      onBegun: () => undefined,
+      ...options,
+    });
+  }
+
+  it('takes the first copy that is published after a restore while it runs', async () => {
+    await addTitles(service.db, 10);
+    await host.publish(service);
+    const ending = new AbortController();
+    const failures: string[] = [];
+    const began: number[] = [];
+    const running = keep(ending.signal, {
+      onFailure: (reason) => failures.push(reason),
       onBegun: ({ position }) => began.push(position),
     });
     await eventually('the mirror has everything', isEqual);
@@ -202,6 +211,31 @@ describe('catalog mirror', () => {
     await world.requireEqual();
     ending.abort();
     await running;
+  });
+
+  it('reads the feed once to begin with it, also if the number of titles cannot be read at first', async () => {
+    await addTitles(service.db, 450);
+    const client = { baseUrl: service.url, key: service.key };
+    const [read, count] = [createClient(client), createTitleCounter(client)];
+    const failures: string[] = [];
+    const positions: number[] = [];
+    let counts = 0;
+    const ending = new AbortController();
+    const running = keep(ending.signal, {
+      readPage: (since, signal) => {
+        if (!signal.aborted) positions.push(since);
+        return read(since, signal);
+      },
+      countTitles: (signal) =>
+        (counts += 1) % 2 === 1 ? Promise.resolve({ kind: 'failure', reason: 'Slow down' }) : count(signal),
+      onFailure: (reason) => failures.push(reason),
+      onBegun: () => ending.abort(),
+    });
+    await running;
+    await world.requireEqual();
+    assert.deepEqual(failures, ['Slow down', 'Slow down']);
+    // The oldest position, and three pages.
+    assert.equal(positions.length, 4);
   });
 
   it('stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
