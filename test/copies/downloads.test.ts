@@ -4,6 +4,8 @@ import { existsSync } from 'node:fs';
 import { open, readdir, readlink, rm, truncate, writeFile } from 'node:fs/promises';
 import { createServer, get as httpGet, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
 import { join } from 'node:path';
 import { formatManifest } from '../../src/copies/manifest.js';
 import { createDownloads } from '../../src/http/copies/downloads.js';
@@ -77,15 +79,7 @@ describe('downloads of published copies', () => {
     );
     socket.resume();
     await closed;
-    if (existsSync('/proc/self/fd')) {
-      const open = await Promise.all(
-        (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
-      );
-      assert.deepEqual(
-        open.filter((path) => path.includes(large)),
-        [],
-      );
-    }
+    assert.deepEqual(await openFiles(large), []);
   });
 
   it('a developer loads four files at the same time, and a server sends 32', async () => {
@@ -112,6 +106,28 @@ describe('downloads of published copies', () => {
     });
   });
 
+  it('clients that leave at once leave no file open and no place taken', async () => {
+    const large = await publish();
+    const { port } = new URL(service.url);
+    for (let client = 0; client < 20; client++) {
+      const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
+      await once(socket, 'connect');
+      socket.write(`GET /copies/${large} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${service.key}\r\n\r\n`);
+      // At another moment of the answer each time.
+      for (let turn = 0; turn < client; turn++) await setImmediate();
+      socket.resetAndDestroy();
+    }
+    await eventually('every file is closed', async () => (await openFiles(large)).length === 0);
+    await eventually('the place is free', async () => (await get(large, { range: 'bytes=0-9' })).status === 206);
+  });
+
+  /** @returns the descriptors of this process that have a file of this name; none where the system does not list them */
+  async function openFiles(name: string): Promise<string[]> {
+    if (!existsSync('/proc/self/fd')) return [];
+    const links = (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''));
+    return (await Promise.all(links)).filter((path) => path.includes(name));
+  }
+
   /** Starts to load a file and does not read it. */
   async function begin(name: string, headers: Record<string, string>): Promise<IncomingMessage> {
     const request = httpGet(`${service.url}/copies/${name}`, { headers, agent: false });
@@ -128,7 +144,8 @@ describe('downloads of published copies', () => {
     const server = createServer((_request, res) => {
       void open(file)
         .then((handle) => downloads.stream({ res, state: { caller: undefined } } as never, handle, 0, length))
-        .then((stream) => stream.pipe(res.setHeader('Content-Length', length)));
+        .then((stream) => pipeline(stream, res.setHeader('Content-Length', length)))
+        .catch(() => undefined);
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

@@ -1,6 +1,5 @@
 import type { ReadStream } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import type { ServerResponse } from 'node:http';
 import { Problem } from '../../errors.js';
 import type { RequestContext } from '../request/context.js';
 import { serviceUnavailable } from '../response/problems.js';
@@ -31,8 +30,8 @@ export interface Downloads {
 }
 
 export function createDownloads(longestMs = LONGEST_DOWNLOAD_MS): Downloads {
-  /** The developer of each response. */
-  const running = new Map<ServerResponse, number | undefined>();
+  /** The developer of each file that is open. */
+  const running = new Map<ReadStream, number | undefined>();
   return {
     async stream({ res, state }, file, start, length) {
       const developer = state.caller?.developerId;
@@ -41,16 +40,15 @@ export function createDownloads(longestMs = LONGEST_DOWNLOAD_MS): Downloads {
         await file.close();
         throw refusal;
       }
-      running.set(res, developer);
       // The response no longer has it after its last byte.
       const { socket } = res;
       const cut = setTimeout(() => socket?.resetAndDestroy(), longestMs);
-      res.once('close', () => {
-        clearTimeout(cut);
-        running.delete(res);
-      });
       const stream = file.createReadStream({ start, end: start + length - 1 });
+      running.set(stream, developer);
+      // Not with the response, which may have ended already. Koa closes the stream of a response that has.
       stream.once('close', () => {
+        clearTimeout(cut);
+        running.delete(stream);
         if (stream.bytesRead < length && socket?.destroyed === false) socket.resetAndDestroy();
       });
       return stream;
