@@ -115,7 +115,9 @@ describe(`a mirror in trouble (MODEL_SEED=${SEED})`, () => {
       // Enough pages for most kills to come in the middle of them.
       await service.db.raw('update titles set title = ? where hashtext(svc_id) % 4 = ?', [`Burst ${kill}`, kill % 4]);
       const program = world.startUnawaited('--interval', '0.1');
-      await delay(LONGEST_LIFE_MS * (0.2 + 0.8 * random()));
+      // Every other one is killed among pages, however slowly it starts; the others also at their start.
+      if (kill % 2 === 0) await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
+      await delay(LONGEST_LIFE_MS * random());
       program.child.kill('SIGKILL');
       const { stderr } = await program.ended;
       assert.doesNotMatch(stderr, /catalog:/);
