@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
+import { LOCK_NOT_AVAILABLE } from '../platform/postgres/errors.js';
 import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from '../platform/time/micros.js';
 
 /** How far the new feed start lies after all known positions, in seconds: the clocks of two servers may differ. */
@@ -10,9 +11,6 @@ const FARTHEST_AHEAD: Micros = 86_400n * MICROS_PER_SECOND;
 
 /** Bound on the wait for active writers, in milliseconds; shorter than the bound on a command's statement. */
 const LOCK_TIMEOUT_MS = 20_000;
-
-/** SQLSTATE of a lock that was not granted in time. */
-const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface RestartOptions {
   /** The latest position that a mirror is known to hold, if the clock of the lost database was ahead. */

@@ -3,7 +3,7 @@ import { addAbortSignal } from 'node:stream';
 import { restartFeed } from '../catalog/restart.js';
 import { OperatorError } from '../errors.js';
 import { readLine } from '../platform/text/read-line.js';
-import { MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/time/micros.js';
+import { fromSeconds, MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../platform/time/micros.js';
 import { position } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 import { addNotes } from './output/help.js';
@@ -45,7 +45,7 @@ export const registerFeed: RegisterCommand = (program, context) => {
     .action(async ({ after, yes, json }: RestartFlags, command: Command) => {
       if (!yes) await confirm(context, command);
       // Keys are older too, and servers may still be connected to the lost database.
-      const latest = after === undefined ? undefined : BigInt(Math.round(after * 1e6));
+      const latest = after === undefined ? undefined : fromSeconds(after);
       const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }));
       const { start, clock } = result;
       const lines = [

@@ -224,7 +224,8 @@ export function showPosition(since: number): string {
   return Number.isNaN(date.getTime()) ? String(since) : `${since} (${date.toISOString().replace('.000Z', 'Z')})`;
 }
 
-function parseJson(text: string): unknown {
+/** @returns undefined for what is not JSON */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

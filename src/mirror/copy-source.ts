@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { fileOf, MANIFEST_NAME, MAX_MANIFEST_BYTES, parseManifest, type Manifest } from '../copies/manifest.js';
 import { requireSignature } from '../copies/signature.js';
 import { OperatorError } from '../errors.js';
-import { authorize, failureOf, unreachable, type Failure } from '../follower/client.js';
+import { authorize, failureOf, parseJson, unreachable, type Failure } from '../follower/client.js';
 
 export interface CopySourceOptions {
   /** The followed service, as parseBaseUrl() returns it. */
@@ -90,7 +90,7 @@ export function createCopySource(options: CopySourceOptions): CopySource {
       const text = await response.text();
       close();
       if (response.status === 404) return undefined;
-      throw temporary(failureOf(response, parseOrUndefined(text)));
+      throw temporary(failureOf(response, parseJson(text)));
     } catch (error) {
       close();
       signal.throwIfAborted();
@@ -184,12 +184,4 @@ function temporary({ reason, retryAfterMs }: Failure): CopyUnavailable {
 
 function damaged(name: string, how: string): CopyUnusable {
   return new CopyUnusable(`The file ${name} of the published copy is damaged: ${how}.`);
-}
-
-function parseOrUndefined(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

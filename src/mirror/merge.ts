@@ -1,4 +1,5 @@
 import type { Manifest } from '../copies/manifest.js';
+import { fromSeconds } from '../platform/time/micros.js';
 import { CONTENT, type MirrorStore } from './store.js';
 
 /** The rows that become the mirror's wait in this table of the session, which an import uses too. */
@@ -36,7 +37,7 @@ export function repairByStaged(store: MirrorStore, manifest: Manifest): Promise<
   return mergeStaged(store, async () => {
     const position = await store.requireComparable(manifest);
     const [copied, reached] = [manifest.position, position].map(
-      (seconds) => `timestamptz 'epoch' + ${Math.round(seconds * 1e6)} * interval '1 microsecond'`,
+      (seconds) => `timestamptz 'epoch' + ${fromSeconds(seconds)} * interval '1 microsecond'`,
     );
     const isNewer = `t.updated_at > ${copied} and t.updated_at <= ${reached}`;
     return merge(store, `not (${isNewer})`, `s.updated_at::timestamptz <= ${reached}`);

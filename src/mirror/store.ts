@@ -2,7 +2,7 @@ import pg from 'pg';
 import { OperatorError } from '../errors.js';
 import { openConnection, type Connection } from '../platform/postgres/connection.js';
 import { withTimeout } from '../platform/async/with-timeout.js';
-import { DatabaseTimeout, sqlState } from '../platform/postgres/errors.js';
+import { DatabaseTimeout, LOCK_NOT_AVAILABLE, sqlState } from '../platform/postgres/errors.js';
 import type { Manifest } from '../copies/manifest.js';
 import { showPosition } from '../follower/client.js';
 import type { Entry } from './rows.js';
@@ -35,8 +35,6 @@ const MIRROR_LOCK_MS = 3_000;
 
 /** Bound on any other lock, in milliseconds, such as that of a migration of the operator's own. */
 const LOCK_TIMEOUT_MS = 600_000;
-
-const LOCK_NOT_AVAILABLE = '55P03';
 
 /** The first part of the advisory lock, so that it is no other program's: "mirr" in ASCII. */
 const LOCK_CLASS = 0x6d697272;

@@ -1,7 +1,7 @@
 import { to as copyTo } from 'pg-copy-streams';
 import { copyStatement } from '../catalog/publish/publish.js';
 import { fileOf, type Manifest } from '../copies/manifest.js';
-import { toRfc3339 } from '../platform/time/micros.js';
+import { fromSeconds, toRfc3339 } from '../platform/time/micros.js';
 import { CopyUnusable, type CopySource } from './copy-source.js';
 import { readRows, type ComparedRow } from './rows.js';
 import type { MirrorStore } from './store.js';
@@ -50,7 +50,7 @@ export async function compare(
   const { session } = store;
   await session.query('begin isolation level repeatable read read only');
   const position = await store.requireComparable(manifest);
-  const [copyEnd, mirrorEnd] = [manifest.position, position].map((at) => toRfc3339(BigInt(Math.round(at * 1e6))));
+  const [copyEnd, mirrorEnd] = [manifest.position, position].map((at) => toRfc3339(fromSeconds(at)));
   const copy = new Cursor(readRows(name, source.readTitles(manifest, signal)));
   // An error that nobody waits for would end the process: the session ends under it when the copy fails.
   const stored = session.query(copyTo(copyStatement('titles', `${store.schema}.titles`))).on('error', () => undefined);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import type { Knex } from 'knex';
 import type { ChangesPage } from '../../src/follower/client.js';
 import { runCommand } from '../support/programs/command.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { startService, type TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+import { TitleWriter } from '../support/catalog/title-writer.js';
 import { addTitles } from '../support/titles.js';
 
 type Entry = ChangesPage['data'][number];
@@ -15,52 +15,16 @@ const COLUMNS = ['svc_id', 'media_type', 'title', 'has_bundles'] as const;
 
 const TITLES = 5_000;
 
-/** Inserts and updates titles until it is stopped, and rolls some transactions back. */
-class Writer {
-  commits = 0;
-  #isStopping = false;
-  readonly #running: Promise<void>;
-
-  constructor(
-    private readonly db: Knex,
-    private readonly name: string,
-  ) {
-    this.#running = this.#run();
-  }
-
-  stop(): Promise<void> {
-    this.#isStopping = true;
-    return this.#running;
-  }
-
-  async #run(): Promise<void> {
-    for (let turn = 0; !this.#isStopping; turn++) {
-      const transaction = await this.db.transaction();
-      const changed = `title-${String(1 + ((turn * 37) % TITLES)).padStart(4, '0')}`;
-      await transaction('titles').insert({ svc_id: `${this.name}-${turn}`, media_type: 'series', title: 'New' });
-      await transaction('titles')
-        .where({ svc_id: changed })
-        .update({ title: `${this.name} ${turn}`, has_bundles: transaction.raw('not has_bundles') });
-      if (turn % 5 === 4) {
-        await transaction.rollback();
-      } else {
-        await transaction.commit();
-        this.commits += 1;
-      }
-    }
-  }
-}
-
 describe('a mirror from an export', () => {
   let service: TestService;
   let mirror: OpenTestDatabase;
-  let writers: Writer[];
+  let writers: TitleWriter[];
 
   beforeEach(async () => {
     service = await startService();
     mirror = await openTestDatabase();
     await addTitles(service.db, TITLES);
-    writers = ['a', 'b', 'c'].map((name) => new Writer(service.db, name));
+    writers = ['a', 'b', 'c'].map((name) => new TitleWriter(service.db, name, TITLES));
   });
 
   afterEach(async () => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Knex } from 'knex';
 import { repairCounts } from '../../src/catalog/counts.js';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startProxy, type Passing, type Proxy } from '../support/proxies/altering-proxy.js';
+import { TitleWriter } from '../support/catalog/title-writer.js';
 import { addTitles } from '../support/titles.js';
 import { requireConsistent } from './equality.js';
 import { mirrorWorld } from './mirror-world.js';
@@ -35,36 +35,6 @@ function numbersOf(seed: number): () => number {
   };
 }
 
-/** Inserts and updates titles until it is stopped, and rolls some transactions back. */
-class Writer {
-  #isStopping = false;
-  readonly #running: Promise<void>;
-
-  constructor(
-    private readonly db: Knex,
-    private readonly name: string,
-  ) {
-    this.#running = this.#run();
-  }
-
-  stop(): Promise<void> {
-    this.#isStopping = true;
-    return this.#running;
-  }
-
-  async #run(): Promise<void> {
-    for (let turn = 0; !this.#isStopping; turn += 1) {
-      const transaction = await this.db.transaction();
-      await transaction('titles').insert({ svc_id: `${this.name}-${turn}`, media_type: 'series', title: 'New' });
-      await transaction('titles')
-        .where({ svc_id: `title-${String(1 + ((turn * 37) % TITLES)).padStart(4, '0')}` })
-        .update({ title: `${this.name} ${turn}`, has_bundles: transaction.raw('not has_bundles') });
-      await (turn % 5 === 4 ? transaction.rollback() : transaction.commit());
-      await delay(2);
-    }
-  }
-}
-
 /** What the service can be, besides itself. */
 const MODES: Readonly<Record<string, (response: Passing) => Passing>> = {
   down: (response) => ({ ...response, status: 503, body: '{}' }),
@@ -79,7 +49,7 @@ const MODES: Readonly<Record<string, (response: Passing) => Passing>> = {
 
 describe(`a mirror in trouble (MODEL_SEED=${SEED})`, () => {
   const world = mirrorWorld();
-  let writers: Writer[] = [];
+  let writers: TitleWriter[] = [];
 
   afterEach(async () => {
     await Promise.all(writers.map((writer) => writer.stop()));
@@ -87,7 +57,7 @@ describe(`a mirror in trouble (MODEL_SEED=${SEED})`, () => {
   });
 
   function startWriters(): void {
-    writers = ['a', 'b', 'c'].map((name) => new Writer(world.service.db, `${name}${Date.now()}`));
+    writers = ['a', 'b', 'c'].map((name) => new TitleWriter(world.service.db, `${name}${Date.now()}`, TITLES, 2));
   }
 
   async function stopWriters(): Promise<void> {

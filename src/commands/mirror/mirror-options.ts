@@ -6,7 +6,7 @@ import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, type ClientOptions } from '../../follower/client.js';
 import { createCopySource, type CopySource } from '../../mirror/copy-source.js';
 import type { StoreOptions } from '../../mirror/store.js';
-import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
+import { INSUFFICIENT_PRIVILEGE, isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
 import type { CommandContext } from '../context.js';
 
 /** The options of each command about a mirror. */
@@ -79,9 +79,6 @@ export async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
     throw new OperatorError(`The role may not do this in the mirror's database: ${message}.`, { cause: error });
   }
 }
-
-/** SQLSTATE of a missing privilege. */
-const INSUFFICIENT_PRIVILEGE = '42501';
 
 /** @throws UsageError, which does not repeat the URL */
 function databaseUrlOf(text: string | undefined): string | undefined {

@@ -23,6 +23,9 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return error instanceof DatabaseUnavailable || UNAVAILABLE_SQLSTATE.test(sqlState(error));
 }
 
+/** SQLSTATE of a lock that was not granted in time. */
+export const LOCK_NOT_AVAILABLE = '55P03';
+
 /** SQLSTATE of a missing privilege. */
 export const INSUFFICIENT_PRIVILEGE = '42501';
 

@@ -37,6 +37,11 @@ export function toSeconds(micros: Micros): number {
   return Number(micros) / 1e6;
 }
 
+/** Reads what {@link toSeconds} has written, to the nearest microsecond. */
+export function fromSeconds(seconds: number): Micros {
+  return BigInt(Math.round(seconds * 1e6));
+}
+
 /** Cuts a point in time to the milliseconds since 1970 that JavaScript has. */
 export function toMilliseconds(micros: Micros): number {
   return Number(micros / 1000n);

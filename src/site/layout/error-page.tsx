@@ -76,7 +76,7 @@ function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: 
   );
 }
 
-/** Identifies an error, for whoever looks for its cause. */
+/** The status of an error, and the request ID that leads to its cause in the log. */
 export function ErrorFooter({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
   return (
     <p class="muted small">
