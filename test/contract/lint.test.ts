@@ -41,22 +41,18 @@ function chapter(name: string): string {
 }
 
 describe('openapi.yaml', () => {
-  for (const file of ['openapi.yaml', 'src/http/leaked-keys/openapi.json', 'src/http/copies/openapi.json']) {
-    it(`${file} passes Redocly's strict rules without a warning`, async () => {
-      const config = '.config/redocly.yaml';
-      const { code, stdout, stderr } = await run('redocly', 'lint', '--config', config, '--format=json', file);
-      assert.ok(stdout.startsWith('{'), `${stdout}${stderr}`);
-      const report = JSON.parse(stdout) as { totals: unknown; problems: unknown };
-      assert.deepEqual(
-        { code, totals: report.totals, problems: report.problems },
-        { code: 0, totals: { errors: 0, warnings: 0, ignored: 0 }, problems: [] },
-      );
-    });
-  }
-
-  it("the contract passes Spectral's rules without a hint", async () => {
-    const args = ['lint', '-r', '.config/spectral.yaml', '--fail-severity', 'hint', '--quiet', 'openapi.yaml'];
-    assert.deepEqual(await run('spectral', ...args), { code: 0, stdout: '', stderr: '' });
+  it("every document of the contract passes Redocly's strict rules without a warning", async () => {
+    const files = ['openapi.yaml', 'src/http/leaked-keys/openapi.json', 'src/http/copies/openapi.json'];
+    const config = '.config/redocly.yaml';
+    const { code, stdout, stderr } = await run('redocly', 'lint', '--config', config, '--format=json', ...files);
+    assert.ok(stdout.startsWith('{'), `${stdout}${stderr}`);
+    // One report after the other.
+    const reports = JSON.parse(`[${stdout.replaceAll(/^\}\{/gm, '},{')}]`) as { totals: unknown; problems: unknown }[];
+    const clean = { totals: { errors: 0, warnings: 0, ignored: 0 }, problems: [] };
+    assert.deepEqual(
+      { code, reports: reports.map(({ totals, problems }) => ({ totals, problems })) },
+      { code: 0, reports: files.map(() => clean) },
+    );
   });
 
   it('the contract has nothing that public generators turn into code that fails or leaks the key', () => {

@@ -1,22 +1,17 @@
 /**
  * The peer that a user would write otherwise: Fastify with the obvious code, as its documentation shows. One query finds the
- * key, one reads the answer, `@fastify/rate-limit` counts in Redis. Answers are serialised by schema.
+ * key, one reads the answer, `@fastify/rate-limit` counts in Redis. Answers are serialised by schema. It is JavaScript,
+ * since `make bench` alone installs Fastify.
  */
 import { createHash } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
+import process from 'node:process';
 import rateLimit from '@fastify/rate-limit';
-import Fastify, { type FastifyRequest } from 'fastify';
+import Fastify from 'fastify';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { CALLER, CHANGES, PAGE_SIZE, STATS, TITLE, type CallerRow, type StatsRow, type TitleRow } from './queries.js';
+import { CALLER, CHANGES, PAGE_SIZE, STATS, TITLE } from './queries.js';
 import { CHANGES_ANSWER, ME_ANSWER, STATS_ANSWER, TITLE_ANSWER } from './schemas.js';
 import { readSettings } from './settings.js';
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    caller: CallerRow | undefined;
-  }
-}
 
 const { databaseUrl, databasePoolSize, redisUrl } = readSettings();
 const pool = new pg.Pool({ connectionString: databaseUrl, max: databasePoolSize });
@@ -30,7 +25,7 @@ app.decorateRequest('caller', undefined);
 await app.register(rateLimit, { global: false, redis });
 
 /** The caller of a request that has passed `requireKey`. */
-function callerOf({ caller }: Pick<FastifyRequest, 'caller'>): CallerRow {
+function callerOf({ caller }) {
   if (caller === undefined) throw new Error('The request has not been authenticated');
   return caller;
 }
@@ -40,17 +35,17 @@ app.addHook('onRequest', async (request, reply) => {
   const hash = createHash('sha256')
     .update(key ?? '')
     .digest();
-  request.caller = (await pool.query<CallerRow>({ ...CALLER, values: [hash] })).rows[0];
+  request.caller = (await pool.query({ ...CALLER, values: [hash] })).rows[0];
   if (request.caller === undefined) {
     return reply.code(401).send({ title: 'API key invalid', status: 401, code: 'invalid_api_key' });
   }
 });
 
-const quota = (name: string, column: 'requests_per_minute' | 'requests_per_day', timeWindow: number) => ({
+const quota = (name, column, timeWindow) => ({
   groupId: name,
   timeWindow,
-  max: (request: FastifyRequest) => callerOf(request)[column],
-  keyGenerator: (request: FastifyRequest) => `${name}:${callerOf(request).developer_id}:${callerOf(request).plan_id}`,
+  max: (request) => callerOf(request)[column],
+  keyGenerator: (request) => `${name}:${callerOf(request).developer_id}:${callerOf(request).plan_id}`,
 });
 
 app.addHook('preHandler', app.rateLimit(quota('minute', 'requests_per_minute', 60_000)));
@@ -72,19 +67,15 @@ app.get('/api/v1/me', { schema: { response: { 200: ME_ANSWER } } }, (request) =>
 });
 
 app.get('/api/v1/stats', { schema: { response: { 200: STATS_ANSWER } } }, async () => ({
-  data: (await pool.query<StatsRow>(STATS)).rows[0],
+  data: (await pool.query(STATS)).rows[0],
 }));
 
-app.get<{ Params: { id: string } }>(
-  '/api/v1/titles/:id',
-  { schema: { response: { 200: TITLE_ANSWER } } },
-  async ({ params }, reply) => {
-    const [title] = (await pool.query<TitleRow>({ ...TITLE, values: [params.id] })).rows;
-    return title === undefined ? reply.code(404).send({ status: 404, code: 'not_found' }) : { data: title };
-  },
-);
+app.get('/api/v1/titles/:id', { schema: { response: { 200: TITLE_ANSWER } } }, async ({ params }, reply) => {
+  const [title] = (await pool.query({ ...TITLE, values: [params.id] })).rows;
+  return title === undefined ? reply.code(404).send({ status: 404, code: 'not_found' }) : { data: title };
+});
 
-app.get<{ Querystring: { since: number } }>(
+app.get(
   '/api/v1/changes',
   {
     schema: {
@@ -93,12 +84,12 @@ app.get<{ Querystring: { since: number } }>(
     },
   },
   async ({ query: { since } }) => {
-    const { rows } = await pool.query<TitleRow & { position: number }>({ ...CHANGES, values: [since, PAGE_SIZE + 1] });
+    const { rows } = await pool.query({ ...CHANGES, values: [since, PAGE_SIZE + 1] });
     const data = rows.slice(0, PAGE_SIZE);
     return { data, meta: { has_more: rows.length > PAGE_SIZE, next_since: data.at(-1)?.position ?? since } };
   },
 );
 
 await app.listen({ port: 0, host: '127.0.0.1' });
-process.stdout.write(`{"url":"http://127.0.0.1:${(app.server.address() as AddressInfo).port}"}\n`);
+process.stdout.write(`{"url":"http://127.0.0.1:${app.server.address().port}"}\n`);
 process.once('SIGTERM', () => process.exit(0));
