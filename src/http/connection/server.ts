@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { Server as NetServer } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../../errors.js';
@@ -31,6 +31,9 @@ export const DEFAULT_SERVER_LIMITS: ServerLimits = {
   maxHeaderBytes: 16 * 1024,
   checkIntervalMs: 1_000,
 };
+
+/** The open connections of each server. */
+const connections = new WeakMap<Server, Set<Socket>>();
 
 /** Answers a request. It handles its own errors. */
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -69,6 +72,12 @@ export function createHttpServer(
     },
     receive,
   );
+  const open = new Set<Socket>();
+  connections.set(server, open);
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
   // Node would silently drop further fields, such as a second key. maxHeaderSize already bounds their number.
   server.maxHeadersCount = 0;
   server.setTimeout(limits.stalledTimeoutMs);
@@ -143,6 +152,8 @@ export async function close(server: Server, graceMs: number, idleMs = 0): Promis
   });
   await Promise.race([closed, delay(idleMs, undefined, { ref: false })]);
   server.close();
+  // Browsers open connections ahead of need. To Node, one without a request is not idle.
+  for (const socket of connections.get(server) ?? []) if (socket.bytesRead === 0) socket.destroy();
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
   clearTimeout(cut);

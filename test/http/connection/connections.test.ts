@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../../../src/http/connection/server.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { converse, openConnectionTo, type Conversation } from '../../support/http/conversation.js';
@@ -240,6 +241,15 @@ describe('connections', () => {
     } finally {
       for (const socket of sockets) socket.destroy();
     }
+  });
+
+  it('a connection that was never used does not delay the end of a server', async () => {
+    const server = createHttpServer((_request, response) => response.end());
+    const port = await listen(server, '127.0.0.1', 0);
+    const socket = connect(port, '127.0.0.1');
+    await once(server, 'connection');
+    // Far longer than a test may take.
+    await Promise.all([once(socket, 'close'), close(server, 600_000)]);
   });
 
   it('X-Forwarded-For is read behind many fields', async () => {
