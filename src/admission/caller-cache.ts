@@ -18,7 +18,8 @@ export interface CachedCaller {
  * such as a plain UPDATE or that of a command which was killed half-way.
  */
 export class CallerCache {
-  readonly #records = new LRUCache<string, Caller>({ max: MAX_RECORDS });
+  // With `max`, it would allocate room for all of them at once, and go through it whenever it is cleared.
+  readonly #records = new LRUCache<string, Caller>({ maxSize: MAX_RECORDS, sizeCalculation: () => 1 });
   #epoch: string | undefined;
   #isOpen = false;
   #generation = 0;
