@@ -78,11 +78,11 @@ export function parseManifest(text: string): Manifest {
   requireThat(isTime(created_at), 'created_at is not a time in UTC');
   requireThat(isText(base_url) && /^https?:$/.test(protocolOf(base_url)), 'base_url is not a URL');
   requireThat(isPositive(position), 'position is not a number of seconds');
-  requireThat(signature === undefined || isText(signature), 'signature is not a text');
-  if (!Array.isArray(files)) throw invalid('files is not a list');
+  requireThat(signature === undefined || isText(signature), 'signature is not a string');
+  if (!Array.isArray(files)) throw invalid('files is not an array');
   files.forEach((file: unknown, place) => requireFile(file, `files[${place}]`));
   const kinds = (files as CopyFile[]).map(({ kind }) => kind);
-  requireThat(new Set(kinds).size === kinds.length, 'files has several of one kind');
+  requireThat(new Set(kinds).size === kinds.length, 'files has more than one of a kind');
   return document as unknown as Manifest;
 }
 
@@ -107,7 +107,7 @@ function requireFile(file: unknown, place: string): void {
   );
   requireThat(isText(name) && isCopyFileName(name), `${place}.name is not the name of an .ndjson.gz file`);
   requireThat(isCount(bytes), `${place}.bytes is not a size`);
-  requireThat(isCount(rows), `${place}.rows is not a number of rows`);
+  requireThat(isCount(rows), `${place}.rows is not a row count`);
   requireThat(isText(sha256) && /^[0-9a-f]{64}$/.test(sha256), `${place}.sha256 is not a SHA-256 in hexadecimal`);
   const wanted = COPY_COLUMNS[kind as CopyKind];
   requireThat(

@@ -57,7 +57,7 @@ describe('downloads of published copies', () => {
     const cut = await fetch(`${service.url}/copies/${large}`, { headers: { authorization: `Bearer ${service.key}` } });
     await truncate(path, 1024);
     await assert.rejects(cut.arrayBuffer(), /terminated/);
-    assertProblem(await get(large), 'not_found', { detail: /is not published, or no longer/ });
+    assertProblem(await get(large), 'not_found', { detail: /is no longer published/ });
   });
 
   it('a reader that stops reading is cut off, memory stays flat, and no file stays open', async () => {
@@ -73,16 +73,19 @@ describe('downloads of published copies', () => {
     const closed = new Promise((resolve) => socket.once('close', resolve).once('error', () => undefined));
     await eventually('the response has begun', () => socket.readableLength > 0);
     assert.ok(process.memoryUsage().arrayBuffers - memory < LARGE / 2);
-    await eventually('the server has cut the connection', () =>
+    // Node restarts the timeout of a socket once during a write.
+    await eventually(
+      'the server has cut the connection',
       // The log has a line for a request once its connection is closed.
-      impatient.logged.some((line) => line.includes('"aborted":true')),
+      () => impatient.logged.some((line) => line.includes('"aborted":true')),
+      2 * STALLED_TIMEOUT_MS + 1_000,
     );
     socket.resume();
     await closed;
     assert.deepEqual(await openFiles(large), []);
   });
 
-  it('a developer loads four files at the same time, and a server sends 32', async () => {
+  it('a developer can download four files at the same time, and a server sends 32', async () => {
     const large = await publish();
     const developers = await Promise.all(
       Array.from({ length: 9 }, async () => ({ authorization: `Bearer ${(await world.newKey()).key}` })),
@@ -91,11 +94,11 @@ describe('downloads of published copies', () => {
     const last = developers.pop() ?? {};
     const responses = await Promise.all(developers.flatMap((headers) => [1, 2, 3, 4].map(() => begin(large, headers))));
     assertProblem(await get(large, first), 'rate_limit_exceeded', {
-      detail: /loading 4 files at the same time/,
+      detail: /already downloading 4 files/,
       headers: { 'retry-after': '10', 'repr-digest': undefined },
     });
     assertProblem(await get(large, last), 'service_unavailable', {
-      detail: /Too many files are being loaded/,
+      detail: /Too many downloads are running/,
       headers: { 'retry-after': '2' },
     });
     assert.equal((await get('manifest.json', last)).status, 200);
@@ -128,7 +131,7 @@ describe('downloads of published copies', () => {
     return (await Promise.all(links)).filter((path) => path.includes(name));
   }
 
-  /** Starts to load a file and does not read it. */
+  /** Starts to download a file and does not read it. */
   async function begin(name: string, headers: Record<string, string>): Promise<IncomingMessage> {
     const request = httpGet(`${service.url}/copies/${name}`, { headers, agent: false });
     const [response] = (await once(request, 'response')) as [IncomingMessage];

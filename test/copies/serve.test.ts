@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -89,7 +89,7 @@ describe('published copies over HTTP', () => {
     assertHeaders(known, { etag: expected.etag, 'cache-control': expected['cache-control'] });
   });
 
-  it('every file of the manifest can be loaded', async () => {
+  it('every file of the manifest can be downloaded', async () => {
     for (const { name, sha256 } of manifest.files) assert.equal(hash('sha256', (await get(name)).bytes), sha256);
   });
 
@@ -98,6 +98,7 @@ describe('published copies over HTTP', () => {
     const tag = `"${fileOf(manifest, 'titles').sha256}"`;
     for (const [range, start, end] of [
       ['bytes=0-9', 0, 9],
+      ['BYTES=0-9', 0, 9],
       ['bytes=10-', 10, size - 1],
       ['bytes=-5', size - 5, size - 1],
       [`bytes=1-${size + 100}`, 1, size - 1],
@@ -121,10 +122,12 @@ describe('published copies over HTTP', () => {
       const reply = await get(name, headers);
       assert.deepEqual([reply.status, reply.bytes.length, reply.headers['content-range']], [200, size, undefined]);
     }
-    assertProblem(await get(name, { range: `bytes=${size}-` }), 'range_not_satisfiable', {
-      detail: `The file has ${size} bytes, and the range begins after its end.`,
-      headers: { 'content-range': `bytes */${size}`, 'repr-digest': undefined },
-    });
+    for (const range of [`bytes=${size}-`, 'bytes=5-2', 'bytes=-0']) {
+      assertProblem(await get(name, { range }), 'range_not_satisfiable', {
+        detail: `The file has ${size} bytes, and the range is not within them.`,
+        headers: { 'content-range': `bytes */${size}`, 'repr-digest': undefined },
+      });
+    }
   });
 
   it('only callers with a key get an answer, whether a file exists or not', async () => {
@@ -203,7 +206,7 @@ describe('published copies over HTTP', () => {
     assert.notEqual(name, before);
     assert.deepEqual((await get(before)).bytes, text);
     await rm(join(folder, before));
-    assertProblem(await get(before), 'not_found', { detail: /is not published, or no longer/ });
+    assertProblem(await get(before), 'not_found', { detail: /is no longer published/ });
   });
 
   it('a damaged manifest is an internal error, and a folder without one has no copies', async () => {
@@ -213,6 +216,15 @@ describe('published copies over HTTP', () => {
     await rm(join(folder, 'manifest.json'));
     assertProblem(await get('manifest.json'), 'not_found', { detail: 'No copy is published at the moment.' });
     await publish();
+  });
+
+  it('a damaged manifest of an earlier copy costs only the files of that copy', async () => {
+    const time = Date.parse(manifest.created_at);
+    await writeFile(join(folder, `manifest-${time - 1}.json`), '{');
+    assert.equal((await get('manifest.json')).status, 200);
+    assert.equal((await get(name)).status, 200);
+    await publish();
+    assert.ok(!(await readdir(folder)).includes(`manifest-${time - 1}.json`));
   });
 
   it('a server without COPIES_DIR has neither the path nor its description', async () => {
@@ -227,9 +239,14 @@ describe('published copies over HTTP', () => {
     // Times in examples move with the day.
     assert.deepEqual(served.paths['/copies/{name}'], DOCUMENT.paths['/copies/{name}']);
     assert.ok((await send(service.url, '/.well-known/api-catalog')).text.includes('/openapi-copies.json'));
-    const statuses = Object.keys(DOCUMENT.paths['/copies/{name}']?.get.responses ?? {});
-    for (const status of ['200', '206', '304', '401', '404', '416', '429'])
-      assert.ok(statuses.includes(status), status);
+    for (const [path, own] of [
+      ['/copies/manifest.json', []],
+      ['/copies/{name}', ['206', '416']],
+    ] as const) {
+      const statuses = Object.keys(DOCUMENT.paths[path]?.get.responses ?? {});
+      for (const status of ['200', '304', '401', '404', '429', '500', '503', ...own])
+        assert.ok(statuses.includes(status), `${path} ${status}`);
+    }
   });
 
   it('the description has the schema of the manifest that is published', () => {

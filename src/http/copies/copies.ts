@@ -102,12 +102,12 @@ function requestedPart({ req, method }: RequestContext, bytes: number, tag: stri
   if (range === undefined || method !== 'GET' || condition !== tag) return undefined;
   const parts = parseRange(bytes, range);
   if (parts === -1) {
-    throw new Problem('range_not_satisfiable', `The file has ${bytes} bytes, and the range begins after its end.`, {
+    throw new Problem('range_not_satisfiable', `The file has ${bytes} bytes, and the range is not within them.`, {
       headers: { 'Content-Range': `bytes */${bytes}` },
     });
   }
   // RFC 9110, section 14.2: a server may ignore a range.
-  return parts === -2 || parts.type !== 'bytes' || parts.length > 1 ? undefined : parts[0];
+  return parts === -2 || parts.type.toLowerCase() !== 'bytes' || parts.length > 1 ? undefined : parts[0];
 }
 
 /** @throws Problem not_found also for a link, and for a file that is not the one of the manifest */
@@ -135,5 +135,5 @@ function notFound(detail: string): Problem {
 }
 
 function gone(): Problem {
-  return notFound('This file is not published, or no longer. Read /copies/manifest.json again.');
+  return notFound('This file is not published, or is no longer published. Read /copies/manifest.json again.');
 }

@@ -7,7 +7,7 @@ import { serviceUnavailable } from '../response/problems.js';
 /** Files that a process sends at the same time, each with a file descriptor. */
 const MOST_DOWNLOADS = 32;
 
-/** Those of one developer, who leaves room for others. */
+/** Those of one developer, so that there is room for others. */
 const MOST_OF_DEVELOPER = 4;
 
 /** Bound on one response, in milliseconds. A reader that needs longer continues with a range. */
@@ -60,10 +60,10 @@ function refuse(running: readonly (number | undefined)[], developer: number | un
   if (running.filter((each) => each === developer).length >= MOST_OF_DEVELOPER) {
     return new Problem(
       'rate_limit_exceeded',
-      `You are loading ${MOST_OF_DEVELOPER} files at the same time. Finish one, then try again.`,
+      `You are already downloading ${MOST_OF_DEVELOPER} files. Wait until one is complete, then try again.`,
       { headers: { 'Retry-After': '10' } },
     );
   }
   if (running.length < MOST_DOWNLOADS) return undefined;
-  return serviceUnavailable({ detail: 'Too many files are being loaded. Try again in a few seconds.' });
+  return serviceUnavailable({ detail: 'Too many downloads are running. Try again in a few seconds.' });
 }
