@@ -145,7 +145,7 @@ describe('catalog export --publish', () => {
     assert.equal(
       (await readdir(folder)).length,
       kept.size + 3 + 3,
-      'with three records, the manifest and the two files',
+      'with three manifests of copies, the newest manifest and the two files',
     );
   });
 
@@ -187,7 +187,7 @@ describe('catalog export --publish', () => {
     }
     assert.deepEqual(await readManifest(), first);
     assert.ok((await readdir(folder)).length > before.length);
-    // A run that was killed before it replaced the manifest has named its files and written its record.
+    // A run that was killed before it replaced the manifest has named its files and written the manifest of its copy.
     const orphans = first.files.map((file) => ({
       ...file,
       name: file.name.replace(/-[0-9a-f]{16}/, '-0000000000000000'),
@@ -228,19 +228,24 @@ describe('catalog export --publish', () => {
     assert.deepEqual((await readdir(folder)).sort(), before);
   });
 
-  it('a full disk changes nothing', async () => {
+  it('a disk that is full, early or late in a file, is named as the reason, and changes nothing', async () => {
     await publish();
     const before = (await readdir(folder)).sort();
-    await addTitles(world.db, 2_000, 'many');
-    const program = startProgram(
-      ['export', '--publish', folder, '--base-url', BASE_URL],
-      { DATABASE_URL: world.url },
-      { fileBlocks: 4 },
-    );
-    const { code, stderr } = await program.ended;
-    assert.equal(code, 1);
-    assert.match(stderr, /^catalog: Cannot publish into .*: EFBIG/);
-    assert.deepEqual((await readdir(folder)).sort(), before);
+    // More than the streams between the database and the file buffer: 500 kB compressed.
+    await world.db.raw(`
+      insert into titles (svc_id, media_type, title)
+      select 'many-' || i, 'movie', md5(i::text) || md5(i::text || '.') from generate_series(1, 12000) as i`);
+    for (const fileBlocks of [4, 500]) {
+      const program = startProgram(
+        ['export', '--publish', folder, '--base-url', BASE_URL],
+        { DATABASE_URL: world.url },
+        { fileBlocks },
+      );
+      const { code, stderr } = await program.ended;
+      assert.equal(code, 1);
+      assert.match(stderr, /^catalog: Cannot publish into .*: EFBIG.*\n$/);
+      assert.deepEqual((await readdir(folder)).sort(), before);
+    }
   });
 
   it('a folder that is missing, damaged or has copies of another service is refused', async () => {

@@ -5,14 +5,14 @@ import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from '../
 import { OperatorError } from '../../errors.js';
 import { syncFolder, writeFileAtomic, writeFileSynced } from '../../platform/files/write-file-atomic.js';
 import { printable } from '../../platform/text/plain-text.js';
-import { isRecordName, readPublished, recordName } from './published.js';
+import { datedManifestName, isDatedManifest, readPublished } from './published.js';
 
 const LOCK_NAME = '.publishing';
 
 /** A run that has not refreshed its lock for this long has been killed, in milliseconds. */
 const STALE_AFTER_MS = 15_000;
 
-/** What this module names, and so may remove. Files that an operator adds stay. */
+/** What this module names, and so may remove. Files with other names stay. */
 const FILE = /^(?:titles|people|collections)-\d+-[0-9a-f]{16}\.ndjson\.gz$/;
 const PARTIAL = /^(?:titles|people|collections|manifest(?:-\d+)?\.json)\.partial$/;
 
@@ -62,7 +62,7 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
         for (const { kind, name } of manifest.files) await rename(inFolder(`${kind}.partial`), inFolder(name));
         await syncFolder(folder);
         const text = formatManifest(manifest);
-        for (const name of [recordName(manifest), MANIFEST_NAME]) {
+        for (const name of [datedManifestName(manifest), MANIFEST_NAME]) {
           await writeFileAtomic(inFolder(name), text, inFolder(`${name}.partial`));
         }
         await removeUnpublished(folder);
@@ -81,12 +81,12 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
 /** Removes what this module has written and no copy has that is kept. */
 async function removeUnpublished(folder: string): Promise<void> {
   const published = await readPublished(folder);
-  const records = new Set(published?.records.map(({ name }) => name));
+  const kept = new Set(published?.dated.map(({ name }) => name));
   await removeMatching(
     folder,
     (name) => PARTIAL.test(name) || (FILE.test(name) && published?.files.has(name) !== true),
   );
-  await removeMatching(folder, (name) => isRecordName(name) && !records.has(name));
+  await removeMatching(folder, (name) => isDatedManifest(name) && !kept.has(name));
 }
 
 async function removeMatching(folder: string, matches: (name: string) => boolean): Promise<void> {

@@ -57,21 +57,27 @@ async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind,
       yield piece;
     }
   }
-  const rows = await snapshot.copy(copyStatement(kind, `public.${kind}`), (text) =>
-    pipeline(text, createGzip(), measured, (pieces: AsyncIterable<Buffer>) => folder.write(kind, pieces)),
-  );
+  let writing: Promise<void> | undefined;
+  const write = (pieces: AsyncIterable<Buffer>): Promise<void> => (writing = folder.write(kind, pieces));
+  const rows = await snapshot
+    .copy(copyStatement(kind), (text) => pipeline(text, createGzip(), measured, write))
+    .catch(async (error: unknown) => {
+      // A write that fails aborts the rows before it rejects. Its error is the reason.
+      await writing;
+      throw error;
+    });
   const sha256 = hash.digest('hex');
   // The hash distinguishes copies of the same position: people and collections change without a stamp.
   const name = `${kind}-${position}-${sha256.slice(0, 16)}.ndjson.gz`;
   return { kind, name, bytes, rows, sha256, columns: COPY_COLUMNS[kind] };
 }
 
-/** @returns a statement that writes the rows of a table as a published copy has them; mirrors are compared in this form */
-export function copyStatement(kind: CopyKind, table: string): string {
+/** @returns a statement that writes the rows of a kind as a published copy has them */
+function copyStatement(kind: CopyKind): string {
   const values = COPY_COLUMNS[kind].map((column) =>
     column === 'updated_at'
       ? `to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as updated_at`
       : column,
   );
-  return copyAsNdjson(`select ${values.join(', ')} from ${table} order by svc_id collate "C"`);
+  return copyAsNdjson(`select ${values.join(', ')} from public.${kind} order by svc_id collate "C"`);
 }

@@ -10,10 +10,10 @@ const KEPT_COPIES = 3;
 /** Bound on one look at a folder, which may be on another machine, in milliseconds. */
 const READ_TIMEOUT_MS = 1_000;
 
-const RECORD = /^manifest-(\d+)\.json$/;
+const DATED_MANIFEST = /^manifest-(\d+)\.json$/;
 
-/** A manifest under a name of its own, by the time of its copy. */
-export interface CopyRecord {
+/** The manifest of a copy that is kept, under a name of its own: by the time of the copy. */
+export interface DatedManifest {
   readonly name: string;
   readonly manifest: Manifest;
 }
@@ -23,37 +23,42 @@ export interface PublishedCopies {
   /** The text of the newest manifest. */
   readonly text: string;
   readonly newest: Manifest;
-  /** The records of the copies that are kept. */
-  readonly records: readonly CopyRecord[];
+  /** Those of the copies that are kept, the newest first. */
+  readonly dated: readonly DatedManifest[];
   /** The files of these copies, by their names. */
   readonly files: ReadonlyMap<string, CopyFile>;
 }
 
 /**
- * Reads which copies a folder has. Each copy has a record, its manifest under a name of its own. The record is written before
- * `manifest.json`, so one that is newer than `manifest.json` is left over from a run that published nothing.
+ * Reads which copies a folder has. Each copy has its manifest also under a name of its own. This one is written before
+ * `manifest.json`, so one that is newer than `manifest.json` is left over from a run that published nothing. One that is
+ * damaged is skipped, with its copy.
  *
  * @returns undefined for a folder without `manifest.json`
- * @throws OperatorError for a manifest that is damaged, or the system's error
+ * @throws OperatorError if `manifest.json` is damaged, or the system's error
  */
 export async function readPublished(folder: string): Promise<PublishedCopies | undefined> {
   const text = await readIfPresent(join(folder, MANIFEST_NAME));
   if (text === undefined) return undefined;
   const newest = parse(text, join(folder, MANIFEST_NAME));
   const names = (await readdir(folder))
-    .filter((name) => RECORD.test(name) && timeOf(name) <= Date.parse(newest.created_at))
-    .sort((one, other) => timeOf(other) - timeOf(one))
-    .slice(0, KEPT_COPIES);
-  const records: CopyRecord[] = [];
+    .filter((name) => DATED_MANIFEST.test(name) && timeOf(name) <= Date.parse(newest.created_at))
+    .sort((one, other) => timeOf(other) - timeOf(one));
+  const dated: DatedManifest[] = [];
   for (const name of names) {
-    const record = await readIfPresent(join(folder, name));
-    if (record !== undefined) records.push({ name, manifest: parse(record, join(folder, name)) });
+    if (dated.length === KEPT_COPIES) break;
+    const kept = await readIfPresent(join(folder, name));
+    try {
+      if (kept !== undefined) dated.push({ name, manifest: parseManifest(kept) });
+    } catch {
+      // The other copies are whole.
+    }
   }
-  const manifests = [newest, ...records.map(({ manifest }) => manifest)];
+  const manifests = [newest, ...dated.map(({ manifest }) => manifest)];
   return {
     text,
     newest,
-    records,
+    dated,
     files: new Map(manifests.flatMap(({ files }) => files).map((file) => [file.name, file])),
   };
 }
@@ -68,18 +73,18 @@ export async function newestCopyTime(folder: string): Promise<number | undefined
   return text === undefined ? undefined : Date.parse(parse(text, file).created_at);
 }
 
-/** @returns whether a file of the folder is the record of a copy */
-export function isRecordName(name: string): boolean {
-  return RECORD.test(name);
+/** @returns whether a file of the folder is the manifest of one copy */
+export function isDatedManifest(name: string): boolean {
+  return DATED_MANIFEST.test(name);
 }
 
-/** @returns the name of a copy's record */
-export function recordName({ created_at: created }: Manifest): string {
+/** @returns the name that the manifest of a copy keeps */
+export function datedManifestName({ created_at: created }: Manifest): string {
   return `manifest-${Date.parse(created)}.json`;
 }
 
 function timeOf(name: string): number {
-  return Number(RECORD.exec(name)?.[1]);
+  return Number(DATED_MANIFEST.exec(name)?.[1]);
 }
 
 function parse(text: string, file: string): Manifest {
