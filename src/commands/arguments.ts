@@ -65,11 +65,11 @@ export function position(value: string): number {
 export const INTERVAL =
   'pause between polls once caught up; by default as short as half of what your plan has left allows, from 1 to 60';
 
-/** Reads the seconds between two polls. @throws InvalidArgumentError */
+/** Reads the seconds between two polls. @returns milliseconds @throws InvalidArgumentError */
 export function interval(value: string): number {
   const seconds = /^\d{1,5}(?:\.\d{1,3})?$/.test(value) ? Number(value) : 0;
   if (seconds < 0.1 || seconds > 86_400) throw new InvalidArgumentError('Use seconds, from 0.1 to 86400.');
-  return seconds;
+  return seconds * 1000;
 }
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };

@@ -12,6 +12,7 @@ interface FollowFlags {
   readonly baseUrl: string;
   readonly state: string;
   readonly since?: number;
+  /** In milliseconds. */
   readonly interval?: number;
   readonly once?: boolean;
 }
@@ -65,7 +66,7 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
       readPage,
       since,
       once: flags.once ?? false,
-      intervalMs: flags.interval === undefined ? undefined : flags.interval * 1000,
+      intervalMs: flags.interval,
       deliver: ({ data }) => writeLines(stdout, data, ending),
       save: (next) => state.save(next),
       signal: ending,

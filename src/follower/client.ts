@@ -65,18 +65,19 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const TEMPORARY = new Set([408, 425, 429]);
 
 /**
- * Parses a base URL.
+ * Parses the URL of a service.
  *
+ * @param name - how messages name it
  * @returns the part before `/api/v1`, without a slash at its end
  * @throws UsageError, which does not repeat the input: it may contain a password
  */
-export function parseBaseUrl(text: string): string {
+export function parseBaseUrl(text: string, name = 'The base URL'): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError('The base URL is not a valid URL. Use one such as https://catalog.example.com.');
+    throw new UsageError(`${name} is not a valid URL. Use one such as https://catalog.example.com.`);
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw new UsageError('The base URL must have no user, password, query or fragment.');
+    throw new UsageError(`${name} must have no user, password, query or fragment.`);
   }
   return (url.origin + url.pathname).replace(/(?:\/api\/v1)?\/*$/, '');
 }

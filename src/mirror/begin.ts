@@ -1,13 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { fillStaging } from '../catalog/import/staging.js';
-import { fileOf, type Manifest } from '../copies/manifest.js';
+import type { Manifest } from '../copies/manifest.js';
 import { OperatorError } from '../errors.js';
 import { follow } from '../follower/follow.js';
 import { PositionRefused, showPosition, type Failure, type ReadPage } from '../follower/client.js';
 import { waitAfterFailure, type Patience } from '../follower/retry.js';
-import { CopyUnavailable, CopyUnusable, type CopySource } from './copy-source.js';
-import { COLUMNS, toCopyText } from './rows.js';
-import { replaceByStaged, STAGING, type Merged } from './merge.js';
+import { CopyUnavailable, CopyUnusable, unavailable, type CopySource } from './copy-source.js';
+import { correctFaults, createStaging, findDifferences, stageCopy, STAGING, type OnProgress } from './staging.js';
 import type { MirrorStore } from './store.js';
 
 /** What a mirror needs to begin, and to begin again. */
@@ -23,21 +21,21 @@ export interface BeginOptions {
   readonly once: boolean;
   readonly patience: Patience;
   readonly onFailure: (reason: string, waitMs: number) => void;
-  /** Called while rows arrive. @param bytes - compressed bytes read so far */
-  readonly onProgress: (progress: {
-    readonly phase: 'reading' | 'writing';
-    readonly rows: number;
-    readonly bytes: number;
-    readonly total: number | undefined;
-  }) => void;
+  readonly onProgress: OnProgress;
 }
 
-/** What a mirror has taken, and where it follows the feed from. */
-export interface Beginning extends Merged {
+/** What a mirror has taken, in numbers of rows, and where it follows the feed from. */
+export interface Beginning {
+  readonly inserted: number;
+  readonly changed: number;
+  readonly deleted: number;
   readonly position: number;
   /** When the copy was created; undefined if the whole feed was read instead. */
   readonly copyOf: string | undefined;
 }
+
+/** A damaged file, or a feed that lacks titles, is not loaded again for an hour, in milliseconds. */
+const UNUSABLE_MS = 3_600_000;
 
 /** How often the feed is read to its end while titles are being created, until its entries are all titles. */
 const MOST_ROUNDS = 5;
@@ -49,32 +47,41 @@ const MOST_ROUNDS = 5;
  * @throws OperatorError when a retry cannot help; with `once`, also when there is no usable copy now
  * @throws the signal's reason
  */
-export async function begin(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
-  const { source, signal, once, patience, onFailure } = options;
-  let waited = 0;
-  let unusable: { readonly copy: string | undefined; readonly error: CopyUnusable } | undefined;
-  for (let failures = 1; ; failures += 1) {
-    let copy: string | undefined;
+export function begin(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
+  let unusable: { readonly copy: string | undefined; readonly error: CopyUnusable; readonly until: number } | undefined;
+  return untilAvailable(options, async () => {
+    const manifest = await options.source.readManifest(options.signal);
+    const copy = manifest?.created_at;
+    if (unusable?.copy === copy && unusable && Date.now() < unusable.until) throw unusable.error;
     try {
-      const manifest = await source.readManifest(signal);
-      copy = manifest?.created_at ?? 'none';
-      // A damaged file is not loaded twice, and neither is a feed that lacks titles.
-      if (unusable?.copy === copy) throw unusable.error;
-      return await (manifest === undefined ? takeFeed(store, options) : takeCopy(store, manifest, options));
+      return await store.interruptible(options.signal, () =>
+        manifest === undefined ? takeFeed(store, options) : takeCopy(store, manifest, options),
+      );
+    } catch (error) {
+      if (error instanceof CopyUnusable) unusable = { copy, error, until: Date.now() + UNUSABLE_MS };
+      throw error;
+    }
+  });
+}
+
+/** Repeats an attempt until what it reads is available. */
+async function untilAvailable<T>(
+  { signal, once, patience, onFailure }: BeginOptions,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  let waited = 0;
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await attempt();
     } catch (error) {
       signal.throwIfAborted();
-      let wait: number;
-      if (error instanceof CopyUnusable) {
-        if (once) throw error;
-        unusable = { copy, error };
-        wait = patience.longestMs;
-      } else if (error instanceof CopyUnavailable) {
-        wait = waitAfterFailure(failures, error.retryAfterMs, patience, Math.random());
-        waited += wait;
-        if (once && waited > patience.onceMs) throw error;
-      } else {
-        throw error;
-      }
+      const isUnusable = error instanceof CopyUnusable;
+      if (!isUnusable && !(error instanceof CopyUnavailable)) throw error;
+      const wait = isUnusable
+        ? patience.longestMs
+        : waitAfterFailure(failures, error.retryAfterMs, patience, Math.random());
+      waited += wait;
+      if (once && (isUnusable || waited > patience.onceMs)) throw error;
       onFailure(error.message.replace(/\.$/, ''), wait);
       await delay(wait, undefined, { signal });
     }
@@ -83,51 +90,19 @@ export async function begin(store: MirrorStore, options: BeginOptions): Promise<
 
 /** Makes the mirror equal to a published copy. */
 async function takeCopy(store: MirrorStore, manifest: Manifest, options: BeginOptions): Promise<Beginning> {
-  const { baseUrl, readPage, signal, onProgress } = options;
+  const { source, readPage, signal, onProgress } = options;
+  const { position, created_at: copyOf } = manifest;
   // Before the download: the feed may refuse the position.
-  await readPage(manifest.position, signal).catch((error: unknown) => {
+  const page = await readPage(position, signal).catch((error: unknown) => {
     if (!(error instanceof PositionRefused)) throw error;
     const start = error.oldestSince === undefined ? '' : `, and the feed begins at ${showPosition(error.oldestSince)}`;
     throw new CopyUnusable(
-      `The newest copy is of ${showPosition(manifest.position)}${start}. The operator of the service has to publish another.`,
+      `The newest copy is of ${showPosition(position)}${start}. The operator of the service has to publish another.`,
     );
   });
-  await stageCopy(store, manifest, options);
-  const { rows } = fileOf(manifest, 'titles');
-  onProgress({ phase: 'writing', rows: 0, bytes: 0, total: rows });
-  const merged = await replaceByStaged(store, baseUrl, manifest.position);
-  return { ...merged, position: manifest.position, copyOf: manifest.created_at };
-}
-
-/**
- * Loads the titles of a copy into the staging table of the session.
- *
- * @throws CopyUnusable when the file is not as the manifest says; CopyUnavailable
- */
-export async function stageCopy(
-  store: MirrorStore,
-  manifest: Manifest,
-  { source, signal, onProgress }: Pick<BeginOptions, 'source' | 'signal' | 'onProgress'>,
-): Promise<void> {
-  const file = fileOf(manifest, 'titles');
-  await store.session.query(`drop table if exists ${STAGING}`);
-  const cancel = (): void => store.close();
-  signal.addEventListener('abort', cancel, { once: true });
-  try {
-    await fillStaging(store.session, COLUMNS, () =>
-      toCopyText(file, source.readTitles(manifest, signal), (rows, bytes) =>
-        onProgress({ phase: 'reading', rows, bytes, total: undefined }),
-      ),
-    );
-  } catch (error) {
-    signal.throwIfAborted();
-    await store.session.query('rollback').catch(() => undefined);
-    if (error instanceof CopyUnusable || error instanceof CopyUnavailable) throw error;
-    // The reader of gzip has an error of its own.
-    throw error instanceof OperatorError ? new CopyUnusable(error.message) : store.session.explain(error);
-  } finally {
-    signal.removeEventListener('abort', cancel);
-  }
+  if (page.kind === 'failure') throw unavailable(page);
+  await stageCopy(store, manifest, source, signal, onProgress);
+  return { ...(await replace(store, options, position)), position, copyOf };
 }
 
 /**
@@ -135,17 +110,18 @@ export async function stageCopy(
  * say: their number has to be that of the service.
  */
 async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
-  const { baseUrl, copiesUrl, readPage, signal, once, patience, onFailure, onProgress } = options;
-  const advice =
-    `No copy is published at ${copiesUrl}/, and the feed alone does not have every title: it reaches back 30 days at most. ` +
-    'The operator of the service has to publish copies ("catalog export --publish"). If they are elsewhere, name the place ' +
-    'with --copies.';
+  const { copiesUrl, readPage, countTitles, signal, once, patience, onFailure, onProgress } = options;
+  const count = (): Promise<number> =>
+    // Not with the rest: what is staged would be lost.
+    untilAvailable(options, async () => {
+      const result = await countTitles(signal);
+      if (typeof result === 'number') return result;
+      throw unavailable(result);
+    });
   let position = await oldestPosition(readPage, signal);
-  await store.session.query(
-    `drop table if exists ${STAGING}; create temporary table import_rows (like ${store.schema}.titles including all)`,
-  );
+  await createStaging(store);
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    const before = await countPatiently(options);
+    const before = await count();
     let rows = 0;
     position = await follow({
       readPage,
@@ -167,13 +143,36 @@ async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Begi
     );
     const { staged = 0 } = counted[0] ?? {};
     if (staged < before) break;
-    if (staged === (await countPatiently(options))) {
-      const merged = await replaceByStaged(store, baseUrl, position);
-      return { ...merged, position, copyOf: undefined };
+    if (staged === (await count())) {
+      return { ...(await replace(store, options, position)), position, copyOf: undefined };
     }
   }
+  const advice =
+    `No copy is published at ${copiesUrl}/, and the feed alone does not have every title: it reaches back 30 days at most. ` +
+    'The operator of the service has to publish copies ("catalog export --publish"). If they are elsewhere, name the place ' +
+    'with --copies.';
   // A mirror that has begun waits for a copy.
   throw (await store.readState()) === undefined ? new OperatorError(advice) : new CopyUnusable(advice);
+}
+
+/** Makes the mirror equal to the staged rows and moves it to their position, in one transaction. */
+function replace(
+  store: MirrorStore,
+  { baseUrl }: BeginOptions,
+  position: number,
+): Promise<Pick<Beginning, 'inserted' | 'changed' | 'deleted'>> {
+  return store.transaction('write', async () => {
+    const { missing, changed, stamp, extra } = await findDifferences(store);
+    await correctFaults(store);
+    await store.session.query(
+      `insert into ${store.schema}.state (base_url, position, copy_position) values ($1, $2, $2)
+       on conflict (singleton) do update
+          set base_url = excluded.base_url, position = excluded.position, copy_position = excluded.copy_position,
+              copied_at = excluded.copied_at, followed_at = excluded.followed_at`,
+      [baseUrl, position.toFixed(6)],
+    );
+    return { inserted: missing, changed: changed + stamp, deleted: extra };
+  });
 }
 
 /** @returns the oldest position that the feed accepts */
@@ -186,22 +185,4 @@ async function oldestPosition(readPage: ReadPage, signal: AbortSignal): Promise<
     if (error instanceof PositionRefused && error.oldestSince !== undefined) return error.oldestSince;
     throw error;
   }
-}
-
-/** Counts the titles. Waits while the service fails, since what was staged would be lost. */
-async function countPatiently({ countTitles, signal, once, patience, onFailure }: BeginOptions): Promise<number> {
-  let waited = 0;
-  for (let failures = 1; ; failures += 1) {
-    const result = await countTitles(signal);
-    if (typeof result === 'number') return result;
-    const wait = waitAfterFailure(failures, result.retryAfterMs, patience, Math.random());
-    waited += wait;
-    if (once && waited > patience.onceMs) throw unavailable(result);
-    onFailure(result.reason, wait);
-    await delay(wait, undefined, { signal });
-  }
-}
-
-function unavailable({ reason, retryAfterMs }: Failure): CopyUnavailable {
-  return new CopyUnavailable(`${reason}.`, retryAfterMs);
 }

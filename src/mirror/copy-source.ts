@@ -1,9 +1,10 @@
 import { createHash, type KeyObject } from 'node:crypto';
-import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileOf, MANIFEST_NAME, MAX_MANIFEST_BYTES, parseManifest, type Manifest } from '../copies/manifest.js';
 import { requireSignature } from '../copies/signature.js';
 import { OperatorError } from '../errors.js';
 import { authorize, failureOf, parseJson, unreachable, type Failure } from '../follower/client.js';
+import { DEFAULT_PATIENCE, parseRetryAfter, waitAfterFailure, type Patience } from '../follower/retry.js';
 
 export interface CopySourceOptions {
   /** The followed service, as parseBaseUrl() returns it. */
@@ -16,6 +17,8 @@ export interface CopySourceOptions {
   readonly publicKey?: KeyObject | undefined;
   /** Bound on the wait for the next bytes, in milliseconds. */
   readonly idleMs?: number;
+  /** How long to wait before a download that was cut is continued. */
+  readonly patience?: Patience;
 }
 
 /** A copy cannot be read now. A later attempt may succeed. */
@@ -27,6 +30,9 @@ export class CopyUnavailable extends OperatorError {
     super(message);
   }
 }
+
+/** There is no such file. */
+class FileMissing extends CopyUnavailable {}
 
 /** A copy cannot be used until the operator of the service publishes another. */
 export class CopyUnusable extends OperatorError {}
@@ -41,8 +47,8 @@ export interface CopySource {
    */
   readManifest(signal: AbortSignal): Promise<Manifest | undefined>;
   /**
-   * Reads the compressed file of titles. Its end is reached only if size and hash are those of the manifest, so the
-   * reader must not use the rows before.
+   * Reads the compressed file of titles, and continues where a download was cut. The end is reached only if size and hash
+   * are those of the manifest, so the reader must not use the rows before.
    *
    * @throws CopyUnavailable, CopyUnusable, or OperatorError when a retry cannot help
    */
@@ -51,58 +57,84 @@ export interface CopySource {
 
 const DEFAULT_IDLE_MS = 30_000;
 
+/** How often in a row a download is continued without receiving a byte. */
+const MOST_RESUMES = 5;
+
 /** @throws OperatorError when the key cannot be a key */
 export function createCopySource(options: CopySourceOptions): CopySource {
-  const { baseUrl, copiesUrl, publicKey, idleMs = DEFAULT_IDLE_MS } = options;
+  const { baseUrl, copiesUrl, publicKey, idleMs = DEFAULT_IDLE_MS, patience = DEFAULT_PATIENCE } = options;
   const isOwn = new URL(copiesUrl).origin === new URL(baseUrl).origin;
   const headers = isOwn ? authorize(options.key) : {};
 
-  /** Gets a file piece by piece. @returns undefined if there is no such file */
-  async function open(name: string, signal: AbortSignal): Promise<AsyncGenerator<Buffer> | undefined> {
+  /** Reads a file from a place on. Each wait for the next bytes has a bound; the time that the reader takes does not count. */
+  async function* read(name: string, from: number, signal: AbortSignal): AsyncGenerator<Buffer> {
     const exchange = new AbortController();
     const end = (): void => exchange.abort(signal.reason);
     signal.addEventListener('abort', end, { once: true });
-    let timer: NodeJS.Timeout | undefined;
-    const wait: Wait = {
-      begin: () => {
-        timer = setTimeout(() => exchange.abort(new Error(`no data within ${idleMs / 1000} s`)), idleMs);
-      },
-      end: () => clearTimeout(timer),
-    };
-    const close = (): void => {
-      wait.end();
-      signal.removeEventListener('abort', end);
-      exchange.abort();
-    };
-    wait.begin();
+    const startWait = (): NodeJS.Timeout =>
+      setTimeout(() => exchange.abort(new Error(`no data within ${idleMs / 1000} s`)), idleMs);
+    let wait = startWait();
     try {
       signal.throwIfAborted();
       const response = await fetch(`${copiesUrl}/${name}`, {
-        headers,
+        headers: from > 0 ? { ...headers, Range: `bytes=${from}-` } : headers,
         signal: exchange.signal,
         // Only a redirect without a key may leave the host.
         redirect: isOwn ? 'manual' : 'follow',
       });
-      if (response.status === 200 && response.body !== null) {
-        const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
-        return pieces(body as AsyncIterable<Buffer>, wait, close, signal);
+      if (response.status === 404) throw new FileMissing(`There is no ${copiesUrl}/${name}.`);
+      // Nothing follows.
+      if (response.status === 416 && from > 0) return;
+      if (!response.ok || response.body === null) throw await failed(name, response);
+      // fetch() decodes it, which is right for the manifest alone: the files are compressed themselves.
+      if (name !== MANIFEST_NAME && response.headers.has('Content-Encoding')) {
+        throw new CopyUnusable(`${copiesUrl}/${name} has a Content-Encoding. Its server must send files as they are.`);
       }
-      const text = await response.text();
-      close();
-      if (response.status === 404) return undefined;
-      throw temporary(failureOf(response, parseJson(text)));
+      // A server may ignore the range and send the whole file.
+      const isRest = response.headers.get('Content-Range')?.startsWith(`bytes ${from}-`);
+      let skipped = response.status === 206 && isRest ? from : 0;
+      for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
+        clearTimeout(wait);
+        const piece = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).subarray(from - skipped);
+        skipped += bytes.length - piece.length;
+        if (piece.length > 0) yield piece;
+        wait = startWait();
+      }
     } catch (error) {
-      close();
       signal.throwIfAborted();
-      throw error instanceof OperatorError ? error : temporary(unreachable(error));
+      throw error instanceof OperatorError ? error : unavailable(unreachable(error));
+    } finally {
+      clearTimeout(wait);
+      signal.removeEventListener('abort', end);
+      exchange.abort();
     }
+  }
+
+  async function failed(name: string, response: Response): Promise<CopyUnavailable> {
+    if (isOwn) return unavailable(failureOf(response, parseJson(await response.text())));
+    const { status } = response;
+    const reason = `${copiesUrl}/${name} cannot be read: the response is ${status}`;
+    if (status >= 500 || status === 429) {
+      return unavailable({ reason, retryAfterMs: parseRetryAfter(response.headers.get('Retry-After'), Date.now()) });
+    }
+    throw new OperatorError(`${reason}. Check --copies, and that everyone may read the files there.`);
   }
 
   return {
     async readManifest(signal) {
-      const text = await open(MANIFEST_NAME, signal).then(readManifestText);
-      if (text === undefined) return undefined;
-      const manifest = usable(() => parseManifest(text));
+      const pieces: Buffer[] = [];
+      let size = 0;
+      try {
+        for await (const piece of read(MANIFEST_NAME, 0, signal)) {
+          size += piece.length;
+          if (size > MAX_MANIFEST_BYTES) throw new CopyUnusable('The manifest is not valid: it is too large.');
+          pieces.push(piece);
+        }
+      } catch (error) {
+        if (error instanceof FileMissing) return undefined;
+        throw error;
+      }
+      const manifest = usable(() => parseManifest(Buffer.concat(pieces).toString()));
       if (manifest.base_url !== baseUrl) {
         throw new OperatorError(
           `The copy at ${copiesUrl}/ is of ${manifest.base_url}, not of ${baseUrl}. Use the copies of the service that you follow.`,
@@ -114,59 +146,31 @@ export function createCopySource(options: CopySourceOptions): CopySource {
 
     async *readTitles(manifest, signal) {
       const { name, bytes, sha256 } = fileOf(manifest, 'titles');
-      const file = await open(name, signal);
-      if (file === undefined) throw new CopyUnavailable(`The file ${name} of the published copy does not exist.`);
       const hash = createHash('sha256');
       let size = 0;
-      for await (const piece of file) {
-        size += piece.length;
-        if (size > bytes) throw damaged(name, 'it is larger than the manifest says');
-        hash.update(piece);
-        yield piece;
+      for (let cuts = 0; size < bytes;) {
+        const before = size;
+        try {
+          for await (const piece of read(name, size, signal)) {
+            size += piece.length;
+            if (size > bytes) throw damaged(name, 'it is larger than the manifest says');
+            hash.update(piece);
+            cuts = 0;
+            yield piece;
+          }
+          // What ends in order may have been cut, too, by a proxy.
+          if (size === before) break;
+        } catch (error) {
+          cuts += 1;
+          const isCut = error instanceof CopyUnavailable && size > 0 && cuts <= MOST_RESUMES;
+          if (!isCut) throw error;
+          await delay(waitAfterFailure(cuts, error.retryAfterMs, patience, Math.random()), undefined, { signal });
+        }
       }
       if (size < bytes) throw damaged(name, `it ends after ${size} of ${bytes} bytes`);
       if (hash.digest('hex') !== sha256) throw damaged(name, 'its SHA-256 is not that of the manifest');
     },
   };
-}
-
-/** A bounded wait for the next bytes. */
-interface Wait {
-  begin(): void;
-  end(): void;
-}
-
-/** Yields a body. Each wait for the next bytes has a bound; the time that the reader takes does not count. */
-async function* pieces(
-  body: AsyncIterable<Buffer>,
-  wait: Wait,
-  close: () => void,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer> {
-  try {
-    for await (const piece of body) {
-      wait.end();
-      yield piece;
-      wait.begin();
-    }
-  } catch (error) {
-    signal.throwIfAborted();
-    throw temporary(unreachable(error));
-  } finally {
-    close();
-  }
-}
-
-async function readManifestText(body: AsyncGenerator<Buffer> | undefined): Promise<string | undefined> {
-  if (body === undefined) return undefined;
-  const read: Buffer[] = [];
-  let size = 0;
-  for await (const piece of body) {
-    size += piece.length;
-    if (size > MAX_MANIFEST_BYTES) throw new CopyUnusable('The manifest is not valid: it is too large.');
-    read.push(piece);
-  }
-  return Buffer.concat(read).toString();
 }
 
 /** Turns the error of a check into that of a copy which another may replace. */
@@ -178,7 +182,8 @@ function usable<T>(check: () => T): T {
   }
 }
 
-function temporary({ reason, retryAfterMs }: Failure): CopyUnavailable {
+/** @returns the error of a failure that may be temporary */
+export function unavailable({ reason, retryAfterMs }: Omit<Failure, 'kind'>): CopyUnavailable {
   return new CopyUnavailable(`${reason}.`, retryAfterMs);
 }
 

@@ -3,11 +3,10 @@ import { OperatorError } from '../errors.js';
 import { PositionRefused, type PollResult } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
 import { backoff } from '../platform/async/backoff.js';
-import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
+import { isDatabaseUnavailable, sqlState } from '../platform/postgres/errors.js';
 import { begin, type Beginning, type BeginOptions } from './begin.js';
-import { isEntry, type Entry } from './rows.js';
 import type { MirrorStatus } from './status.js';
-import { MirrorStore, type StoreOptions } from './store.js';
+import { MirrorLocked, MirrorStore, type Entry, type StoreOptions } from './store.js';
 
 export interface MirrorOptions extends StoreOptions, BeginOptions {
   readonly intervalMs: number | undefined;
@@ -16,8 +15,6 @@ export interface MirrorOptions extends StoreOptions, BeginOptions {
   readonly onBegun: (beginning: Beginning | { readonly position: number }) => void;
   /** Called when the feed no longer accepts the mirror's position, in seconds. */
   readonly onRefused: (position: number) => void;
-  /** Called each time that the mirror has every entry of the feed. */
-  readonly onCurrent?: () => void;
 }
 
 /**
@@ -38,15 +35,19 @@ export async function mirror(given: MirrorOptions): Promise<number | undefined> 
       given.onFailure(reason, waitMs);
     },
   };
+  let hasOpened = false;
   for (let failures = 0; ;) {
     let store: MirrorStore | undefined;
     try {
       signal.throwIfAborted();
       store = await MirrorStore.open(options, true);
+      hasOpened = true;
       return await keep(store, options, () => (failures = 0));
     } catch (error) {
       if (signal.aborted) return undefined;
-      if (once || !isDatabaseUnavailable(error)) throw error;
+      // After a lost connection, the lock may still be that of the session before.
+      const isTemporary = hasOpened ? isDatabaseUnavailable(error) || error instanceof MirrorLocked : isStarting(error);
+      if (once || !isTemporary) throw error;
       failures += 1;
       const wait = backoff(failures, patience);
       options.onFailure(`The mirror's database cannot be used: ${(error as Error).message}`, wait);
@@ -56,6 +57,14 @@ export async function mirror(given: MirrorOptions): Promise<number | undefined> 
     }
   }
 }
+
+/** Role, password and database that do not exist, unlike an address which does not answer, are faults of the settings. */
+function isStarting(error: unknown): boolean {
+  return isDatabaseUnavailable(error) && !/^(?:28|3D)/.test(sqlState(error));
+}
+
+/** How the feed writes a time. */
+const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
 /** Keeps a mirror on one session of its database. @param onStored - called after each commit */
 async function keep(store: MirrorStore, options: MirrorOptions, onStored: () => void): Promise<number> {
@@ -90,7 +99,7 @@ async function keep(store: MirrorStore, options: MirrorOptions, onStored: () => 
 }
 
 /** The parts of a follower that store pages. */
-function pages(store: MirrorStore, { readPage, status, onCurrent }: MirrorOptions, onStored: () => void) {
+function pages(store: MirrorStore, { readPage, status }: MirrorOptions, onStored: () => void) {
   let entries: readonly Entry[] = [];
   let hasMore = true;
   let requestedAt = 0;
@@ -108,11 +117,11 @@ function pages(store: MirrorStore, { readPage, status, onCurrent }: MirrorOption
     },
     async save(next: number): Promise<void> {
       if (entries.length > 0 || next !== saved) await store.savePage(entries, next);
+      else await store.ping();
       saved = next;
       status.stored(entries.length, next, hasMore, requestedAt);
       entries = [];
       onStored();
-      if (!hasMore) onCurrent?.();
     },
   };
 }
@@ -120,6 +129,17 @@ function pages(store: MirrorStore, { readPage, status, onCurrent }: MirrorOption
 function requireEntries(result: PollResult): PollResult {
   if (result.kind === 'failure' || result.page.data.every(isEntry)) return result;
   return { kind: 'failure', reason: 'The response has an entry that is not a title' };
+}
+
+/** @returns whether a value of a page is an entry that a mirror can store */
+function isEntry(entry: Partial<Record<keyof Entry, unknown>>): boolean {
+  return (
+    [entry.svc_id, entry.media_type, entry.title].every((text) => typeof text === 'string' && !text.includes('\0')) &&
+    typeof entry.updated_at === 'string' &&
+    STAMP.test(entry.updated_at) &&
+    !Number.isNaN(Date.parse(entry.updated_at)) &&
+    typeof entry.has_bundles === 'boolean'
+  );
 }
 
 /**

@@ -29,8 +29,9 @@ export class MirrorStatus {
       metrics.readGauge({ name: `catalog_mirror_${name}`, help, read });
     const counter = (name: string, help: string, read: () => number): void =>
       metrics.readCounter({ name: `catalog_mirror_${name}_total`, help, read });
-    const seconds = (at: number | undefined) => (at === undefined ? [] : [{ labels: {}, value: at / 1000 }]);
-    gauge('lag_seconds', 'Time since the mirror last had every entry of the feed.', () => this.lagSeconds());
+    const samples = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);
+    const seconds = (at: number | undefined) => samples(at && at / 1000);
+    gauge('lag_seconds', 'Time since the mirror last had every entry of the feed.', () => samples(this.lagSeconds()));
     gauge(
       'backlog_entries',
       'Entries stored since the mirror last had all of them, which is the least that it was behind; 0 when it has all.',
@@ -44,7 +45,7 @@ export class MirrorStatus {
       seconds(this.verification?.at),
     );
     gauge('verify_differences', 'Rows that differed from the copy in the last comparison.', () =>
-      this.verification === undefined ? [] : [{ labels: {}, value: this.verification.differences }],
+      samples(this.verification?.differences),
     );
     metrics.readGauge({
       name: 'catalog_mirror_state',
@@ -79,9 +80,13 @@ export class MirrorStatus {
     this.#currentAt = requestedAt;
   }
 
-  /** @returns the time since the mirror last had everything: before that happened, the time since its position */
-  lagSeconds(now = Date.now()): number {
-    return Math.max(0, now / 1000 - (this.#currentAt === undefined ? this.position : this.#currentAt / 1000));
+  /**
+   * @returns the time since the mirror last had everything: before that happened, the time since its position; undefined
+   *   before it has one
+   */
+  lagSeconds(now = Date.now()): number | undefined {
+    const since = this.#currentAt === undefined ? this.position : this.#currentAt / 1000;
+    return since === 0 ? undefined : Math.max(0, now / 1000 - since);
   }
 
   /** Answers /readyz: 200 while the mirror is complete and at most five minutes behind. */
@@ -91,8 +96,9 @@ export class MirrorStatus {
     response.statusCode = isKnown ? (isReady ? 200 : 503) : 404;
     response.setHeader('Cache-Control', 'no-store');
     response.setHeader('Content-Type', 'application/json');
+    const lag = this.lagSeconds();
     const body = isKnown
-      ? { status: isReady ? 'ready' : 'not ready', state: this.phase, lag_seconds: Math.round(this.lagSeconds()) }
+      ? { status: isReady ? 'ready' : 'not ready', state: this.phase, lag_seconds: lag && Math.round(lag) }
       : { status: 404, title: 'This address has only /metrics and /readyz.' };
     response.end(`${JSON.stringify(body)}\n`);
   }

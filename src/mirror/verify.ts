@@ -1,18 +1,18 @@
-import { to as copyTo } from 'pg-copy-streams';
-import { copyStatement } from '../catalog/publish/publish.js';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileOf, type Manifest } from '../copies/manifest.js';
-import { fromSeconds, toRfc3339 } from '../platform/time/micros.js';
-import { CopyUnusable, type CopySource } from './copy-source.js';
-import { readRows, type ComparedRow } from './rows.js';
-import type { MirrorStore } from './store.js';
+import { OperatorError } from '../errors.js';
+import { showPosition } from '../follower/client.js';
+import type { CopySource } from './copy-source.js';
+import { correctFaults, FAULTS, findDifferences, stageCopy, type OnProgress } from './staging.js';
+import type { MirrorStatus } from './status.js';
+import { MirrorStore, type StoreOptions } from './store.js';
 
-/** In what way a row of a mirror differs from the copy. */
-type Fault = 'missing' | 'changed' | 'stamp' | 'extra';
+type Fault = (typeof FAULTS)[number];
 
 /** The result of a comparison, as numbers of rows. */
 export interface Comparison {
-  /** The position of the copy, in seconds. */
-  readonly copyPosition: number;
+  /** When the copy was created. */
+  readonly copyOf: string;
   /** Rows of the copy. */
   readonly copied: number;
   /** Rows of the mirror. */
@@ -23,7 +23,10 @@ export interface Comparison {
   readonly ahead: number;
   /** The sum of the faults. */
   readonly differences: number;
-  /** Rows that the mirror lacks, that have the stamp of the copy but not its content, that have a stamp which is wrong, and that the catalogue does not have. */
+  /**
+   * Rows that the mirror lacks, that have the stamp of the copy but not its content, that have a stamp which is wrong, and
+   * that the catalogue does not have.
+   */
   readonly faults: Readonly<Record<Fault, number>>;
   /** The first faults by id. */
   readonly first: readonly { readonly svcId: string; readonly fault: Fault }[];
@@ -32,108 +35,129 @@ export interface Comparison {
 /** How many faults a comparison lists. */
 const LISTED = 10;
 
+/** How often a running mirror looks for a new copy, in milliseconds. */
+const EVERY_MS = 600_000;
+
 /**
- * Compares a mirror with a copy. Each row of the copy must be in the mirror, with the same content or with a newer stamp,
- * and the mirror must have no other row with a stamp up to the position of the copy. Both are read once, sorted by id, so
- * memory stays flat at any size. The mirror is read as of one moment and may be written meanwhile.
+ * Compares a mirror with a copy. Each row of the copy must be in the mirror, with the same content or with a newer stamp.
+ * The mirror must have no other row with a stamp up to the position of the copy. It may be written meanwhile.
  *
- * @param store - a session of its own, which is of no use after a failure
+ * @param repairs - also takes the rows of the copy where they differ, in the same transaction. What the mirror has from
+ *   later in the feed stays.
  * @throws OperatorError when the two cannot be compared; CopyUnavailable, CopyUnusable
  */
-export async function compare(
+export async function verify(
   store: MirrorStore,
   manifest: Manifest,
-  source: CopySource,
-  signal: AbortSignal,
+  {
+    source,
+    signal,
+    repairs = false,
+    onProgress,
+  }: { source: CopySource; signal: AbortSignal; repairs?: boolean; onProgress?: OnProgress },
 ): Promise<Comparison> {
-  const { name, rows: expected } = fileOf(manifest, 'titles');
-  const { session } = store;
-  await session.query('begin isolation level repeatable read read only');
-  const position = await store.requireComparable(manifest);
-  const [copyEnd, mirrorEnd] = [manifest.position, position].map((at) => toRfc3339(fromSeconds(at)));
-  const copy = new Cursor(readRows(name, source.readTitles(manifest, signal)));
-  // An error that nobody waits for would end the process: the session ends under it when the copy fails.
-  const stored = session.query(copyTo(copyStatement('titles', `${store.schema}.titles`))).on('error', () => undefined);
-  const mirror = new Cursor(readRows('of the mirror', stored));
-  const faults = { missing: 0, changed: 0, stamp: 0, extra: 0 };
-  const first: { svcId: string; fault: Fault }[] = [];
-  let newer = 0;
-  let ahead = 0;
-  const note = ({ id: svcId }: ComparedRow, fault: Fault): void => {
-    faults[fault] += 1;
-    if (first.length < LISTED) first.push({ svcId, fault });
-  };
-  /** A stamp from after the copy is right unless the mirror has not come so far. */
-  const isNewer = ({ updatedAt }: ComparedRow): boolean =>
-    updatedAt > (copyEnd ?? '') && updatedAt <= (mirrorEnd ?? '');
-  const isAhead = ({ updatedAt }: ComparedRow): boolean => updatedAt > (mirrorEnd ?? '');
-  for (;;) {
-    if (copy.isEmpty) await copy.fill();
-    if (mirror.isEmpty) await mirror.fill();
-    const { row: wanted } = copy;
-    const { row: found } = mirror;
-    if (wanted !== undefined && (found === undefined || wanted.id < found.id)) {
-      if (isAhead(wanted)) ahead += 1;
-      else note(wanted, 'missing');
-      copy.next();
-    } else if (found !== undefined && (wanted === undefined || found.id < wanted.id)) {
-      if (isNewer(found)) newer += 1;
-      else note(found, 'extra');
-      mirror.next();
-    } else if (wanted === undefined || found === undefined) {
-      break;
-    } else {
-      if (wanted.updatedAt === found.updatedAt) {
-        if (wanted.content !== found.content) note(found, 'changed');
-      } else if (wanted.updatedAt < found.updatedAt && isNewer(found)) newer += 1;
-      else if (wanted.updatedAt > found.updatedAt && isAhead(wanted)) ahead += 1;
-      else note(found, 'stamp');
-      copy.next();
-      mirror.next();
-    }
-  }
-  await session.query('commit');
-  if (copy.rows !== expected) {
-    throw new CopyUnusable(
-      `The file ${name} of the published copy has ${copy.rows} rows, and the manifest says ${expected}.`,
-    );
-  }
-  const differences = Object.values(faults).reduce((sum, count) => sum + count, 0);
-  const numbers = { copied: copy.rows, mirrored: mirror.rows, newer, ahead, differences };
-  return { copyPosition: manifest.position, ...numbers, faults, first };
+  return store.interruptible(signal, async () => {
+    await requireComparable(store, manifest);
+    await stageCopy(store, manifest, source, signal, onProgress);
+    return store.transaction(repairs ? 'write' : 'read', async () => {
+      const { session, schema } = store;
+      // Once more: a mirror that is running may have taken another copy.
+      const reached = await requireComparable(store, manifest);
+      const { newer, ahead, ...faults } = await findDifferences(store, manifest.position, reached);
+      const { rows: first } = await session.query<{ svcId: string; fault: Fault }>(
+        `select svc_id as "svcId", difference as fault from pg_temp.differences
+          where difference = any($1) order by svc_id limit ${LISTED}`,
+        [FAULTS],
+      );
+      const { rows: counted } = await session.query<{ mirrored: number }>(
+        `select count(*) as mirrored from ${schema}.titles`,
+      );
+      if (repairs) {
+        await correctFaults(store);
+        await store.saveVerification(manifest.created_at, 0);
+      }
+      return {
+        copyOf: manifest.created_at,
+        copied: fileOf(manifest, 'titles').rows,
+        mirrored: counted[0]?.mirrored ?? 0,
+        newer,
+        ahead,
+        differences: FAULTS.reduce((sum, fault) => sum + faults[fault], 0),
+        faults,
+        first,
+      };
+    });
+  });
 }
 
-/** The rows of one side, in the order of their ids. */
-class Cursor {
-  #group: readonly ComparedRow[] = [];
-  #place = 0;
-  #isAtEnd = false;
-  /** Rows passed so far. */
-  rows = 0;
-
-  constructor(private readonly groups: AsyncGenerator<readonly ComparedRow[], void>) {}
-
-  /** The current row; undefined at the end, and before {@link fill}. */
-  get row(): ComparedRow | undefined {
-    return this.#group[this.#place];
+/** @returns the mirror's position @throws OperatorError when the mirror has not begun, or began with a later copy */
+async function requireComparable(store: MirrorStore, manifest: Manifest): Promise<number> {
+  const state = await store.readState();
+  if (state === undefined) throw new OperatorError('The mirror has not begun yet: its first copy is not complete.');
+  if (state.baseUrl !== manifest.base_url) {
+    throw new OperatorError(`The mirror is of ${state.baseUrl}, and the copy of ${manifest.base_url}.`);
   }
-
-  /** Whether more has to be read. */
-  get isEmpty(): boolean {
-    return this.#place >= this.#group.length && !this.#isAtEnd;
+  if (manifest.position < state.copyPosition) {
+    throw new OperatorError(
+      `The newest copy is of ${showPosition(manifest.position)}, older than the beginning of the mirror, ` +
+        `${showPosition(state.copyPosition)}. They can be compared once the operator of the service publishes another.`,
+    );
   }
+  return state.position;
+}
 
-  async fill(): Promise<void> {
-    while (this.isEmpty) {
-      const next = await this.groups.next();
-      this.#isAtEnd = next.done === true;
-      this.#group = next.value ?? [];
-      this.#place = 0;
-    }
-  }
+/** What comparing a running mirror with new copies needs. */
+export interface VerifyNewCopiesOptions {
+  readonly store: StoreOptions;
+  readonly source: CopySource;
+  readonly status: MirrorStatus;
+  readonly signal: AbortSignal;
+  readonly print: (line: string) => void;
+}
 
-  next(): void {
-    this.#place += 1;
-    this.rows += 1;
+/** Compares a mirror with each new copy, once, until the signal is aborted. */
+export async function verifyNewCopies(options: VerifyNewCopiesOptions): Promise<void> {
+  const { signal, print } = options;
+  while (!signal.aborted) {
+    await verifyNewCopy(options).catch((error: unknown) => {
+      if (!signal.aborted) print(`The comparison with the newest copy failed: ${(error as Error).message}`);
+    });
+    // Not what keeps the process: the mirror may have failed.
+    await delay(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
   }
+}
+
+/**
+ * Compares a mirror with the newest copy, unless that was done before.
+ *
+ * @returns how many rows differed; 0 when no copy is published
+ * @throws OperatorError when the two cannot be compared; CopyUnavailable, CopyUnusable, or the database's error
+ */
+export async function verifyNewCopy({
+  store: options,
+  source,
+  status,
+  signal,
+  print,
+}: VerifyNewCopiesOptions): Promise<number> {
+  const manifest = await source.readManifest(signal);
+  if (manifest === undefined) return 0;
+  const store = await MirrorStore.open(options, false);
+  try {
+    const { verified } = (await store.readState()) ?? {};
+    status.verification = verified;
+    if (verified && Date.parse(verified.copyOf) === Date.parse(manifest.created_at)) return verified.differences;
+    const { differences, copyOf } = await verify(store, manifest, { source, signal });
+    await store.saveVerification(copyOf, differences);
+    status.verification = { differences, at: Date.now() };
+    print(`Compared with the copy of ${copyOf}: ${differences === 0 ? 'equal' : differs(differences)}.`);
+    return differences;
+  } finally {
+    store.close();
+  }
+}
+
+/** @returns a clause about a number of rows */
+export function differs(rows: number): string {
+  return rows === 1 ? '1 row differs' : `${rows.toLocaleString('en-US')} rows differ`;
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { repairCounts } from '../../src/catalog/counts.js';
 import { restartFeed } from '../../src/catalog/restart.js';
+import { LONG, SEED, withSeed } from '../support/chance.js';
 import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startProxy, type Passing, type Proxy } from '../support/proxies/altering-proxy.js';
@@ -10,14 +11,11 @@ import { addTitles } from '../support/titles.js';
 import { requireConsistent } from './equality.js';
 import { mirrorWorld } from './mirror-world.js';
 
-/** The seed of this run. MODEL_SEED repeats another. */
-const SEED = Number(process.env.MODEL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-
-/** How often the mirror is killed. KILLS=200 is the long form, which takes three minutes. */
-const KILLS = Number(process.env.KILLS ?? 8);
+/** How often the mirror is killed. */
+const KILLS = 4 * LONG;
 
 /** Enough rows for a kill in the middle of taking a copy. */
-const TITLES = 9_000;
+const TITLES = 6_000;
 
 /** The longest life of a mirror before it is killed, in milliseconds. A third of it is the start of the process. */
 const LONGEST_LIFE_MS = 600;
@@ -47,7 +45,7 @@ const MODES: Readonly<Record<string, (response: Passing) => Passing>> = {
   'half a page': (response) => ({ ...response, body: response.body.slice(0, response.body.length / 2) }),
 };
 
-describe(`a mirror in trouble (MODEL_SEED=${SEED})`, () => {
+describe(withSeed('a mirror in trouble'), () => {
   const world = mirrorWorld();
   let writers: TitleWriter[] = [];
 

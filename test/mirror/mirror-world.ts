@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { repairCounts } from '../../src/catalog/counts.js';
+import { restartFeed } from '../../src/catalog/restart.js';
+import { createClient, createTitleCounter } from '../../src/follower/client.js';
+import { createCopySource } from '../../src/mirror/copy-source.js';
+import { mirror as keepMirror, type MirrorOptions } from '../../src/mirror/mirror.js';
+import { MirrorStatus } from '../../src/mirror/status.js';
 import { systemClock } from '../../src/platform/time/micros.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { installClock } from '../support/postgres/model-clock.js';
+import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startProgram, type Outcome, type RunningProgram } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
 import type { TestService } from '../support/service.js';
@@ -34,6 +40,14 @@ export interface MirrorWorld {
   readonly start: (...args: string[]) => Promise<RunningProgram>;
   /** Requires that the mirror has exactly the titles of the service. @returns their number */
   readonly requireEqual: () => Promise<number>;
+  /** Whether it has. */
+  readonly isEqual: () => Promise<boolean>;
+  /** Keeps the mirror in this process, with short waits, until the signal is aborted. */
+  readonly keep: (signal: AbortSignal, options: Partial<MirrorOptions>) => Promise<unknown>;
+  /** @returns the row with the mirror's position, if it has begun */
+  readonly state: () => Promise<unknown>;
+  /** Makes the catalogue that of a backup: titles named `later-…` are gone, and another is as it was. */
+  readonly restoreBackup: () => Promise<void>;
 }
 
 /** Opens the world by mocha's hooks. Call it first thing in `describe`. */
@@ -70,6 +84,7 @@ export function mirrorWorld(): MirrorWorld {
     await service.db.raw("select setval('titles_last_stamp', 1)");
     await service.db('catalog_feed').update({ beginning: 'epoch' });
     host.files.clear();
+    host.refusals.clear();
     host.requests.length = 0;
   });
 
@@ -110,6 +125,44 @@ export function mirrorWorld(): MirrorWorld {
       return program;
     },
     requireEqual: () => requireEqual(parts.service.db, parts.mirror.db),
+    isEqual: () =>
+      of.requireEqual().then(
+        () => true,
+        () => false,
+      ),
+    keep(signal, options) {
+      const { service, host, mirror } = parts;
+      const client = { baseUrl: service.url, key: service.key };
+      return keepMirror({
+        databaseUrl: mirror.url,
+        schema: 'catalog_mirror',
+        baseUrl: service.url,
+        copiesUrl: host.url,
+        source: createCopySource({ ...client, copiesUrl: host.url }),
+        readPage: createClient(client),
+        countTitles: createTitleCounter(client),
+        signal,
+        once: false,
+        intervalMs: 10,
+        patience: { firstMs: 10, longestMs: 20, onceMs: 0 },
+        status: new MirrorStatus(),
+        onFailure: () => undefined,
+        onProgress: () => undefined,
+        onRefused: () => undefined,
+        onBegun: () => undefined,
+        ...options,
+      });
+    },
+    state: () => parts.mirror.db.withSchema('catalog_mirror').from('state').first('position'),
+    async restoreBackup() {
+      const { db } = parts.service;
+      await pastTriggers(db, 'titles', async (transaction) => {
+        await transaction.raw("delete from titles where svc_id like 'later-%'");
+        await transaction.raw("update titles set title = 'As at first' where svc_id = 'title-0002'");
+      });
+      await repairCounts(db);
+      await restartFeed(db);
+    },
   };
   return of;
 }

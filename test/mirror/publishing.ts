@@ -12,6 +12,8 @@ import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
 export interface CopyHost {
   readonly url: string;
   readonly files: Map<string, Buffer>;
+  /** Statuses that paths are refused with. */
+  readonly refusals: Map<string, number>;
   /** The paths of the requests, and whether each had a key. */
   readonly requests: { readonly path: string; readonly hasKey: boolean }[];
   /** Publishes the titles of a catalogue. @returns its manifest */
@@ -22,18 +24,23 @@ export interface CopyHost {
 export async function startCopyHost(): Promise<CopyHost> {
   const files = new Map<string, Buffer>();
   const requests: CopyHost['requests'] = [];
+  const refusals = new Map<string, number>();
   const server = createServer((request, response) => {
     const path = request.url ?? '';
     requests.push({ path, hasKey: request.headers.authorization !== undefined });
     const file = files.get(path.slice(1));
-    response.statusCode = file === undefined ? 404 : 200;
-    response.end(file);
+    response.statusCode = refusals.get(path) ?? (file === undefined ? 404 : 200);
+    // As hosts do with JSON.
+    const isCompressed = file !== undefined && path === `/${MANIFEST_NAME}`;
+    if (isCompressed) response.setHeader('content-encoding', 'gzip');
+    response.end(isCompressed ? gzipSync(file) : file);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     files,
+    refusals,
     requests,
     async publish(catalogue, signedBy) {
       const { manifest, text } = await copyOf(catalogue);

@@ -1,6 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-const POLL_INTERVAL_MS = 20;
+/** The shortest and the longest pause between two polls, in milliseconds. */
+const PAUSE_MS = [20, 200] as const;
+
+/** The pause as a part of the time waited so far: polls take processor time from what they wait for. */
+const PAUSE_SHARE = 0.1;
 
 /**
  * Waits until a condition holds.
@@ -14,7 +18,7 @@ export async function eventually<Value>(
   condition: () => Value | Promise<Value>,
   timeoutMs = 20_000,
 ): Promise<Exclude<NonNullable<Value>, false>> {
-  const deadline = Date.now() + timeoutMs;
+  const begin = performance.now();
   for (;;) {
     let cause: unknown;
     try {
@@ -23,7 +27,8 @@ export async function eventually<Value>(
     } catch (error) {
       cause = error;
     }
-    if (Date.now() > deadline) throw new Error(`Not within ${timeoutMs / 1000} s: ${what}`, { cause });
-    await delay(POLL_INTERVAL_MS);
+    const waited = performance.now() - begin;
+    if (waited > timeoutMs) throw new Error(`Not within ${timeoutMs / 1000} s: ${what}`, { cause });
+    await delay(Math.min(Math.max(PAUSE_MS[0], waited * PAUSE_SHARE), PAUSE_MS[1]));
   }
 }

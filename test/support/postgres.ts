@@ -65,7 +65,7 @@ const RULES = [
   ...['all', 'replication'].map((name) => `host ${name} all 127.0.0.1/32 scram-sha-256`),
 ];
 
-let shared: Promise<TcpServer> | undefined;
+let shared: Promise<SharedServer> | undefined;
 let binaries: Promise<Binaries> | undefined;
 let migrated: Promise<string> | undefined;
 let databases = 0;
@@ -81,13 +81,31 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 }
 
 async function cloneDatabase(template: string): Promise<TestDatabase> {
-  shared ??= startPostgres();
-  const { urlOf } = await shared;
+  const { urlOf, run } = await (shared ??= startShared());
   const name = `test_${++databases}`;
-  const run = (sql: string) => runSql(urlOf('postgres'), sql);
   // Copies files, which takes half of the time of writing them to the log of changes.
   await run(`create database ${name} template ${template} strategy file_copy`);
   return { url: urlOf(name), drop: () => run(`drop database if exists ${name} with (force)`) };
+}
+
+/** The server of this process' test databases. */
+interface SharedServer {
+  readonly urlOf: TcpServer['urlOf'];
+  /** Runs a statement on its one connection, which does not keep the process from ending. */
+  readonly run: (sql: string) => Promise<void>;
+}
+
+async function startShared(): Promise<SharedServer> {
+  const { urlOf } = await startPostgres();
+  // A first connection writes a cache of the system tables into the folder of its database. Clones copy it.
+  await withClient(urlOf(MIGRATED), (client) => client.query('select'));
+  const pool = new pg.Pool({
+    connectionString: urlOf('postgres'),
+    max: 1,
+    idleTimeoutMillis: 0,
+    allowExitOnIdle: true,
+  });
+  return { urlOf, run: async (sql) => void (await pool.query(sql)) };
 }
 
 /** Starts a server for one suite alone. */
@@ -121,7 +139,7 @@ async function provideMigratedCluster(): Promise<string> {
 
   const folder = await temporaryFolder();
   const server = await startWithPassword(folder);
-  await runSql(server.urlOf('postgres'), `create database ${MIGRATED}`);
+  await withClient(server.urlOf('postgres'), (client) => client.query(`create database ${MIGRATED}`));
   const db = openDatabase({
     address: server.urlOf(MIGRATED),
     applicationName: 'test',
@@ -205,10 +223,6 @@ export async function startServerIn(folder: string): Promise<TcpServer & { socke
 function accessTo(folder: string, port: number): ServerAccess {
   const settings = { ...SETTINGS, ...(isInMemory(folder) && SETTINGS_IN_MEMORY), port: String(port) };
   return { settings, rules: `${RULES.join('\n')}\n` };
-}
-
-async function runSql(url: string, sql: string): Promise<void> {
-  await withClient(url, (client) => client.query(sql));
 }
 
 /** Opens one connection, without the service's code, and closes it after use. */

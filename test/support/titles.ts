@@ -8,7 +8,7 @@ import type { Reply } from './request.js';
 export async function addTitles(db: Knex, count: number, prefix = 'title'): Promise<void> {
   await db.raw(
     `insert into titles (svc_id, media_type, title)
-     select ? || '-' || lpad(i::text, 4, '0'), case when i % 2 = 1 then 'movie' else 'series' end, 'Title ' || i
+     select ? || '-' || lpad(i::text, greatest(4, length(i::text)), '0'), case when i % 2 = 1 then 'movie' else 'series' end, 'Title ' || i
        from generate_series(1, ?::integer) as i`,
     [prefix, count],
   );

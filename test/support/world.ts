@@ -4,7 +4,7 @@ import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { openTestDatabase, connectTo } from './database.js';
 import { startPostgres, type TestPostgres } from './postgres.js';
 import { startServer, type ServerProcess } from './program.js';
-import { startRedis, type TestRedis } from './redis.js';
+import { startRedis, type TestRedis } from './redis/redis.js';
 import { startService, type TestService, type TestServiceOptions } from './service.js';
 
 /** What a suite needs around it. */

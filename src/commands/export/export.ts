@@ -40,8 +40,8 @@ An export of titles also yields the position from which a mirror continues. --st
 Distribute copy and state file together.
 
 --publish writes a copy that mirrors take and check by themselves: titles with the fields of the feed, people and
-collections, all as of one moment, and manifest.json, which names them. Files have new names each time and never change.
-The manifest is replaced once they are complete and on disk; an interrupted run publishes nothing. The newest three copies
+collections, all as of one moment, and manifest.json, which lists them. A file never changes; new content gets a new
+name. The manifest is replaced once all files are complete and on disk; an interrupted run publishes nothing. The newest three copies
 are kept. Set COPY_SIGNING_KEY to sign the manifest. Servers with COPIES_DIR serve the
 folder at /copies/; any web server or bucket can, too.`;
 

@@ -35,7 +35,7 @@ export class ProgressDisplay {
     if (phase !== this.#phase) {
       this.stop();
       this.#phase = phase;
-      const end = phase === 'reading' ? this.#options.size : total;
+      const end = total ?? (phase === 'reading' ? this.#options.size : undefined);
       this.#bar = createBar(this.#stderr, `${this.#options.label}: ${phase}`, end !== undefined);
       this.#bar.start(end ?? 0, 0, text);
     }

@@ -26,6 +26,12 @@ export interface MirrorParts {
   readonly store: StoreOptions;
 }
 
+/** The class of SQLSTATEs of a violated constraint. The mirror's own hold. */
+const CONSTRAINT = '23';
+
+/** The longest name in PostgreSQL, in bytes. It would cut a longer one. */
+const LONGEST_NAME = 63;
+
 /** What to say about the options of {@link addMirrorOptions}. */
 export const CONNECTION_NOTES = `Set CATALOG_API_KEY to your key, and MIRROR_DATABASE_URL to the URL of your database, or MIRROR_DATABASE_URL_FILE to a
 file with it. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" keeps the key out of the shell's history. --into also
@@ -47,13 +53,13 @@ export function addMirrorOptions(command: Command): Command {
 /** @throws UsageError, OperatorError, ConfigError */
 export async function readMirrorOptions(flags: MirrorFlags, context: CommandContext): Promise<MirrorParts> {
   if (flags.from === undefined) throw new UsageError('Name the service to mirror with --from.');
-  const baseUrl = parseBaseUrl(flags.from);
+  const baseUrl = parseBaseUrl(flags.from, '--from');
   const databaseUrl = databaseUrlOf(flags.into) ?? context.config().mirrorDatabaseUrl;
   if (databaseUrl === undefined)
     throw new UsageError('Name the database of the mirror: set MIRROR_DATABASE_URL, or use --into.');
   const key = context.clientKey();
   if (key === '') throw new OperatorError('Set the environment variable CATALOG_API_KEY to your API key.');
-  const copiesUrl = flags.copies === undefined ? `${baseUrl}/copies` : copiesUrlOf(flags.copies);
+  const copiesUrl = flags.copies === undefined ? `${baseUrl}/copies` : parseBaseUrl(flags.copies, '--copies');
   const publicKey = flags.publicKey === undefined ? undefined : await readPublicKey(flags.publicKey);
   return {
     client: { baseUrl, key },
@@ -72,6 +78,13 @@ export async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
     if (isDatabaseUnavailable(error)) {
       throw new OperatorError(
         `The mirror's database cannot be reached: ${message}. Check MIRROR_DATABASE_URL, or --into.`,
+        { cause: error },
+      );
+    }
+    if (sqlState(error).startsWith(CONSTRAINT)) {
+      throw new OperatorError(
+        `A constraint in the mirror's database refused a change: ${message}. Drop it, or make it follow the titles, such as ` +
+          'with "on delete cascade".',
         { cause: error },
       );
     }
@@ -96,22 +109,6 @@ function databaseUrlOf(text: string | undefined): string | undefined {
   return text;
 }
 
-function copiesUrlOf(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (
-    url === undefined ||
-    !/^https?:$/.test(url.protocol) ||
-    url.username !== '' ||
-    url.password !== '' ||
-    url.search !== ''
-  ) {
-    throw new UsageError(
-      '--copies must be a URL such as https://copies.example.com/catalog, without user, password and query.',
-    );
-  }
-  return (url.origin + url.pathname).replace(/\/+$/, '');
-}
-
 async function readPublicKey(file: string): Promise<KeyObject> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw new OperatorError(`Cannot read the public key ${file}: ${(error as Error).message}.`, { cause: error });
@@ -120,6 +117,7 @@ async function readPublicKey(file: string): Promise<KeyObject> {
 }
 
 function schemaName(value: string): string {
-  if (/^[a-z_][a-z0-9_]{0,62}$/.test(value) && !value.startsWith('pg_')) return value;
-  throw new InvalidArgumentError('Use 1 to 63 characters of a-z, 0-9 and _, starting with a letter.');
+  const length = Buffer.byteLength(value);
+  if (length > 0 && length <= LONGEST_NAME) return value;
+  throw new InvalidArgumentError(`Use 1 to ${LONGEST_NAME} bytes.`);
 }

@@ -6,8 +6,8 @@ import { DEFAULT_PATIENCE } from '../../follower/retry.js';
 import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-server.js';
 import type { Beginning } from '../../mirror/begin.js';
 import { mirror } from '../../mirror/mirror.js';
-import { NewCopies } from '../../mirror/verify-new-copies.js';
 import { MirrorStatus } from '../../mirror/status.js';
+import { verifyNewCopies, verifyNewCopy } from '../../mirror/verify.js';
 import { interval, INTERVAL } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { ProgressDisplay } from '../import/progress-display.js';
@@ -23,6 +23,7 @@ import {
 } from './mirror-options.js';
 
 interface Flags extends MirrorFlags {
+  /** In milliseconds. */
   readonly interval?: number;
   readonly once?: boolean;
   readonly verify?: boolean;
@@ -33,13 +34,13 @@ const NOTES = `Makes a copy of all titles in your PostgreSQL and keeps it up to 
 newest published copy, or with the feed while that still has every title. Rows and position are committed in one
 transaction, so the command continues exactly where it was, however it was ended. When the feed no longer accepts the
 position, after 30 days away or a restored backup, it takes the newest copy by itself and reports what changed. Readers
-of the table never see a half of a copy.
+of the table never see half a copy.
 
 ${CONNECTION_NOTES}
 
-Temporary failures of the service and of your database are reported on standard error and retried; Retry-After is
-honoured. The exit code is 0 after SIGINT or SIGTERM, and when --once has caught up. It is 1 if you need to act; the
-message says how.`;
+Temporary failures are reported on standard error and retried, and Retry-After is honoured. With --once, a failure of
+your database ends the command. The exit code is 0 after SIGINT or SIGTERM, and when --once has caught up. It is 1 if
+you need to act; the message says how.`;
 
 const EXAMPLES = [
   'catalog mirror --from https://catalog.example.com \\\n    --into postgres://me@localhost/films',
@@ -67,7 +68,8 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   const status = new MirrorStatus();
   const display = new ProgressDisplay(stderr, { label: 'titles', isEnabled: true });
   const print = (line: string): void => display.printLine(line);
-  const copies = flags.verify ? new NewCopies({ store, source, status, signal, print }) : undefined;
+  const copies = { store, source, status, signal, print };
+  let verifying: Promise<void> | undefined;
   let server: MetricsServer | undefined;
   try {
     if (flags.metricsAddress !== undefined) {
@@ -90,10 +92,9 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
         countTitles: createTitleCounter(client),
         signal,
         once: flags.once ?? false,
-        intervalMs: flags.interval === undefined ? undefined : flags.interval * 1000,
+        intervalMs: flags.interval,
         patience: DEFAULT_PATIENCE,
         status,
-        onCurrent: () => copies?.look(),
         onProgress: (progress) => display.update(progress),
         onFailure: (reason, waitMs) => print(`${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`),
         onRefused: (position) =>
@@ -102,12 +103,14 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
           display.stop();
           if ('inserted' in beginning) print(describe(beginning));
           print(`Following ${client.baseUrl} from ${showPosition(beginning.position)}.`);
+          if (flags.verify && !flags.once) verifying ??= verifyNewCopies(copies);
         },
       }),
     );
-    const verified = await copies?.settled();
+    await verifying;
+    const differences = flags.verify && flags.once && !signal.aborted ? await verifyNewCopy(copies) : 0;
     printLine(stderr, reached === undefined ? 'Stopped.' : `Stopped at ${showPosition(reached)}.`);
-    if (flags.once && verified !== undefined && verified.differences > 0) {
+    if (differences > 0) {
       throw new OperatorError('The mirror differs from the copy. See and repair it with "catalog mirror verify".');
     }
   } finally {

@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
 import { OperatorError } from '../../errors.js';
-import { showPosition } from '../../follower/client.js';
-import { stageCopy } from '../../mirror/begin.js';
-import { repairByStaged } from '../../mirror/merge.js';
+import type { OnProgress } from '../../mirror/staging.js';
 import { MirrorStore } from '../../mirror/store.js';
-import { compare, type Comparison } from '../../mirror/verify.js';
+import { differs, verify, type Comparison } from '../../mirror/verify.js';
 import type { CommandContext } from '../context.js';
+import { ProgressDisplay } from '../import/progress-display.js';
 import { addNotes } from '../output/help.js';
 import { addJsonCommand, report } from '../output/report.js';
 import {
@@ -25,11 +24,12 @@ const NOTES = `Reads the newest published copy, checks its hash, its number of r
 mirror. A row may be newer than the copy if the mirror has followed the feed that far. The exit code is 1 if a row
 differs, with the numbers and the first rows:
   missing  the mirror lacks the row
-  changed  the row has the stamp of the copy, but another content
-  stamp    the row has a stamp that it never had up to the copy
+  changed  the same updated_at, and different content
+  stamp    a wrong updated_at: not that of the copy, nor a later one that the mirror has read
   extra    the catalogue did not have the row at the time of the copy
 
-The mirror may run meanwhile. Read access to its tables is enough, except for --repair.
+The mirror may run meanwhile. The role needs to read its tables and to create temporary ones, as every role may by default;
+--repair needs the rights of the mirror itself.
 
 ${CONNECTION_NOTES}`;
 
@@ -44,43 +44,46 @@ export function registerVerify(mirror: Command, context: CommandContext): void {
 
 async function run(flags: Flags, context: CommandContext): Promise<void> {
   const { signal, stdout } = context;
+  const { repair: repairs = false } = flags;
   const { source, store: options, copiesUrl } = await readMirrorOptions(flags, context);
   const manifest = await source.readManifest(signal);
-  if (manifest === undefined) throw new OperatorError(`No copy is published at ${copiesUrl}/.`);
+  if (manifest === undefined) {
+    throw new OperatorError(
+      `No copy is published at ${copiesUrl}/. If copies are elsewhere, name the place with --copies; otherwise ask the ` +
+        'operator of the service to publish them.',
+    );
+  }
   const store = await MirrorStore.open(options, false);
-  const interrupt = (): void => store.close();
-  signal.addEventListener('abort', interrupt, { once: true });
+  const display = new ProgressDisplay(context.stderr, { label: 'copy', isEnabled: flags.json !== true });
   try {
-    const result = await compare(store, manifest, source, signal);
-    const isToRepair = flags.repair === true && result.differences > 0;
-    if (isToRepair) await stageCopy(store, manifest, { source, signal, onProgress: () => undefined });
-    const repaired = isToRepair ? await repairByStaged(store, manifest) : undefined;
-    const lines = describe(result);
-    if (repaired) {
-      const { inserted, changed, deleted } = repaired;
-      lines.push(`Repaired: ${count(inserted)} inserted, ${count(changed)} changed, ${count(deleted)} deleted.`);
-    }
-    report(stdout, flags.json, { ...result, ...(repaired && { repaired }) }, lines.join('\n'));
-    if (result.differences > 0 && !repaired) {
+    const onProgress: OnProgress = (progress) => display.update(progress);
+    const result = await verify(store, manifest, { source, signal, repairs, onProgress });
+    display.stop();
+    report(stdout, flags.json, { ...result, repaired: repairs }, describe(result, repairs));
+    if (result.differences > 0 && !repairs) {
       throw new OperatorError('The mirror differs from the copy. Take the rows of the copy with --repair.');
     }
   } catch (error) {
     if (signal.aborted) throw new OperatorError('Interrupted. Nothing was repaired.', { cause: error });
     throw error;
   } finally {
-    signal.removeEventListener('abort', interrupt);
+    display.stop();
     store.close();
   }
 }
 
-function describe({ copyPosition, copied, mirrored, newer, ahead, differences, faults, first }: Comparison): string[] {
+function describe(result: Comparison, isRepaired: boolean): string {
+  const { copyOf, copied, mirrored, newer, ahead, differences, faults, first } = result;
   const parts = Object.entries(faults).map(([fault, rows]) => `${count(rows)} ${fault}`);
   return [
-    `Copy of ${showPosition(copyPosition)}: ${count(copied)} rows; the mirror has ${count(mirrored)}, ${count(newer)} of them newer.`,
+    `Copy of ${copyOf}: ${count(copied)} rows; the mirror has ${count(mirrored)}, ${count(newer)} of them newer.`,
     ...(ahead > 0 ? [`The mirror has not reached ${count(ahead)} rows of the copy yet.`] : []),
-    differences === 0 ? 'All others are equal.' : `${count(differences)} rows differ: ${parts.join(', ')}.`,
+    differences === 0
+      ? `${newer + ahead > 0 ? 'All others are' : 'The mirror is'} equal.`
+      : `${differs(differences)}: ${parts.join(', ')}.`,
     ...first.map(({ svcId, fault }) => `  ${fault.padEnd(7)}  ${svcId}`),
-  ];
+    ...(isRepaired && differences > 0 ? ['Repaired.'] : []),
+  ].join('\n');
 }
 
 function count(rows: number): string {

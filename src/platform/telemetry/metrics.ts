@@ -80,10 +80,11 @@ export class Metrics implements MetricsSource {
       async collect() {
         // The wait comes first, so that scrapes at the same time do not add their values.
         const values = await definition.read();
+        const samples = typeof values === 'number' ? [{ labels: {}, value: values }] : values;
         this.reset();
-        for (const { labels, value } of typeof values === 'number' ? [{ labels: {}, value: values }] : values) {
-          this.inc(labels, value);
-        }
+        for (const { labels, value } of samples) this.inc(labels, value);
+        // After a reset, a metric without labels is 0.
+        if (samples.length === 0 && definition.labels === undefined) this.remove();
       },
     });
   }

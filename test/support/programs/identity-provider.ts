@@ -32,13 +32,14 @@ export interface IdentityProvider {
 const ARTIFACTS = ['AccessToken', 'AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'Session'];
 const LIFETIME_SECONDS = 600;
 
+/** Shared by the providers of this process, since a key of this kind takes long to make. */
+const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
+
 /** Starts a provider that knows one client. @param redirectUri - of the client */
 export async function startIdentityProvider(redirectUri: string): Promise<IdentityProvider> {
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
   const [clientId, clientSecret] = ['catalog', 'a secret: with characters that are encoded +/%'];
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const signingKey = privateKey.export({ format: 'jwk' });
   const provider = new Provider(issuer, {
     clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri] }],
     cookies: { keys: ['test'] },

@@ -11,7 +11,11 @@ export interface Passing {
 }
 
 /** Changes a response. Given the request's header `x-drift`, which does not reach the server behind. */
-export type Alter = (response: Passing, mark: string | undefined, request: IncomingMessage) => Passing;
+export type Alter = (
+  response: Passing,
+  mark: string | undefined,
+  request: IncomingMessage,
+) => Passing | Promise<Passing>;
 
 export interface Proxy {
   readonly url: string;
@@ -61,6 +65,6 @@ async function forward(upstream: string, incoming: IncomingMessage, alter: Alter
     headers: Object.fromEntries(fields.map(([name, value]) => [name, String(value)])),
     body: Buffer.concat(chunks).toString('utf8'),
   };
-  const altered = alter(passing, typeof mark === 'string' ? mark : undefined, incoming);
+  const altered = await alter(passing, typeof mark === 'string' ? mark : undefined, incoming);
   outgoing.writeHead(altered.status, altered.headers).end(altered.body);
 }

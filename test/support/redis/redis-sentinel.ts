@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { eventually } from '../eventually.js';
 import type { RedisAddress } from '../../../src/platform/redis/link.js';
-import { startRedis, type TestRedis } from '../redis.js';
+import { startRedis, type TestRedis } from './redis.js';
 
 /** A master with a replica, watched by a Sentinel, of its own for one suite. */
 export interface TestRedisSentinel {

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import type { RedisAddress } from '../../src/platform/redis/link.js';
-import { eventually } from './eventually.js';
-import { freePort } from './programs/free-port.js';
-import { provideProgram, REDIS } from './programs/system-program.js';
-import { temporaryFolder } from './temporary-folder.js';
+import type { RedisAddress } from '../../../src/platform/redis/link.js';
+import { eventually } from '../eventually.js';
+import { freePort } from '../programs/free-port.js';
+import { provideProgram, REDIS } from '../programs/system-program.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 /** A Redis server of its own for one suite. It is stopped and removed with the test run at the latest. */
 export interface TestRedis {

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { OpenTestDatabase } from '../support/database.js';
+import { eventually } from '../support/eventually.js';
+import { runCommand } from '../support/programs/command.js';
+import type { TestService } from '../support/service.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { addTitles } from '../support/titles.js';
+import { requireEqual } from './equality.js';
+import { mirrorWorld } from './mirror-world.js';
+import type { CopyHost } from './publishing.js';
+
+/** Ends the sessions of mirrors, as a restart of PostgreSQL does. */
+const END_MIRRORS =
+  "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'catalog mirror'";
+
+describe('the database of a mirror', () => {
+  const world = mirrorWorld();
+  const { succeed, fail, start } = world;
+  let service: TestService;
+  let host: CopyHost;
+  let mirror: OpenTestDatabase;
+
+  before(() => {
+    ({ service, host, mirror } = world);
+  });
+
+  /** @returns the sessions of the mirror's database that wait for a lock */
+  function waiting(): Promise<unknown[]> {
+    return mirror
+      .db('pg_stat_activity')
+      .whereRaw("datname = current_database() and wait_event_type = 'Lock'")
+      .pluck<unknown[]>('pid');
+  }
+
+  it('continues after its database has ended the connection, and names it where it cannot connect', async () => {
+    await addTitles(service.db, 3);
+    const program = await start();
+    await mirror.db.raw(END_MIRRORS);
+    await addTitles(service.db, 20, 'later');
+    await eventually('the mirror has them', world.isEqual);
+    assert.match(program.output.stderr, /The mirror's database cannot be used: .*\. Retrying in 1 s\./);
+    program.child.kill('SIGTERM');
+    assert.equal((await program.ended).code, 0);
+
+    const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: 'postgres://me@127.0.0.1:1/films' }, '--once');
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^catalog: The mirror's database cannot be reached: .* Check MIRROR_DATABASE_URL, or --into\.\n$/,
+    );
+  });
+
+  it('refuses to write a schema that another mirror writes', async () => {
+    await addTitles(service.db, 3);
+    const ending = new AbortController();
+    const running = world.keep(ending.signal, { intervalMs: 1_000 });
+    await eventually('the mirror has everything', world.isEqual);
+    assert.match(
+      await fail(),
+      /Another mirror writes the schema catalog_mirror\. Stop it, or choose another --schema\./,
+    );
+    await succeed('--schema', 'second');
+    await requireEqual(service.db, mirror.db, 'second');
+    await mirror.db.raw('drop schema second cascade');
+    ending.abort();
+    await running;
+  });
+
+  it('continues when the lock is still held by a session before it', async () => {
+    await addTitles(service.db, 3);
+    const ending = new AbortController();
+    const failures: string[] = [];
+    const running = world.keep(ending.signal, { onFailure: (reason) => failures.push(reason) });
+    await eventually('the mirror has everything', world.isEqual);
+    await mirror.db.transaction(async (transaction) => {
+      const next = transaction.raw("select pg_advisory_xact_lock(x'6d697272'::int, hashtext('catalog_mirror'))").then();
+      await eventually('another session waits for the lock', async () => (await waiting()).length === 1);
+      await mirror.db.raw(END_MIRRORS);
+      await next;
+      await eventually('it waits', () => failures.some((reason) => reason.includes('Another mirror writes')));
+    });
+    await addTitles(service.db, 3, 'later');
+    await eventually('the mirror has everything', world.isEqual);
+    ending.abort();
+    await running;
+  });
+
+  it('can be started again at once after a kill, although its transaction waits for a lock', async () => {
+    await addTitles(service.db, 3);
+    const program = await start();
+    let again: ReturnType<typeof world.run> | undefined;
+    await mirror.db.transaction(async (transaction) => {
+      await transaction.raw('lock table catalog_mirror.titles in access exclusive mode');
+      await addTitles(service.db, 3, 'later');
+      await eventually('the mirror waits', async () => (await waiting()).length === 1);
+      const [orphan] = await waiting();
+      program.child.kill('SIGKILL');
+      await program.ended;
+      again = world.run('--once');
+      await eventually('PostgreSQL has ended its session', async () => !(await waiting()).includes(orphan));
+    });
+    const { code, stderr } = (await again) ?? {};
+    assert.equal(code, 0, stderr);
+    await world.requireEqual();
+  });
+
+  it('ends at once on SIGTERM while the merge of a copy waits for a lock, and merges it next time', async () => {
+    await addTitles(service.db, 3);
+    await host.publish(service);
+    await succeed();
+    await world.restoreBackup();
+    await host.publish(service);
+    await mirror.db.transaction(async (transaction) => {
+      await transaction.raw('lock table catalog_mirror.titles in exclusive mode');
+      const program = world.startUnawaited();
+      await eventually('the merge waits', async () => (await waiting()).length === 1);
+      program.child.kill('SIGTERM');
+      assert.equal((await program.ended).code, 0);
+    });
+    assert.match(await succeed(), /Took the copy of .*: 0 inserted, 1 changed, 0 deleted\./);
+    await world.requireEqual();
+  });
+
+  it('loads copies whatever limits its role has for statements', async () => {
+    await addTitles(service.db, 12_000);
+    await host.publish(service);
+    const url = new URL(mirror.url);
+    url.searchParams.set('options', '-c statement_timeout=20');
+    const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, '--once');
+    assert.equal(code, 0, stderr);
+    await world.requireEqual();
+  });
+
+  it('ends at once where its role or its database does not exist', async () => {
+    const url = new URL(mirror.url);
+    url.pathname = '/nowhere';
+    const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href });
+    assert.equal(code, 1);
+    assert.match(stderr, /The mirror's database cannot be reached: database "nowhere" does not exist\. Check MIRROR_/);
+  });
+
+  it('names the constraint of the owner that refuses a change', async () => {
+    await addTitles(service.db, 10);
+    await host.publish(service);
+    await addTitles(service.db, 4, 'later');
+    await succeed();
+    await mirror.db.raw(`create table catalog_mirror.seen (title text collate "C" references catalog_mirror.titles);
+      insert into catalog_mirror.seen values ('later-0001')`);
+    await world.restoreBackup();
+    await host.publish(service);
+    assert.match(
+      await fail(),
+      /A constraint in the mirror's database refused a change: .*"seen_title_fkey".* cascade"\./,
+    );
+  });
+
+  it('refuses a name of a schema that PostgreSQL would cut', async () => {
+    const { code, stderr } = await world.run('--schema', 'x'.repeat(64));
+    assert.equal(code, 2);
+    assert.match(stderr, /Use 1 to 63 bytes\./);
+  });
+
+  it('takes the URL of its database from the environment, and refuses a password in the arguments', async () => {
+    await addTitles(service.db, 3);
+    const refused = await world.run('--into', 'postgres://me:hunter2@localhost/films');
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /--into must not have a password: every user of this machine can read the arguments/);
+    assert.doesNotMatch(refused.stderr, /hunter2/);
+    const args = ['mirror', '--from', service.url, '--copies', host.url, '--once'];
+    const file = join(await temporaryFolder(), 'url');
+    await writeFile(file, mirror.url);
+    const { code, stderr } = await runCommand(args, {
+      CATALOG_API_KEY: service.key,
+      MIRROR_DATABASE_URL_FILE: file,
+    });
+    assert.equal(code, 0, stderr);
+    await world.requireEqual();
+    const nowhere = await runCommand(args, { CATALOG_API_KEY: service.key });
+    assert.equal(nowhere.code, 2);
+    assert.match(nowhere.stderr, /set MIRROR_DATABASE_URL, or use --into/);
+  });
+
+  it('does not mix the mirrors of two services', async () => {
+    await addTitles(service.db, 3);
+    await succeed();
+    await mirror.db.withSchema('catalog_mirror').from('state').update({ base_url: 'https://other.example.com' });
+    assert.match(await fail(), /The schema catalog_mirror has a mirror of https:\/\/other\.example\.com, not of http/);
+  });
+});

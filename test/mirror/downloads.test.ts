@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import type { Manifest } from '../../src/copies/manifest.js';
+import { CopyUnavailable, createCopySource } from '../../src/mirror/copy-source.js';
+
+/** Bound on the wait for a server that stalls, in milliseconds. */
+const IDLE_MS = 200;
+
+const PATIENCE = { firstMs: 1, longestMs: 5, onceMs: 0 };
+
+const FILE = randomBytes(100_000);
+
+const MANIFEST: Manifest = {
+  version: 1,
+  created_at: '2026-11-20T23:40:07.000Z',
+  base_url: 'http://127.0.0.1',
+  position: 1795218005.123456,
+  files: [
+    {
+      kind: 'titles',
+      name: 'titles-1.ndjson.gz',
+      bytes: FILE.length,
+      rows: 1,
+      sha256: createHash('sha256').update(FILE).digest('hex'),
+      columns: ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'],
+    },
+  ],
+};
+
+/** How a server stops responding. */
+const STALLS: Readonly<Record<string, (response: ServerResponse) => unknown>> = {
+  'before its header': () => undefined,
+  'in the middle of its body': (response) => response.writeHead(200, { 'content-length': 1_000 }).write('half'),
+};
+
+/** Servers that cut each response after 30,000 bytes. */
+const CUTTING: Readonly<Record<string, (from: number, response: ServerResponse) => void>> = {
+  'from the next byte, as asked': (from, response) => {
+    const range = from === 0 ? {} : { 'content-range': `bytes ${from}-${FILE.length - 1}/${FILE.length}` };
+    response.writeHead(from === 0 ? 200 : 206, { 'content-length': FILE.length - from, ...range });
+    response.write(FILE.subarray(from, from + 30_000), () => response.destroy());
+  },
+  'after an end that seems to be in order': (from, response) => {
+    response.writeHead(200, { connection: 'close' }).end(FILE.subarray(0, from + 30_000));
+  },
+  // Each response reaches further than the last one.
+  'from the beginning, whatever was asked': (from, response) => {
+    response.writeHead(200, { 'content-length': FILE.length });
+    response.write(FILE.subarray(0, from + 30_000), () => response.destroy());
+  },
+};
+
+describe('the download of a copy', () => {
+  async function download(
+    respond: (request: IncomingMessage, response: ServerResponse) => unknown,
+    idleMs?: number,
+  ): Promise<Buffer> {
+    const server = createServer((request, response) => void respond(request, response)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const source = createCopySource({
+      baseUrl: url,
+      copiesUrl: url,
+      key: 'svc_key',
+      ...(idleMs === undefined ? {} : { idleMs }),
+      patience: PATIENCE,
+    });
+    const pieces: Buffer[] = [];
+    try {
+      for await (const piece of source.readTitles(MANIFEST, new AbortController().signal)) pieces.push(piece);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+    return Buffer.concat(pieces);
+  }
+
+  for (const [when, respond] of Object.entries(STALLS)) {
+    it(`is given up if the server stalls ${when}, and may be repeated`, async () => {
+      await assert.rejects(
+        download((_request, response) => respond(response), IDLE_MS),
+        (error: unknown) => error instanceof CopyUnavailable && error.message.includes('no data within 0.2 s'),
+      );
+    });
+  }
+
+  it('is refused if the server would have it decompressed', async () => {
+    await assert.rejects(
+      download((_request, response) => response.setHeader('content-encoding', 'gzip').end(gzipSync(FILE))),
+      /titles-1\.ndjson\.gz has a Content-Encoding\. Its server must send files as they are\./,
+    );
+  });
+
+  for (const [how, respond] of Object.entries(CUTTING)) {
+    it(`continues where it was cut, and is complete if the server sends the rest ${how}`, async () => {
+      const ranges: string[] = [];
+      const received = await download((request, response) => {
+        const { range = '' } = request.headers;
+        ranges.push(range);
+        respond(Number(/\d+/.exec(range)?.[0] ?? 0), response);
+      });
+      assert.ok(received.equals(FILE));
+      assert.deepEqual(ranges.slice(0, 2), ['', 'bytes=30000-']);
+    });
+  }
+});
