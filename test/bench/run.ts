@@ -1,8 +1,10 @@
 import { tmpdir } from 'node:os';
-import { benchGrowth, drawGrowth } from './growth/growth.js';
+import { benchGrowth } from './growth/growth.js';
+import { TIMES } from './growth/times.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
-import { benchMirror } from './mirror.js';
+import { benchMirror } from './mirror/mirror.js';
+import { MIRRORS } from './mirror/mirrors.js';
 import { benchPages } from './pages.js';
 import { CASE_NAMES } from './speed/cases.js';
 import { benchCosts } from './speed/costs.js';
@@ -26,22 +28,21 @@ interface Part {
 
 const effort = { rounds: numberIn('ROUNDS', 5), seconds: numberIn('SECONDS', 3) };
 const titles = numberIn('TITLES', 1_000_000);
+const sizes = (wordsIn('SIZES') ?? ['10000', '100000', '1000000', '10000000']).map((size) => positive('SIZES', size));
+const isDrawnOnly = process.env.DRAW === '1';
+const isSaved = process.env.SAVE === '1';
 
 const PARTS: Readonly<Record<string, Part>> = {
   import: { isDecisive: true, run: () => benchImport(numberIn('IMPORT_ROWS', 1_000_000)) },
   growth: {
     isDecisive: true,
-    run: () => {
-      if (process.env.DRAW === '1') return drawGrowth();
-      const sizes = wordsIn('SIZES') ?? ['10000', '100000', '1000000', '10000000'];
-      return benchGrowth({
-        sizes: sizes.map((size) => positive('SIZES', size)),
-        seconds: numberIn('GROWTH_SECONDS', 60),
-        isSaved: process.env.SAVE === '1',
-      });
-    },
+    run: () => (isDrawnOnly ? TIMES.draw() : benchGrowth({ sizes, seconds: numberIn('GROWTH_SECONDS', 60), isSaved })),
   },
-  mirror: { isDecisive: true, run: () => benchMirror(titles) },
+  mirror: {
+    isDecisive: true,
+    run: () =>
+      isDrawnOnly ? MIRRORS.draw() : benchMirror({ sizes, seconds: numberIn('MIRROR_SECONDS', 20), isSaved }),
+  },
   writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
   pages: { isDecisive: false, run: () => benchPages(numberIn('VISITS', 3)) },
   costs: { isDecisive: false, run: () => benchCosts({ titles, ...effort }) },

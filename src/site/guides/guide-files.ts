@@ -165,8 +165,8 @@ export const GUIDES: readonly ListedGuide[] = [
   },
 ];
 
-/** The pictures in them, which `make bench PARTS=growth` draws. */
-const PICTURES = ['pictures/times.svg'] as const;
+/** The pictures in them, which `make bench` draws. */
+export const PICTURES = ['pictures/times.svg', 'pictures/mirrors.svg'] as const;
 
 /** A guide with its text. */
 export interface Guide extends ListedGuide {

@@ -1,4 +1,3 @@
-import { readFile, writeFile } from 'node:fs/promises';
 import { Agent, get } from 'node:http';
 import { createSyntheticTitles } from '../../support/catalog/synthetic-titles.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
@@ -7,10 +6,7 @@ import { count, median, print, printResults } from '../measure.js';
 import { runCatalog } from '../program.js';
 import { CASE_NAMES, CASES, createCases, type BenchRequest, type Case, type CaseName } from '../speed/cases.js';
 import { machine } from '../speed/servers.js';
-import { drawTimes } from './draw-times.js';
-
-const FIGURES = new URL('growth.json', import.meta.url);
-const PICTURE = new URL('../../../src/site/guides/pictures/times.svg', import.meta.url);
+import { TIMES } from './times.js';
 
 const MOST_GROWTH = 1.15;
 
@@ -72,22 +68,8 @@ export async function benchGrowth({ sizes, seconds, isSaved }: GrowthOptions): P
     }
   }
   const bySize = subjects.map(({ titles, times }) => ({ titles, medianMs: mediansOf(times) }));
-  if (isSaved) {
-    const results: GrowthResults = { machine: machine(), seconds, bySize };
-    await writeFile(FIGURES, `${JSON.stringify(results, toMicros, 2)}\n`);
-    await drawGrowth();
-  }
+  if (isSaved) await TIMES.save({ machine: machine(), seconds, bySize });
   return printGrowth(bySize);
-}
-
-/** Draws the picture of the performance guide from the figures that were saved last. */
-export async function drawGrowth(): Promise<void> {
-  await writeFile(PICTURE, await drawTimes(await readFigures()));
-}
-
-/** @returns the figures that were saved last */
-export async function readFigures(): Promise<GrowthResults> {
-  return JSON.parse(await readFile(FIGURES, 'utf8')) as GrowthResults;
 }
 
 function printGrowth(times: readonly ReadTimes[]): boolean {
@@ -159,9 +141,4 @@ function timeRequest({ server, agent }: Subject, { path, headers }: BenchRequest
 
 function mediansOf({ me, stats, changes, tail, title }: Subject['times']): ReadTimes['medianMs'] {
   return { me: median(me), stats: median(stats), changes: median(changes), tail: median(tail), title: median(title) };
-}
-
-/** Rounds numbers to six decimals, finer than any measurement. */
-function toMicros(_key: string, value: unknown): unknown {
-  return typeof value === 'number' ? Math.round(value * 1e6) / 1e6 : value;
 }

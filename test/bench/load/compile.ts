@@ -7,12 +7,12 @@ const TEST = fileURLToPath(new URL('../../', import.meta.url));
 
 /** The programs and their imports. Paths are relative to `test/`, also in the folder of the compiled files. */
 const FILES = [
-  ...['fastify', 'koa', 'queries', 'schemas', 'settings'].map((name) => `bench/peers/${name}.ts`),
+  ...['fastify.js', 'koa.ts', 'queries.ts', 'schemas.ts', 'settings.ts'].map((name) => `bench/peers/${name}`),
   'bench/load/generator.ts',
   'support/http/answer-reader.ts',
 ];
 
-/** Within the checkout, so that packages are found. */
+/** Where `make bench` installs packages of its own; the others are found above it. */
 const COMPILED = fileURLToPath(new URL('../../../.cache/bench', import.meta.url));
 
 let compiling: Promise<void> | undefined;

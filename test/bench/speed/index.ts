@@ -85,7 +85,7 @@ async function printProfile(folder: string): Promise<void> {
  *
  * @returns a description of each difference; empty when all responses are 200 and equal
  */
-export async function differences(
+async function differences(
   [one, other]: readonly [url: string, url: string],
   cases: readonly Case[],
 ): Promise<string[]> {

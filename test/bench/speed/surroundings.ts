@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { createSyntheticTitles } from '../../support/catalog/synthetic-titles.js';
 import { openTestDatabase } from '../../support/database.js';
-import { startRedis } from '../../support/redis.js';
+import { startRedis } from '../../support/redis/redis.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { createCases, type Case, type CaseName } from './cases.js';
 import type { Stores } from './servers.js';

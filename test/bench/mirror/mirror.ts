@@ -1,0 +1,141 @@
+import type { Knex } from 'knex';
+import { createSyntheticTitles } from '../../support/catalog/synthetic-titles.js';
+import { connectTo } from '../../support/database.js';
+import { eventually } from '../../support/eventually.js';
+import { createEmptyDatabase, createTestDatabase } from '../../support/postgres.js';
+import { startProgram, startServer } from '../../support/program.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
+import { count, median, print, printResults, type Result } from '../measure.js';
+import { runCatalog, type Run } from '../program.js';
+import { keysFor } from '../speed/cases.js';
+import { machine } from '../speed/servers.js';
+import { MIRRORS, STEP_NAMES, STEPS, type MirrorResults, type Step } from './mirrors.js';
+import { benchServerCost } from './server-cost.js';
+import { WRITES_PER_SECOND, writeSteadily } from './writer.js';
+
+/** The longest time of a comparison of a million rows, in seconds. */
+const MOST_COMPARE_SECONDS = 20;
+const MOST_MIB = 250;
+
+/** Until the mirror has polled: before that, its position is that of the copy. */
+const WARM_UP_SECONDS = 3;
+
+/** Between two looks at how far the mirror is, in seconds. */
+const LAG_SECONDS = 0.1;
+
+export interface MirrorBenchOptions {
+  /** Numbers of titles, the smallest first. */
+  readonly sizes: readonly number[];
+  /** Of each measurement under constant load. */
+  readonly seconds: number;
+  /** Whether to keep the figures, and to draw the picture of the mirroring guide. */
+  readonly isSaved: boolean;
+}
+
+/** What a catalogue of one size takes. */
+type BySize = MirrorResults['bySize'][number];
+
+/**
+ * Publishes synthetic titles of several sizes, and takes, compares and follows with a mirror of them. Then measures what
+ * mirrors cost the server.
+ *
+ * @returns whether all goals were met
+ */
+export async function benchMirror({ sizes, seconds, isSaved }: MirrorBenchOptions): Promise<boolean> {
+  const bySize: BySize[] = [];
+  let isMet = true;
+  for (const titles of sizes) {
+    const { steps, lags } = await measure(titles, seconds);
+    const secondsOf = (step: Step): number => steps[step].seconds;
+    bySize.push({
+      titles,
+      seconds: { publish: secondsOf('publish'), begin: secondsOf('begin'), compare: secondsOf('compare') },
+    });
+    isMet = printSize(titles, steps, lags) && isMet;
+  }
+  await benchServerCost(seconds);
+  if (isSaved) await MIRRORS.save({ machine: machine(), bySize });
+  return isMet;
+}
+
+function printSize(titles: number, steps: Readonly<Record<Step, Run>>, lags: readonly number[]): boolean {
+  const mostSeconds = (MOST_COMPARE_SECONDS * Math.max(titles, 1_000_000)) / 1_000_000;
+  return printResults(
+    `A mirror of ${count(titles)} titles`,
+    ['time', 'peak memory'],
+    [
+      ...STEP_NAMES.map((step): Result => {
+        const { seconds, peakMiB } = steps[step];
+        const most = step === 'compare' ? mostSeconds : Infinity;
+        return {
+          what: STEPS[step],
+          figures: [`${seconds.toFixed(1)} s`, `${count(peakMiB)} MiB`],
+          goal: {
+            text: `at most ${MOST_MIB} MiB${most < Infinity ? ` and ${most} s` : ''}`,
+            isMet: peakMiB <= MOST_MIB && seconds <= most,
+          },
+        };
+      }),
+      {
+        what: `lag at ${count(WRITES_PER_SECOND)} writes/s`,
+        figures: [`${median(lags).toFixed(1)} s`, `${Math.max(...lags).toFixed(1)} s at most`],
+      },
+    ],
+  );
+}
+
+async function measure(
+  titles: number,
+  seconds: number,
+): Promise<{ steps: Readonly<Record<Step, Run>>; lags: readonly number[] }> {
+  const [catalogue, mirror] = await Promise.all([createTestDatabase(), createEmptyDatabase()]);
+  const db = connectTo(catalogue.url);
+  await createSyntheticTitles(catalogue.url, titles);
+  print(`Made ${count(titles)} synthetic titles\n`);
+  const [key = ''] = await keysFor(db, 1, 1);
+  const folder = await temporaryFolder();
+  const server = await startServer({ DATABASE_URL: catalogue.url, COPIES_DIR: folder });
+  const environment = { CATALOG_API_KEY: key, MIRROR_DATABASE_URL: mirror.url };
+  const run = (...args: string[]): Promise<Run> => runCatalog(catalogue.url, args, environment);
+  const from = ['--from', server.url];
+  try {
+    const steps = {
+      publish: await run('export', '--publish', folder, '--base-url', server.url),
+      begin: await run('mirror', ...from, '--once'),
+      compare: await run('mirror', 'verify', ...from),
+    };
+    const program = startProgram(['mirror', ...from], environment);
+    try {
+      await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
+      return { steps, lags: await measureLags(db, mirror.url, titles, seconds) };
+    } finally {
+      program.child.kill('SIGTERM');
+      await program.ended;
+    }
+  } finally {
+    await db.destroy();
+    await server.stop();
+    await Promise.all([catalogue.drop(), mirror.drop()]);
+  }
+}
+
+/** Writes titles at a steady rate while a mirror follows, and compares its position with the newest stamp. */
+async function measureLags(db: Knex, mirrorUrl: string, titles: number, seconds: number): Promise<readonly number[]> {
+  const mirrored = connectTo(mirrorUrl);
+  const lags: number[] = [];
+  let next = WARM_UP_SECONDS;
+  try {
+    await writeSteadily(db, titles, WARM_UP_SECONDS + seconds, async (after) => {
+      if (after < next) return;
+      next = after + LAG_SECONDS;
+      const [[newest], [reached]] = await Promise.all([
+        db('titles').max<{ at: string }[]>('updated_at as at'),
+        mirrored.withSchema('catalog_mirror').from<{ position: string }>('state').pluck<string[]>('position'),
+      ]);
+      lags.push(Date.parse(newest?.at ?? '') / 1_000 - Number(reached));
+    });
+  } finally {
+    await mirrored.destroy();
+  }
+  return lags;
+}
