@@ -1,13 +1,16 @@
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { send } from '../support/request.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 /** The folder of this package's package.json. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Bound on one program, in milliseconds. */
-const TIMEOUT_MS = 30_000;
+/** Bound on one program, in milliseconds, on a busy machine. */
+const TIMEOUT_MS = 60_000;
 
 /** How a program ended. */
 export interface Ended {
@@ -16,51 +19,110 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A small TypeScript project of a developer who uses the service. */
+/** The TypeScript project of a developer who has followed the guide to generating an SDK. */
 export interface ConsumerProject {
   readonly folder: string;
-  /** Writes a file of the project. */
-  write(name: string, text: string): Promise<void>;
-  /** Compiles these files and what they import to JavaScript beside them; resolves whatever the outcome. */
-  compile(...files: string[]): Promise<Ended>;
-  /** Runs a compiled file with no other environment than this. */
-  run(file: string, environment: Record<string, string>): Promise<Ended>;
-  remove(): Promise<void>;
+  /** The programs that the guide shows. */
+  readonly programs: readonly string[];
+  /** The packages that the guide installs. */
+  readonly packages: readonly string[];
+  /** What the guide says that its programs print, beside what they have printed. */
+  readonly outputs: readonly { readonly shown: string; readonly printed: string | undefined }[];
 }
 
-/** Makes an empty project, in this checkout so that its imports find the installed packages. */
-export async function createConsumerProject(compilerOptions: Record<string, unknown>): Promise<ConsumerProject> {
-  const cache = join(ROOT, '.cache');
-  await mkdir(cache, { recursive: true });
-  const folder = await mkdtemp(join(cache, 'sdk-'));
-  const write = (name: string, text: string): Promise<void> => writeFile(join(folder, name), text);
-  await write('package.json', JSON.stringify({ type: 'module', private: true }));
-  // Generators read the module system from it.
-  await write('tsconfig.json', JSON.stringify({ compilerOptions }));
+/** What the reader of a guide does with a block of code: run it, save it as a file, or compare it with what was printed. */
+interface Step {
+  readonly language: string;
+  readonly code: string;
+  /** The file that the sentence before the block names. */
+  readonly file: string | undefined;
+}
+
+/** Pastes the commands and programs of the guide in order. The packages and programs are those of this checkout. */
+export async function followGuide(url: string, key: string): Promise<ConsumerProject> {
+  const { text } = await send(url, '/docs/guides/generate-an-sdk.md');
+  assert.ok(text.includes(url) && !text.includes('127.0.0.1:8080'));
+  const steps = stepsOf(text);
+  const parent = await temporaryFolder();
+  await symlink(join(ROOT, 'node_modules'), join(parent, 'node_modules'));
+  const packages: string[] = [];
+  const script = ['set -e'];
+  for (const { language, code, file } of steps) {
+    if (language === 'text') continue;
+    if (file !== undefined) script.push(`cat > ${file} <<'END'\n${code}END`);
+    else {
+      for (const command of code.trim().split('\n')) {
+        if (command.startsWith('npm install ')) packages.push(...(await installedBy(command)));
+        // Without npx, which takes longer to start than the program.
+        else script.push(command.replace(/^npx (?:@[^/]+\/)?/, '../node_modules/.bin/'));
+      }
+    }
+    script.push("echo '=='");
+  }
+  const { code, stdout, stderr } = await execute('sh', ['-c', script.join('\n')], parent, {
+    ...process.env,
+    KEY: key,
+    npm_config_offline: 'true',
+  });
+  assert.equal(code, 0, `${stdout}${stderr}`);
+  const printed = stdout.split('==\n');
+  const outputs = steps.flatMap(({ language, code: shown }, index) => {
+    const place = steps.slice(0, index).filter((step) => step.language !== 'text').length - 1;
+    return language === 'text' ? [{ shown, printed: printed[place] }] : [];
+  });
   return {
-    folder,
-    write,
-    async compile(...files) {
-      const config = 'tsconfig.files.json';
-      await write(config, JSON.stringify({ extends: './tsconfig.json', files }));
-      return execute(join(ROOT, 'node_modules/typescript/bin/tsc'), ['-p', config, '--pretty', 'false'], folder);
-    },
-    run: (file, environment) => execute(file, [], folder, environment),
-    remove: () => rm(folder, { recursive: true, force: true }),
+    folder: join(parent, 'catalog-client'),
+    programs: steps.flatMap(({ file }) => file ?? []),
+    packages,
+    outputs,
   };
 }
 
-/** Runs a JavaScript file in a folder; resolves whatever its exit code. */
-export function execute(file: string, args: string[], cwd: string, env = process.env): Promise<Ended> {
+/** Compiles these files and what they import, in strict mode, to JavaScript beside them; resolves whatever the outcome. */
+export async function compile({ folder }: ConsumerProject, files: readonly string[]): Promise<Ended> {
+  const compilerOptions = {
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    verbatimModuleSyntax: true,
+    module: 'NodeNext',
+    target: 'ES2022',
+    // Hey API's client for fetch needs the names of the DOM.
+    lib: ['ES2023', 'DOM', 'DOM.Iterable'],
+    types: ['node'],
+    skipLibCheck: true,
+  };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
+  return execute(join(ROOT, 'node_modules/.bin/tsc'), ['--pretty', 'false'], folder);
+}
+
+/** Runs a program in a folder; resolves whatever its exit code. */
+export function execute(program: string, args: string[], cwd: string, env = process.env): Promise<Ended> {
   return new Promise((resolve) => {
     const options = { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
-    execFile(process.execPath, [file, ...args], options, (error, stdout, stderr) => {
+    execFile(program, args, options, (error, stdout, stderr) => {
       resolve({ code: error ? (error.code ?? error.signal) : 0, stdout, stderr });
     });
   });
 }
 
-/** The program of a developer who uses one of the generated clients. */
-export function consumer(name: string): Promise<string> {
-  return readFile(new URL(`consumers/${name}.ts.txt`, import.meta.url), 'utf8');
+/** @returns the blocks of a guide, in order */
+function stepsOf(markdown: string): Step[] {
+  return Array.from(
+    markdown.matchAll(/(?:Save this program as `([^`]+)`:\n\n)?^```(sh|ts|text)\n(.+?)^```$/gms),
+    ([, file, language = '', code = '']) => ({ file, language, code }),
+  );
+}
+
+/** @returns the names of the packages that a command installs, checked against those of this checkout */
+async function installedBy(command: string): Promise<string[]> {
+  const packages = command
+    .split(' ')
+    .slice(2)
+    .filter((word) => !word.startsWith('--'));
+  for (const name of packages) {
+    const [, plain = name, major = ''] = /^(.+?)(?:@(\d+))?$/.exec(name) ?? [];
+    const manifest = await readFile(join(ROOT, 'node_modules', plain, 'package.json'), 'utf8');
+    assert.ok((JSON.parse(manifest) as { version: string }).version.startsWith(major), name);
+  }
+  return packages;
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { GUIDES } from '../../src/site/guides/guide-files.js';
+import { GUIDES, GUIDES_PATH, PICTURES } from '../../src/site/guides/guide-files.js';
 import { renderMarkdown } from '../../src/site/layout/markdown.js';
 import { TABS } from '../../src/site/settings/settings-page.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
@@ -127,10 +127,12 @@ describe('the links of the pages', () => {
     }
   });
 
-  it('the chart of the performance guide is served as SVG', async () => {
-    const reply = await send(service.url, '/docs/guides/pictures/times.svg');
-    assert.equal(reply.headers['content-type'], 'image/svg+xml');
-    assert.match(reply.text, /^<svg /);
+  it('the charts of the guides are served as SVG', async () => {
+    for (const path of PICTURES) {
+      const reply = await send(service.url, `${GUIDES_PATH}/${path}`);
+      assert.equal(reply.headers['content-type'], 'image/svg+xml');
+      assert.match(reply.text, /^<svg /);
+    }
   });
 });
 

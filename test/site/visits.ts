@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import type { Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { createOperatorLink } from '../../src/accounts/operator-sign-in-links.js';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { signIn, Visitor } from '../support/http/visitor.js';
-import { assertAccessible, DARK_RULES, NARROW_RULES, resize, type WatchedPage } from '../support/programs/browser.js';
+import {
+  assertAccessible,
+  CONTENT_RULES,
+  DARK_RULES,
+  LOOKS,
+  NARROW_RULES,
+  resize,
+  stopsFollowSizes,
+  type WatchedPage,
+} from '../support/programs/browser.js';
 import type { TestService } from '../support/service.js';
 
 /** The width that WCAG 2.2 requires, in CSS pixels: a screen of 1280 pixels at 400 % (success criterion 1.4.10). */
@@ -39,18 +48,95 @@ export async function signInOperatorByLink({ page, open }: WatchedPage, db: Knex
   await page.waitForURL('**/');
 }
 
-/** Checks accessibility on a light, a dark and a narrow screen, and that the page does not scroll sideways there. */
-export async function assertFits(page: Page): Promise<void> {
-  await assertAccessible(page);
-  await page.emulateMedia({ colorScheme: 'dark' });
-  await assertAccessible(page, DARK_RULES);
-  for (const width of [HALF, NARROWEST]) {
+/** The elements that the tab key must reach. */
+export const FOCUSABLE = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
+
+/** The kinds of elements that a browser has shown. Elements of one kind look and act alike: all pages have one stylesheet. */
+const seen = new WeakMap<Browser, Set<string>>();
+
+/** What a page has that no earlier one had. */
+export interface Novelty {
+  /** Kinds of elements. */
+  readonly kinds: readonly string[];
+  /** Whether the tab key must reach one of them. */
+  readonly isFocusable: boolean;
+}
+
+/** @returns the kinds of elements that the browser of a page has shown */
+function kindsSeen(page: Page): Set<string> {
+  const browser = page.context().browser() ?? assert.fail('the page has no browser');
+  const kinds = seen.get(browser) ?? new Set();
+  seen.set(browser, kinds);
+  return kinds;
+}
+
+/**
+ * In the page: its elements' kinds, which are their names, classes and parents. Of each new one the page keeps three
+ * elements that have text, that the tab key reaches or that may scroll.
+ */
+function findNewKinds({
+  part,
+  known,
+  focusable,
+}: {
+  part: string;
+  known: readonly string[];
+  focusable: string;
+}): Novelty {
+  const earlier = new Set(known);
+  const found = new Map<string, number>();
+  const newElements: Element[] = [];
+  let isFocusable = false;
+  for (const element of document.querySelectorAll(`${part} *:not(head, head *, svg *)`)) {
+    const kind = [element.parentElement, element]
+      .map((part) => [part?.localName, ...(part?.classList ?? [])].join('.'))
+      .join(' > ');
+    if (earlier.has(kind)) continue;
+    const isStop = element.matches(focusable);
+    const hasText = Array.from(element.childNodes).some((node) => node instanceof Text && node.data.trim() !== '');
+    const count = found.get(kind) ?? 0;
+    isFocusable ||= isStop;
+    if (!isStop && !hasText && !element.matches('pre, .table-scroll')) {
+      found.set(kind, count);
+    } else {
+      found.set(kind, count + 1);
+      if (count < 3) newElements.push(element);
+    }
+  }
+  Object.assign(globalThis, { newElements, checkedPart: [document.querySelector(part)] });
+  return { kinds: [...found.keys()], isFocusable };
+}
+
+/**
+ * Checks accessibility on a light, a dark and a narrow screen, and that the page does not scroll sideways there. A page
+ * without new kinds of elements is only checked for what may differ between elements of one kind.
+ *
+ * @param part - a selector of what is checked: all of the page by default
+ * @param prepare - is called with what is new, before the page is changed
+ */
+export async function assertFits(
+  page: Page,
+  { part = 'html', prepare }: { part?: string; prepare?: (novelty: Novelty) => Promise<void> } = {},
+): Promise<void> {
+  const earlier = kindsSeen(page);
+  const novelty = await page.evaluate(findNewKinds, { part, known: [...earlier], focusable: FOCUSABLE });
+  const isNew = novelty.kinds.length > 0;
+  await prepare?.(novelty);
+  await stopsFollowSizes(page);
+  await assertAccessible(page, { elements: 'checkedPart', ...(!isNew && { rules: CONTENT_RULES }) });
+  if (isNew) {
+    await assertAccessible(page, { rules: LOOKS, elements: 'newElements' });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await assertAccessible(page, { rules: DARK_RULES, elements: 'newElements' });
+  }
+  for (const width of isNew ? [HALF, NARROWEST] : [NARROWEST]) {
     await resize(page, { width, height: width });
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, page.url());
   }
-  await assertAccessible(page, NARROW_RULES);
-  await resize(page, { width: 1280, height: 800 });
-  await page.emulateMedia({ colorScheme: 'light' });
+  if (isNew) await assertAccessible(page, { rules: NARROW_RULES, elements: 'newElements' });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  if (isNew) await page.emulateMedia({ colorScheme: 'light' });
+  for (const kind of novelty.kinds) earlier.add(kind);
 }
 
 /**

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import { createKey, findKeyOf, listKeys } from '../../../src/keys/keys.js';
 import { newDeveloper } from '../../support/http/visitor.js';
 import type { TestBrowser, WatchedPage } from '../../support/programs/browser.js';
@@ -14,16 +14,29 @@ describe('a form in Chromium', () => {
   let service: TestService;
   let browser: TestBrowser;
   let developerId: number;
+  /** With scripts and without them: one for all tests, since another profile costs a process. */
+  let profiles: Readonly<Record<'true' | 'false', WatchedPage>>;
   let watched: WatchedPage;
 
   const started = testBrowser();
-  before(() => ({ service, browser } = started()));
+  before(async () => {
+    ({ service, browser } = started());
+    profiles = { true: await browser.newPage(), false: await browser.newPage({ javaScript: false }) };
+  });
 
   beforeEach(async () => (developerId = await newDeveloper(service)));
-  afterEach(() => watched.close());
 
-  async function signIn(path: string, javaScript = true): Promise<Page> {
-    watched = await browser.newPage({ javaScript });
+  /** Opens a page as nobody. */
+  async function visit(path: string, javaScript: boolean): Promise<Page> {
+    watched = profiles[`${javaScript}`];
+    await watched.page.context().clearCookies();
+    await watched.open(path);
+    return watched.page;
+  }
+
+  /** Opens a page as the developer of the test. */
+  async function signIn(path: string, javaScript: boolean): Promise<Page> {
+    watched = profiles[`${javaScript}`];
     await signInQuietly(watched, service, developerId);
     await watched.open(path);
     return watched.page;
@@ -61,7 +74,7 @@ describe('a form in Chromium', () => {
         assert.equal(await page.getByLabel('Label').inputValue(), 'Produktion & “Test” +1');
         assert.equal(await page.getByLabel('Expires').inputValue(), '30');
         assert.deepEqual(await listKeys(service.db, developerId), []);
-        if (javaScript) await assertFits(page);
+        if (javaScript && what === 'the session had ended') await assertFits(page, { part: 'main' });
         await page.getByRole('button', { name: 'Create key' }).click();
         await page.getByRole('heading', { name: 'Key created' }).waitFor();
         assert.deepEqual(
@@ -74,9 +87,7 @@ describe('a form in Chromium', () => {
     }
 
     it(`a text that is no key gets a summary with the focus, and is not shown again, ${javaScript ? 'with' : 'without'} scripts`, async () => {
-      watched = await browser.newPage({ javaScript });
-      const { page } = watched;
-      await watched.open('/revoke-leaked-key');
+      const page = await visit('/revoke-leaked-key', javaScript);
       await page.getByLabel('API key').fill('svc_incomplete');
       await page.getByRole('button', { name: 'Revoke key' }).click();
       const summary = page.getByRole('alert');
@@ -84,7 +95,7 @@ describe('a form in Chromium', () => {
       assert.match(await page.title(), /^Error: /);
       assert.equal(await summary.evaluate((element) => element === document.activeElement), true);
       assert.ok(!(await page.content()).includes('svc_incomplete') && !page.url().includes('svc_'));
-      if (javaScript) await assertFits(page);
+      if (javaScript) await assertFits(page, { part: 'main' });
     });
 
     it(`errors have a summary with the focus that leads to each field, and a title, ${javaScript ? 'with' : 'without'} scripts`, async () => {
@@ -101,9 +112,7 @@ describe('a form in Chromium', () => {
       assert.equal(await date.getAttribute('aria-invalid'), 'true');
       assert.equal(await date.getAttribute('aria-describedby'), 'date-error date-hint');
     });
-  }
 
-  for (const javaScript of [true, false]) {
     it(`an expiry date is kept to the second, or replaced by any other expiry, ${javaScript ? 'with' : 'without'} scripts`, async () => {
       const expires = { kind: 'after', seconds: 90 * 86_400 } as const;
       const { prefix, expiresAt } = await createKey(service.db, { developerId, planId: 'free', expires });
@@ -115,16 +124,10 @@ describe('a form in Chromium', () => {
       };
       assert.equal(await save(), expiresAt);
       await page.getByText('No changes were made.').waitFor();
-      for (const choice of ['365', 'date', '30', 'none', '90']) {
-        await page.getByRole('link', { name: 'Change the expiry' }).click();
-        await page.getByLabel('Expires').selectOption(choice);
-        if (choice === 'date') await page.getByLabel('Expiry date').fill('2099-12-31');
-        const saved = await save();
-        const days = saved && Math.round((Date.parse(saved) - Date.now()) / 86_400_000);
-        if (choice === 'none') assert.equal(saved, null);
-        else if (choice === 'date') assert.equal(saved, '2099-12-31T00:00:00.000000Z');
-        else assert.equal(days, Number(choice));
-      }
+      await page.getByRole('link', { name: 'Change the expiry' }).click();
+      await page.getByLabel('Expires').selectOption('date');
+      await page.getByLabel('Expiry date').fill('2099-12-31');
+      assert.equal(await save(), '2099-12-31T00:00:00.000000Z');
       await page.getByRole('link', { name: 'Change the expiry' }).click();
       await page.getByLabel('Expires').selectOption('date');
       await page.getByLabel('Expiry date').fill('2020-01-01');
@@ -141,26 +144,27 @@ describe('a form in Chromium', () => {
 
   for (const path of FORMS) {
     it(`the way back and forward over the answer of ${path} leads to pages, and sends nothing again`, async () => {
-      const page = await signIn('/docs/guides');
+      const page = await signIn('/signed-out', true);
+      const answered = page.waitForEvent('load');
       await page.evaluate((action) => {
         const form = Object.assign(document.createElement('form'), { method: 'post', action });
         document.body.append(form);
         form.submit();
       }, path);
-      await page.waitForFunction(() => !location.pathname.startsWith('/docs'));
-      await page.waitForLoadState();
+      await answered;
       // Only the script requests it.
       if ((await page.evaluate(() => document.contentType)) !== 'text/html') return;
-      await watched.open('/docs');
       const sent: string[] = [];
-      page.on('request', (request) => {
+      const note = (request: Request): void => {
         if (request.method() !== 'GET') sent.push(request.url());
-      });
-      for (const go of [() => page.goBack(), () => page.goBack(), () => page.goForward(), () => page.reload()]) {
+      };
+      page.on('request', note);
+      for (const go of [() => page.goBack(), () => page.goForward()]) {
         const answer = await go();
         assert.ok(answer === null || answer.status() < 500, page.url());
-        assert.equal(await page.locator('h1').count(), 1);
+        assert.equal(await page.evaluate(() => document.querySelectorAll('h1').length), 1);
       }
+      page.off('request', note);
       assert.deepEqual(sent, []);
     });
   }

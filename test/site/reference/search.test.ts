@@ -26,6 +26,10 @@ const GUIDE: Guide = {
   text: 'Take a **pan**.\n\n## Rate limits in the kitchen\n\nOne `egg` a minute.\n\n```sh\nfry --eggs 2\n```\n',
 };
 
+const PHONE: View = { width: 390, height: 844 };
+
+const SCRIPTLESS_PHONE: View = { ...PHONE, javaScript: false };
+
 const ATTACK = '"><img src=x onerror=alert(1)>';
 
 describe('the search', () => {
@@ -139,6 +143,8 @@ describe('the search in Chromium', () => {
   let url: string;
   let stop: () => void;
   let browser: TestBrowser;
+  /** Pages with and without scripts, on wide and narrow screens. Each is opened once: a new one costs a process. */
+  const opened = new Map<View | undefined, WatchedPage>();
   let watched: WatchedPage;
 
   before(async function () {
@@ -155,10 +161,10 @@ describe('the search in Chromium', () => {
     (stop as (() => void) | undefined)?.();
   });
 
-  afterEach(() => watched.close());
-
-  async function visit(path: string, view: View = {}): Promise<Page> {
-    watched = await browser.newPage(view);
+  async function visit(path: string, view?: View): Promise<Page> {
+    watched = opened.get(view) ?? (await browser.newPage(view));
+    opened.set(view, watched);
+    await watched.page.unrouteAll();
     await watched.open(path);
     return watched.page;
   }
@@ -182,7 +188,8 @@ describe('the search in Chromium', () => {
       async () => (await chosen(page)) === (await nameOf(place(page.getByRole('option')))),
     );
 
-  for (const path of ['/docs', '/docs/guides', '/docs/guides/mirroring', '/', '/revoke-leaked-key']) {
+  // The reference has the search beside its text, and other pages in their header.
+  for (const path of ['/docs', '/revoke-leaked-key']) {
     it(`the search of ${path} is opened, used and closed with the keyboard alone`, async () => {
       const page = await visit(path);
       const dialog = page.getByRole('dialog');
@@ -225,7 +232,7 @@ describe('the search in Chromium', () => {
 
   /** Types another query while the answer to a first one is held back. @returns the page and the requests that are held */
   async function typeTwice(heldPattern: string): Promise<{ page: Page; held: readonly Route[] }> {
-    const page = await visit('/docs');
+    const page = await visit('/docs/guides');
     const held: Route[] = [];
     await page.route(heldPattern, async (route) => {
       held.push(route);
@@ -265,7 +272,7 @@ describe('the search in Chromium', () => {
   });
 
   it('a search without results says what to do, and one that fails says so', async () => {
-    const page = await visit('/docs');
+    const page = await visit('/docs/guides');
     await page.keyboard.press('/');
     await page.keyboard.type('qqqq');
     const status = page.getByRole('dialog').getByRole('status');
@@ -274,10 +281,11 @@ describe('the search in Chromium', () => {
     await page.context().setOffline(true);
     await page.keyboard.type('x');
     await status.getByText('The search did not respond.').waitFor();
+    await page.context().setOffline(false);
   });
 
   it('the key / is typed in a field, and no longer opens the search once that is turned off', async () => {
-    const page = await visit('/docs');
+    const page = await visit('/docs/guides');
     await page.keyboard.press('Control+k');
     await page.keyboard.type('/api');
     assert.equal(await page.getByRole('combobox').inputValue(), '/api');
@@ -287,6 +295,7 @@ describe('the search in Chromium', () => {
     assert.equal(await page.getByRole('dialog').count(), 0);
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox').waitFor();
+    await page.getByRole('checkbox', { name: 'Open with /' }).check();
   });
 
   it('the search is accessible while it shows results, on wide and narrow screens', async () => {
@@ -294,39 +303,32 @@ describe('the search in Chromium', () => {
     await page.keyboard.press('/');
     await page.keyboard.type('key');
     await page.getByRole('option').first().waitFor();
-    await assertFits(page);
-    await page.getByRole('button', { name: 'Close' }).click();
-    await page.getByRole('dialog').waitFor({ state: 'hidden' });
-    await watched.open('/docs/search?q=key');
-    await assertFits(page);
+    await assertFits(page, { part: 'dialog' });
     watched.assertNoFault();
   });
 
-  for (const path of ['/docs', '/docs/guides', '/docs/guides/operators/install']) {
-    it(`without scripts, the form of ${path} leads to a page with results in groups`, async () => {
-      const page = await visit(path, { javaScript: false, width: 390, height: 844 });
-      await page.getByRole('searchbox').fill('has_more');
-      await page.getByRole('searchbox').press('Enter');
-      await page.waitForURL('**/docs/search?q=has_more');
-      await page.getByRole('heading', { name: 'Parameters and fields' }).waitFor();
-      assert.equal(await page.getByRole('searchbox').inputValue(), 'has_more');
-      assert.equal(await page.locator('mark').first().innerText(), 'has_more');
-      await page.getByRole('link', { name: 'has_more' }).first().click();
-      await page.waitForURL('**/docs#schema-ChangesMeta-has_more');
-      assert.ok(await page.locator('#schema-ChangesMeta-has_more').isVisible());
-    });
-  }
+  it('without scripts, the form beside a guide leads to a page with results in groups', async () => {
+    const page = await visit('/docs/guides/operators/install', SCRIPTLESS_PHONE);
+    await page.getByRole('searchbox').fill('has_more');
+    await page.getByRole('searchbox').press('Enter');
+    await page.waitForURL('**/docs/search?q=has_more');
+    await page.getByRole('heading', { name: 'Parameters and fields' }).waitFor();
+    assert.equal(await page.getByRole('searchbox').inputValue(), 'has_more');
+    assert.equal(await page.locator('mark').first().innerText(), 'has_more');
+    await page.getByRole('link', { name: 'has_more' }).first().click();
+    await page.waitForURL('**/docs#schema-ChangesMeta-has_more');
+    assert.ok(await page.locator('#schema-ChangesMeta-has_more').isVisible());
+  });
 
   it('every page has one way to the search in its header or in its text, with and without scripts', async () => {
-    for (const javaScript of [true, false]) {
-      for (const path of ['/', '/sign-in', '/docs', '/docs/guides', '/docs/search']) {
-        const page = await visit(path, { javaScript, width: 390, height: 844 });
+    for (const view of [PHONE, SCRIPTLESS_PHONE]) {
+      for (const path of ['/', '/sign-in', '/docs/guides', '/docs/guides/changes', '/docs/search']) {
+        const page = await visit(path, view);
         const ways = ['.search-open:visible', 'main [type="search"]:visible'].join();
-        assert.equal(await page.locator(ways).count(), 1, `${path} ${javaScript ? 'with' : 'without'} scripts`);
-        await watched.close();
+        assert.equal(await page.locator(ways).count(), 1, `${path} ${view === PHONE ? 'with' : 'without'} scripts`);
       }
     }
-    const page = await visit('/', { javaScript: false });
+    const page = await visit('/', SCRIPTLESS_PHONE);
     await page.getByRole('link', { name: 'Search' }).click();
     await page.getByRole('searchbox').waitFor();
   });
@@ -341,7 +343,7 @@ describe('the search in Chromium', () => {
   });
 
   it('on a phone, the search and the contents stay at the top of a long page, and the contents close once they are used', async () => {
-    const page = await visit('/docs#getTitle', { width: 390, height: 844 });
+    const page = await visit('/docs#getTitle', PHONE);
     const bar = page.locator('.sidebar');
     const topOf = async (id: string): Promise<number> => (await page.locator(`#${id}`).boundingBox())?.y ?? NaN;
     const bottom = async (): Promise<number> => {

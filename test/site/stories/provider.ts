@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import type { Page } from 'playwright-core';
+import { linkIdentity } from '../../../src/accounts/identities.js';
+import { listDevelopers } from '../../../src/developers/developers.js';
+import { newDeveloper } from '../../support/http/visitor.js';
+import type { IdentityProvider } from '../../support/programs/identity-provider.js';
+import { assertFits } from '../visits.js';
+import { startWithProvider } from '../settings/oidc-service.js';
+import type { Stage } from './stage.js';
+
+/** As long as a subject of OpenID Connect may be. */
+const LONGEST_SUBJECT = 'auth0|'.padEnd(255, '0123456789abcdef');
+
+/** Stories of somebody who signs in at the identity provider. */
+export function providerStories(stage: Stage): void {
+  async function goToProvider(page: Page, { issuer }: IdentityProvider): Promise<void> {
+    await page.getByRole('link', { name: `Sign in with ${new URL(issuer).host}` }).click();
+  }
+
+  it('a stranger names a project, reaches the page that was requested first, and signs in again later', async () => {
+    const { service, provider } = stage;
+    provider.subject = 'stranger';
+    const { page } = await stage.visit('/settings/keys');
+    await goToProvider(page, provider);
+    await page.waitForURL('**/sign-up');
+    await page.getByLabel('Project name').fill('   ');
+    await page.getByRole('button', { name: 'Create project' }).click();
+    await page.getByRole('alert').getByText('Enter a name of 1 to 200 characters').waitFor();
+    assert.equal(await page.getByLabel('Project name').getAttribute('aria-invalid'), 'true');
+    await assertFits(page);
+    await page.getByLabel('Project name').fill('Film club');
+    await page.getByRole('button', { name: 'Create project' }).click();
+    await page.waitForURL('**/settings/keys');
+    await page.getByText('Film club').waitFor();
+    assert.equal((await listDevelopers(service.db)).at(-1)?.planId, 'free');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.waitForURL('**/sign-in');
+    await assertFits(page);
+    await goToProvider(page, provider);
+    await page.waitForURL('**/settings');
+    await page.getByText('Film club').first().waitFor();
+  });
+
+  it('when signing up is off, a stranger sees what to send to the operator, and signs in once linked', async () => {
+    const { service, provider } = await startWithProvider('off');
+    try {
+      provider.subject = LONGEST_SUBJECT;
+      const { page, open } = await stage.newProfile({ origin: service.url });
+      await open('/settings');
+      await goToProvider(page, provider);
+      await page.getByRole('heading', { name: 'Your identity is not linked yet' }).waitFor();
+      await assertFits(page);
+      const shown = await page.locator('.code-block').first().innerText();
+      const [, issuer = '', subject = ''] = /Issuer: +(\S+)\s+Subject: +(\S+)/.exec(shown) ?? assert.fail(shown);
+      assert.deepEqual([issuer, subject], [provider.issuer, LONGEST_SUBJECT]);
+      await linkIdentity(service.db, await newDeveloper(service, 'Book club'), { issuer, subject });
+      await page.getByRole('link', { name: 'Sign in again' }).click();
+      await goToProvider(page, provider);
+      await page.waitForURL('**/settings');
+      await page.getByText('Book club').first().waitFor();
+    } finally {
+      await service.stop();
+      await provider.stop();
+    }
+  });
+}

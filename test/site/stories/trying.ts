@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { Page } from 'playwright-core';
+import { createKey } from '../../../src/keys/keys.js';
+import { eventually } from '../../support/eventually.js';
+import { leaveKept, type WatchedPage } from '../../support/programs/browser.js';
+import { assertFits } from '../visits.js';
+import type { Stage } from './stage.js';
+
+/** Stories of somebody who calls operations from the reference. */
+export function tryingStories(stage: Stage): void {
+  const form = 'form[aria-label="Try getTitle"]';
+  let watched: WatchedPage;
+  let page: Page;
+
+  before(async () => {
+    // The title that the examples of the contract name, with characters that HTML and JSON escape.
+    const title = { svc_id: 'blade-runner-1982', media_type: 'movie', title: 'Blade <b>Runner " 2\\' };
+    await stage.service.db('titles').insert(title);
+    watched = await stage.browser.newPage();
+    ({ page } = watched);
+    await watched.open('/docs#getTitle');
+    await page.locator(`details:has(> ${form}) > summary`).click();
+  });
+
+  after(() => watched.close());
+
+  // To load the reference again would take longer than most stories do.
+  beforeEach(() =>
+    page.evaluate(() => {
+      Array.from(document.forms).forEach((each) => each.reset());
+    }),
+  );
+
+  async function send(key: string): Promise<void> {
+    await page.locator(`${form} [data-key]`).fill(key);
+    await page.locator(`${form} button[type=submit]`).click();
+  }
+
+  /** Waits until the status of the call is announced. */
+  async function says(text: RegExp): Promise<void> {
+    const status = page.locator(form).getByRole('status');
+    await eventually(`the status matches ${text}`, async () => text.test((await status.innerText()).trim()));
+  }
+
+  /** Leaves only the form in the page, since axe looks at the whole page to check a part of it. */
+  async function removeOthers(): Promise<void> {
+    await page.locator(form).evaluate((it) => {
+      for (let part: Element = it; part.parentElement !== null && part !== document.body; part = part.parentElement) {
+        for (const other of Array.from(part.parentElement.children)) if (other !== part) other.remove();
+      }
+    });
+  }
+
+  it('a call from the reference is sent only with a key and with parameters that fit the contract', async () => {
+    let calls = 0;
+    const count = (): unknown => (calls += 1);
+    page.on('request', count);
+    const isInvalid = (field: string): Promise<number> => page.locator(`${form} ${field}:invalid`).count();
+    await page.locator(`${form} button[type=submit]`).click();
+    assert.equal(await isInvalid('[data-key]'), 1);
+    await page.locator(`${form} [data-parameter=title_id]`).fill('a/../b');
+    await send(stage.service.key);
+    assert.deepEqual([await isInvalid('[data-key]'), await isInvalid('[data-parameter=title_id]')], [0, 1]);
+    assert.equal(
+      await page.locator(`${form} [data-parameter=title_id]`).getAttribute('title'),
+      '1 to 64 letters, digits, hyphens and underscores.',
+    );
+    await page.locator(`${form} [data-parameter=title_id]`).fill('a-b_C9');
+    assert.equal(await isInvalid('[data-parameter=title_id]'), 0);
+    await page.locator('form[aria-label="Try getChanges"] [data-parameter=since]').evaluate((since) => {
+      (since as HTMLInputElement).value = '-1';
+    });
+    assert.equal(await page.locator('form[aria-label="Try getChanges"] [data-parameter=since]:invalid').count(), 1);
+    page.off('request', count);
+    assert.equal(calls, 0);
+    watched.assertNoFault();
+  });
+
+  it('the reference calls an operation with the key that is typed, and keeps the key nowhere', async () => {
+    const calls: { url: string; authorization: string | undefined }[] = [];
+    page.on('request', (request) => {
+      if (request.resourceType() === 'fetch')
+        calls.push({ url: request.url(), authorization: request.headers().authorization });
+    });
+    const key = page.locator(`${form} [data-key]`);
+    await key.fill(stage.service.key);
+    await key.press('Enter');
+    await says(/^200 OK\s+\d+ ms\s+\d+ B$/);
+    assert.deepEqual(calls, [
+      { url: `${stage.service.url}/api/v1/titles/blade-runner-1982`, authorization: `Bearer ${stage.service.key}` },
+    ]);
+    const body = page.locator(`${form} figure code`);
+    assert.match(await body.innerText(), /^\{\n {2}"data": \{\n {4}"svc_id": "blade-runner-1982",/);
+    assert.ok((await body.innerText()).includes('"title": "Blade <b>Runner \\" 2\\\\"'));
+    assert.equal(await body.locator('.t').first().innerText(), '"data"');
+    const headers = page.locator(`${form} details`);
+    assert.equal(await headers.locator('dl').isVisible(), false);
+    await headers.getByText(/^Response headers \(\d+\)$/).click();
+    assert.match(await headers.locator('dl').innerText(), /ratelimit\s+"minute";r=\d+/);
+    // The other forms have it, so that it is typed once.
+    assert.equal(await page.locator('form[aria-label="Try getMe"] [data-key]').inputValue(), stage.service.key);
+    const kept = await page.evaluate(() => [document.cookie, Object.keys(localStorage), Object.keys(sessionStorage)]);
+    assert.deepEqual([page.url(), ...kept], [`${stage.service.url}/docs#getTitle`, '', [], []]);
+    assert.ok(!stage.service.logged.some((line) => line.includes(stage.service.key)));
+    watched.assertNoFault();
+    await leaveKept(page);
+    assert.equal(await key.inputValue(), '');
+    await key.fill(stage.service.key);
+    await removeOthers();
+    await assertFits(page, { part: form });
+    await page.goto('about:blank');
+    await page.goBack();
+    assert.equal(await key.inputValue(), '');
+    await page.locator(`details:has(> ${form}) > summary`).click();
+  });
+
+  it('a call from the reference that is refused says in words what is wrong', async () => {
+    const limits = { requests_per_minute: 1, requests_per_day: 9, commercial_use: false };
+    await stage.service.db('plans').insert({ id: 'one', name: 'One', ...limits });
+    const { key } = await createKey(stage.service.db, { developerId: stage.developerId, planId: 'one' });
+    await send('svc_wrong');
+    await says(/^401 Unauthorized[^]*API key invalid\. /);
+    await page.locator(form).getByText('"invalid_api_key"').waitFor();
+    await page.locator(`${form} [data-parameter=title_id]`).fill('no-such-title');
+    await send(key);
+    await says(/^404 Not Found[^]*No such title\. /);
+    await send(key);
+    await says(/^429 Too Many Requests[^]*Rate limit exceeded\. You have used up your plan's requests per minute\./);
+  });
+
+  it('an error of a proxy in front of the service is named as such', async () => {
+    await page.route(
+      '**/api/v1/**',
+      (route) => route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad Gateway</h1>' }),
+      { times: 1 },
+    );
+    await send(stage.service.key);
+    await says(/^502 Bad Gateway[^]*This response came from a proxy, not from the API\.$/);
+  });
+
+  it('a key that is pasted with its header field is sent as the key alone', async () => {
+    for (const before of ['Bearer ', 'bearer  ', 'Authorization: Bearer ']) {
+      await send(`${before}${stage.service.key}`);
+      await says(/^200 OK/);
+    }
+    assert.equal(await page.locator(`${form} [data-key]`).inputValue(), stage.service.key);
+  });
+
+  it('a call from the reference with the ETag of the last response is answered with 304, which has no body', async () => {
+    await send(stage.service.key);
+    await says(/^200 OK/);
+    await page
+      .locator(form)
+      .getByText(/^Response headers/)
+      .click();
+    const etag = await page.locator(`${form} dt:text-is("etag") + dd`).innerText();
+    await page
+      .getByLabel('If-None-Match')
+      .and(page.locator(`${form} input`))
+      .fill(etag);
+    await send(stage.service.key);
+    await says(/^304 Not Modified[^]*Unchanged since the response with this ETag/);
+    assert.equal(await page.locator(`${form} figure`).isVisible(), false);
+  });
+
+  it('a call from the reference that gets no response says why, and what to do', async () => {
+    await page.context().setOffline(true);
+    await send(stage.service.key);
+    await says(/^You are offline\./);
+    await page.context().setOffline(false);
+    await page.route('**/api/v1/**', (route) => route.abort('connectionrefused'));
+    await send(stage.service.key);
+    await says(/^The service did not answer\. It may be down: see its status on the home page\./);
+    await page.unroute('**/api/v1/**');
+    await page.clock.install();
+    await page.route('**/api/v1/**', () => undefined);
+    await send(stage.service.key);
+    await says(/^Waiting/);
+    await page.clock.fastForward(10_000);
+    await says(/^No response within 10 seconds\./);
+    await page.unrouteAll();
+  });
+
+  it('a call is copied as a curl command that runs, with $KEY in place of the key', async () => {
+    await page.locator(`${form} [data-key]`).fill(stage.service.key);
+    await page
+      .getByLabel('If-None-Match')
+      .and(page.locator(`${form} input`))
+      .fill(`"it's", "${stage.service.key}"`);
+    await page.locator(form).getByRole('button', { name: 'Copy as curl' }).click();
+    await page.locator(form).getByRole('button', { name: 'Copied' }).waitFor();
+    const command = await page.evaluate(() => navigator.clipboard.readText());
+    assert.ok(command.includes('"Authorization: Bearer $KEY"') && !command.includes(stage.service.key), command);
+    const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent`], {
+      env: { ...process.env, KEY: stage.service.key },
+    });
+    assert.ok(stdout.includes('"svc_id":"blade-runner-1982"'), stdout);
+  });
+}
